@@ -1,0 +1,93 @@
+# Everything a checkout needs, from Python >= 3.11 and make alone. `make` lists the targets.
+#
+# The virtual environment is made once and filled in two steps, each marked by a stamp file: `runtime`
+# (enough for the demo) and `dev` (tests and linters). A stamp is redone when the pinned requirements or
+# pyproject.toml change; `make clean` starts over, which is also how to change the interpreter.
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+WORKERS ?= 2
+PIP     := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+LOCKED  := $(PIP) install --require-hashes
+
+# $(PYTHON) if given, else the first of these that is new enough and can make a virtual environment.
+CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
+SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long lint format bench bench-peers lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.runtime ## see it schedule: a small cluster, its share tree and its decisions
+	@$(BIN)/pumice demo
+
+test: $(VENV)/.dev ## the test suite (WORKERS=2)
+	$(BIN)/pytest -n $(WORKERS)
+
+test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
+	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m long -s
+
+lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict src $(wildcard benchmarks)
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## rewrite the sources as `make lint` wants them
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.dev ## the benchmarks
+	$(BIN)/python -m benchmarks.run
+
+bench-peers: $(VENV)/.dev ## the same workloads on other schedulers
+	$(BIN)/python -m benchmarks.peers
+
+# ---- pinned requirements ----------------------------------------------------------------------------
+
+# One file per purpose, each constrained by those before it so that all agree on every version. Universal:
+# hashes for every platform, one version for every Python (the same numbers everywhere).
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+lock: $(VENV)/.lock ## pin requirements/*.txt anew; existing pins stay unless UPGRADE=1
+	$(COMPILE) pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) requirements/build.in -c requirements/runtime.txt -o requirements/build.txt
+	$(COMPILE) requirements/dev.in -c requirements/runtime.txt -c requirements/build.txt -o requirements/dev.txt
+	$(COMPILE) requirements/lock.in -o requirements/lock.txt
+
+# ---- the environment --------------------------------------------------------------------------------
+
+$(VENV)/.created:
+	@for python in $(CANDIDATES); do \
+	    if "$$python" -c '$(SUITABLE)' 2>/dev/null; then \
+	        echo "making $(VENV) with $$("$$python" --version)"; \
+	        "$$python" -m venv --clear $(VENV) && touch $@; exit; \
+	    fi; \
+	done; \
+	echo "make: no usable Python among: $(CANDIDATES)." >&2; \
+	echo "Pumice needs Python >= 3.11 with the venv module (on Debian: python3-venv);" >&2; \
+	echo "name one with: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; \
+	exit 1
+
+$(VENV)/.runtime: $(VENV)/.created requirements/runtime.txt requirements/build.txt pyproject.toml
+	@echo "installing Pumice and what it runs on"
+	@$(LOCKED) -r requirements/runtime.txt -r requirements/build.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(PIP) check || { echo "requirements/ lag behind pyproject.toml: run make lock" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
+	@echo "installing the tools"
+	@$(LOCKED) -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.lock: $(VENV)/.created requirements/lock.txt
+	@$(LOCKED) -r requirements/lock.txt
+	@touch $@
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests $(wildcard benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

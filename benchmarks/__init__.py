@@ -1,0 +1,1 @@
+"""Benchmarks: workloads as data, one runner for Pumice, and other schedulers on the same workloads."""

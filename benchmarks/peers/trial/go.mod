@@ -1,0 +1,3 @@
+module pumice/benchmarks/peers/trial
+
+go 1.24.0

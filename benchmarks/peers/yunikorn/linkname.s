@@ -1,0 +1,1 @@
+// Empty: its presence lets main.go declare a function whose body is in yunikorn-core.

@@ -1,0 +1,177 @@
+"""``steer``: serve whoever is furthest below its target (fairness.md 3).
+
+Every node has an entitlement E (the target in integer units) and a holding A; what is missing is E - A. As long
+as somebody is *owed* (its unit stays within its whole target) only the owed are served, by the largest missing
+part of their own entitlement, (E - A) / E; after that what is left is lent, by the largest missing part of the
+cluster, (E - A) / r. Both only over the resources that the candidates below a node ask for. There are two heaps
+of children a node, one for each; the second is brought up to date only where a walk needs it.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from pumice.fairness.order import TIE, HeapOrder, entry_of
+from pumice.fairness.rounding import set_whole_targets
+from pumice.fairness.targets import set_targets
+from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode
+from pumice.model.objects import Items
+
+
+class SteerOrder(HeapOrder):
+    """The default order: whole targets first, then lending."""
+
+    def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Tasks start; the job may be owed no longer."""
+        self.tree.hold(leaf, items, stamp, tasks, owed)
+        if leaf.counted_owed is not None and not self.owes(leaf, leaf.counted_owed):
+            self.review(leaf)
+
+    def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Tasks end; the job may be owed again."""
+        self.tree.release(leaf, items, stamp, tasks, owed)
+        self.review(leaf)
+
+    def owes(self, leaf: JobNode, ask: Items) -> bool:
+        """Whether one more unit stays within the whole target on every resource it asks for."""
+        held, whole = leaf.held, leaf.whole
+        for j, amount in ask:
+            if held[j] + amount > whole[j]:
+                return False
+        return True
+
+    def review(self, leaf: JobNode) -> None:
+        """Count a job among the able and among the owed, as it is now."""
+        able = leaf.ask if leaf.able else None
+        owed = able if able is not None and self.owes(leaf, able) else None
+        was_able, was_owed = leaf.counted_able, leaf.counted_owed
+        if able is was_able and owed is was_owed:
+            return
+        leaf.counted_able, leaf.counted_owed = able, owed
+        node: ShareNode | None = leaf
+        while node is not None:
+            if able is not was_able and _count(node.able_count, was_able, able):
+                node.able_asks = tuple(j for j, n in enumerate(node.able_count) if n)
+            if owed is not was_owed and _count(node.owed_count, was_owed, owed):
+                node.owed_asks = tuple(j for j, n in enumerate(node.owed_count) if n)
+            parent = node.parent
+            if parent is not None and not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+
+    def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
+        """Solve if the target can have moved, round in any case."""
+        if demand_changed:
+            set_targets(self.tree, self.capacity)
+        changed = set_whole_targets(self.tree, self.capacity)
+        for leaf in changed:
+            self.review(leaf)
+        return changed
+
+    # --- picking ---------------------------------------------------------------------------------------------
+
+    @property
+    def lending(self) -> bool:
+        """Whether nobody who can be placed is owed anything."""
+        return not self.tree.root.owed_asks
+
+    def pick(self) -> JobNode | None:
+        """Among the owed if there are any, else among all that can be placed."""
+        node = self.tree.root
+        if node.owed_asks:
+            first = self.first
+        elif node.able_asks:
+            first = self._first_lent
+        else:
+            return None
+        while node.kind is not Kind.JOB:
+            node = first(node)
+        assert isinstance(node, JobNode)
+        return node
+
+    def _settle(self, node: ShareNode) -> None:
+        front, lent = node.front, node.lent_front.changed
+        heap = front.heap
+        for child in front.changed:
+            child.flagged = False
+            if child.owed_asks:
+                entry = child.entry = self.entry(child)
+                heappush(heap, entry)
+            else:
+                child.entry = None
+            if not child.lent_flagged:
+                child.lent_flagged = True
+                lent.append(child)
+        front.changed.clear()
+        if len(heap) > 4 * len(node.children) + 64:
+            heap[:] = [entry for entry in heap if entry[-1].entry is entry]
+            heapify(heap)
+
+    def _first_lent(self, node: ShareNode) -> ShareNode:
+        if node.front.changed:
+            self._settle(node)
+        front = node.lent_front
+        heap = front.heap
+        if front.changed:
+            for child in front.changed:
+                child.lent_flagged = False
+                if child.able_asks:
+                    child.lent_entry = self._lent_entry(child)
+                    heappush(heap, child.lent_entry)
+                else:
+                    child.lent_entry = None
+            front.changed.clear()
+            if len(heap) > 4 * len(node.children) + 64:
+                heap[:] = [entry for entry in heap if entry[-1].lent_entry is entry]
+                heapify(heap)
+        while True:
+            entry = heap[0]
+            child = entry[-1]
+            if child.lent_entry is entry:
+                return child
+            heappop(heap)
+
+    # --- keys --------------------------------------------------------------------------------------------------
+
+    def entry(self, node: ShareNode) -> Entry:
+        """Key among the owed."""
+        want = -2.0**20
+        held, entitled = node.held, node.entitled
+        for j in node.owed_asks:
+            whole = entitled[j]
+            part = (whole - held[j]) / whole if whole else 0.0
+            if part > want:
+                want = part
+        return entry_of(node, -((want + TIE) - TIE))
+
+    def _lent_entry(self, node: ShareNode) -> Entry:
+        want = -2.0**20
+        held, entitled, capacity = node.held, node.entitled, self.capacity
+        for j in node.able_asks:
+            part = (entitled[j] - held[j]) / (capacity[j] or 1)
+            if part > want:
+                want = part
+        return entry_of(node, -((want + TIE) - TIE))
+
+    def ranked(self, node: ShareNode) -> list[Entry]:
+        """The entries of the children that can be served, in the walk that is in force."""
+        if self.lending:
+            return sorted(self._lent_entry(child) for child in node.children.values() if child.able_asks)
+        return sorted(self.entry(child) for child in node.children.values() if child.owed_asks)
+
+    def shown(self, entry: Entry) -> float:
+        """The want: what is missing, so the largest comes first."""
+        return -float(entry[1])
+
+
+def _count(count: list[int], old: Items | None, new: Items | None) -> bool:
+    """Move one candidate from its old asks to its new ones; whether some resource came or went."""
+    changed = False
+    for j, _ in old or ():
+        count[j] -= 1
+        changed = changed or not count[j]
+    for j, _ in new or ():
+        count[j] += 1
+        changed = changed or count[j] == 1
+    return changed

@@ -1,0 +1,309 @@
+"""The share tree: root, queues at any depth, namespaces, jobs. One tree serves every policy.
+
+A node keeps what the jobs below it hold (the plain sum, integers) and when somebody below it was last served.
+A placement or a release changes one path: a vector addition per level, and a mark at each parent that this child
+changed, so that an order (see ``order``) looks again only at what moved. Everything here can be rebuilt from the
+running tasks and comes out the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any
+
+from pumice.model.accounts import Job
+from pumice.model.objects import Items
+
+Entry = tuple[Any, ...]
+"""A heap entry: sort key first, the node last; ``rank`` before the node makes every comparison end."""
+
+
+class Kind(IntEnum):
+    """What a node of the tree stands for."""
+
+    QUEUE = 0
+    NAMESPACE = 1
+    JOB = 2
+
+
+class Front:
+    """The children of a node in the order a policy serves them: a heap with lazy deletion.
+
+    An entry counts only while it is the one its node calls its own; ``changed`` holds the children to look at
+    again before the heap is read.
+    """
+
+    __slots__ = ("changed", "heap")
+
+    def __init__(self) -> None:
+        self.heap: list[Entry] = []
+        self.changed: list[ShareNode] = []
+
+
+class ShareNode:
+    """A node of the share tree."""
+
+    __slots__ = (
+        "able_asks",
+        "able_count",
+        "children",
+        "entitled",
+        "entry",
+        "flagged",
+        "front",
+        "held",
+        "kind",
+        "latest",
+        "lent_entry",
+        "lent_flagged",
+        "lent_front",
+        "name",
+        "object",
+        "owed_asks",
+        "owed_count",
+        "parent",
+        "rank",
+        "stale",
+        "weight",
+    )
+
+    def __init__(self, kind: Kind, name: str, parent: ShareNode | None, width: int) -> None:
+        self.kind = kind
+        self.name = name
+        self.parent = parent
+        self.children: dict[tuple[Kind, str], ShareNode] = {}
+        self.weight = 1.0
+        self.object: str | None = None  # the Queue object behind a queue node
+        self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the last word in every tie
+        self.held: list[int] = [0] * width
+        self.entitled: list[int] = [0] * width
+        self.latest = 0  # latest start below; an upper bound while stale
+        self.stale = False
+        # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
+        self.able_count: list[int] = [0] * width
+        self.owed_count: list[int] = [0] * width
+        self.able_asks: tuple[int, ...] = ()
+        self.owed_asks: tuple[int, ...] = ()
+        self.front = Front()
+        self.entry: Entry | None = None
+        self.flagged = False
+        self.lent_front = Front()
+        self.lent_entry: Entry | None = None
+        self.lent_flagged = False
+
+    @property
+    def path(self) -> str:
+        """Names from the root down, as people write them."""
+        return self.name if self.parent is None else f"{self.parent.path}/{self.name}"
+
+    def walk(self) -> Iterator[ShareNode]:
+        """This node and everything below, parents first."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.children.values())
+
+    def __repr__(self) -> str:
+        return f"ShareNode({self.path})"
+
+
+class JobNode(ShareNode):
+    """A job in the tree: what it holds, what it asks for and what it would start next (its unit)."""
+
+    __slots__ = (
+        "able",
+        "after",
+        "ask",
+        "before",
+        "counted_able",
+        "counted_owed",
+        "demand",
+        "gang",
+        "incumbent",
+        "job",
+        "owed_starts",
+        "rank_class",
+        "starts",
+        "target",
+        "unit",
+        "whole",
+    )
+
+    def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
+        super().__init__(Kind.JOB, job.key, parent, width)
+        self.job = job
+        self.unit: Any = None  # what it would start next; belongs to the scheduling room
+        self.starts: list[int] = []  # start times of the tasks it holds, ascending
+        self.owed_starts: list[int] = []  # those made while it was owed
+        self.before: tuple[int, ...] = ()  # keys of the plugins ahead of the share in the tiers
+        self.after: tuple[int, ...] = ()  # and behind it
+        self.rank_class: tuple[int, ...] = ()  # of ``before``, what orders jobs for good: its class in the target
+        self.demand = NO_DEMAND
+        self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
+        self.target = 0.0  # tasks it is entitled to, a real number (of unlike tasks: its part of the demand)
+        self.whole: list[int] = [0] * width  # the same in whole units, as a vector
+        self.incumbent = False
+        self.ask: Items | None = None  # what its unit asks for; None: nothing it could start
+        self.able = False  # whether the unit can be placed now and no gate refuses it
+        self.counted_able: Items | None = None
+        self.counted_owed: Items | None = None
+
+
+class Demand:
+    """What a job asks for: its unfinished tasks by request, and a floor (minResources) under their sum."""
+
+    __slots__ = ("count", "direction", "floor", "gang_items", "parts")
+
+    def __init__(self, parts: tuple[tuple[Items, int], ...], floor: Items, gang_items: Items) -> None:
+        self.parts = parts
+        self.floor = floor
+        self.gang_items = gang_items  # the tasks of its first unit, summed
+        total = dict(floor)
+        if len(parts) == 1 and all(total.get(j, 0) <= amount * parts[0][1] for j, amount in parts[0][0]):
+            if all(any(j == k for k, _ in parts[0][0]) for j in total):
+                self.direction, self.count = parts[0]
+                return
+        summed: dict[int, int] = {}
+        for items, count in parts:
+            for j, amount in items:
+                summed[j] = summed.get(j, 0) + amount * count
+        for j, amount in summed.items():
+            total[j] = max(total.get(j, 0), amount)
+        self.direction = tuple(sorted(total.items()))
+        self.count = 1 if total else 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Demand) and (self.parts, self.direction, self.gang_items) == (
+            other.parts,
+            other.direction,
+            other.gang_items,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.parts, self.direction))
+
+    @property
+    def alike(self) -> bool:
+        """Whether all of it is tasks with one request, so that a target is a number of tasks."""
+        return len(self.parts) == 1 and self.direction is self.parts[0][0]
+
+
+NO_DEMAND = Demand((), (), ())
+
+
+class ShareTree:
+    """The tree with its accounts. Structure is changed by ``layout``, accounts by ``hold`` and ``release``."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.root = ShareNode(Kind.QUEUE, "root", None, width)
+        self.jobs: dict[str, JobNode] = {}
+
+    # --- structure ---------------------------------------------------------------------------------------
+
+    def child(self, parent: ShareNode, kind: Kind, name: str) -> ShareNode:
+        """The child of that name, made if it is not there."""
+        node = parent.children.get((kind, name))
+        if node is None:
+            node = parent.children[(kind, name)] = ShareNode(kind, name, parent, self.width)
+            self.mark(node)
+        return node
+
+    def add_job(self, job: Job, parent: ShareNode) -> JobNode:
+        """A new leaf below a queue or namespace."""
+        leaf = JobNode(job, parent, self.width)
+        if job.spec is not None:
+            leaf.rank = (job.spec.created, Kind.JOB, job.key)
+        parent.children[(Kind.JOB, job.key)] = leaf
+        self.jobs[job.key] = leaf
+        return leaf
+
+    def remove(self, node: ShareNode) -> None:
+        """Take out a node that holds nothing and has nobody below."""
+        assert node.parent is not None and not node.children and not any(node.held)
+        del node.parent.children[(node.kind, node.name)]
+        node.entry = node.lent_entry = None
+        if isinstance(node, JobNode):
+            del self.jobs[node.name]
+
+    # --- accounts ------------------------------------------------------------------------------------------
+
+    def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Tasks of a job start: they count on the whole path."""
+        for _ in range(tasks):
+            insort(leaf.starts, stamp)
+            if owed:
+                insort(leaf.owed_starts, stamp)
+        node: ShareNode = leaf
+        while True:
+            held = node.held
+            for j, amount in items:
+                held[j] += amount
+            if stamp > node.latest:
+                node.latest = stamp
+                node.stale = False
+            parent = node.parent
+            if parent is None:
+                return
+            if not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+
+    def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Exactly undo ``hold``."""
+        for _ in range(tasks):
+            del leaf.starts[bisect_left(leaf.starts, stamp)]
+            if owed:
+                del leaf.owed_starts[bisect_left(leaf.owed_starts, stamp)]
+        node: ShareNode = leaf
+        while True:
+            held = node.held
+            for j, amount in items:
+                held[j] -= amount
+            if stamp == node.latest:
+                node.stale = True
+            parent = node.parent
+            if parent is None:
+                return
+            if not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+
+    def mark(self, node: ShareNode) -> None:
+        """The key of a node, and so of everyone above it, may have changed."""
+        while (parent := node.parent) is not None:
+            if not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+
+    def widen(self, width: int) -> None:
+        """Make room for resources that were registered later."""
+        more = [0] * (width - self.width)
+        for node in self.root.walk():
+            for vector in (node.held, node.entitled, node.able_count, node.owed_count):
+                vector.extend(more)
+            if isinstance(node, JobNode):
+                node.whole.extend(more)
+        self.width = width
+
+
+def latest_start(node: ShareNode) -> int:
+    """When somebody below was last served: the latest start of a task that still runs there, 0 for none.
+
+    Starts only raise it. When the latest task ends the value is found again, once, on demand: a task that ends
+    is rarely the latest of a large subtree, so that is cheap.
+    """
+    if node.stale:
+        if isinstance(node, JobNode):
+            node.latest = node.starts[-1] if node.starts else 0
+        else:
+            node.latest = max(map(latest_start, node.children.values()), default=0)
+        node.stale = False
+    return node.latest
+

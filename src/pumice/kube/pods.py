@@ -1,0 +1,93 @@
+"""Pods become tasks: what they ask for, to which job they belong, how far they have come."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from pumice.kube import wire
+from pumice.kube.errors import FieldError
+from pumice.kube.placement import claims, constraints
+from pumice.kube.reading import microseconds, one_of
+from pumice.model.objects import TaskSpec, TaskStatus, Vector
+from pumice.model.podrequest import pod_request
+from pumice.model.resources import Registry
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+TASK_SPEC = "volcano.sh/task-spec"
+PREEMPTABLE = "volcano.sh/preemptable"
+
+_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+
+def task(
+    pod: wire.Pod, namespace: str, created: int, registry: Registry, schedulers: Container[str]
+) -> TaskSpec:
+    """The task that a pod is. It is ours to place if it names one of our schedulers, or none."""
+    metadata, spec = pod.metadata, pod.spec
+    annotations, labels = metadata.annotations, metadata.labels
+    group = annotations.get(GROUP_NAME)
+    managed = not spec.scheduler_name or spec.scheduler_name in schedulers
+    started = pod.status.start_time
+    return TaskSpec(
+        namespace=namespace,
+        name=metadata.name,
+        request=_request(spec, registry),
+        job=f"{namespace}/{group}" if group else None,
+        created=created,
+        role=annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or "",
+        priority=spec.priority,
+        priority_class=spec.priority_class_name or None,
+        node=spec.node_name or None,
+        status=_status(pod),
+        started=microseconds(started) if started is not None else 0,
+        labels=labels,
+        constraints=(constraints if managed else claims)(spec, namespace, labels),
+        managed=managed,
+        preemptable=_preemptable(annotations, labels),
+    )
+
+
+def _request(spec: wire.PodSpec, registry: Registry) -> Vector:
+    return pod_request(
+        registry,
+        [_container(container) for container in spec.containers],
+        [_container(container) for container in spec.init_containers],
+        spec.overhead,
+        _requirements(spec.resources) if spec.resources is not None else None,
+    )
+
+
+def _container(container: wire.Container) -> dict[str, object]:
+    return {"resources": _requirements(container.resources), "restartPolicy": container.restart_policy}
+
+
+def _requirements(resources: wire.Resources) -> dict[str, wire.Quantities | None]:
+    return {"requests": resources.requests, "limits": resources.limits}
+
+
+def _status(pod: wire.Pod) -> TaskStatus:
+    phase, node = pod.status.phase or "Pending", pod.spec.node_name
+    match one_of(phase, _PHASES, "status.phase"):
+        case "Succeeded":
+            return TaskStatus.SUCCEEDED
+        case "Failed":
+            return TaskStatus.FAILED
+    if pod.metadata.deletion_timestamp is not None:
+        # Nothing starts a pod that is being deleted; one without a node is as good as gone.
+        return TaskStatus.RELEASING if node else TaskStatus.FAILED
+    if not node:
+        return TaskStatus.PENDING
+    return TaskStatus.RUNNING if phase == "Running" else TaskStatus.BOUND
+
+
+def _preemptable(annotations: wire.Texts, labels: wire.Texts) -> bool:
+    for place, texts in (("annotations", annotations), ("labels", labels)):
+        text = texts.get(PREEMPTABLE)
+        if text is not None:
+            found = _BOOLEANS.get(text.lower())
+            if found is None:
+                field = f"metadata.{place}[{PREEMPTABLE}]"
+                raise FieldError(field, f"{text!r} given; write 'true' or 'false'")
+            return found
+    return True

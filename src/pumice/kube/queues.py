@@ -1,0 +1,137 @@
+"""Queues, and what their ``spec.hierarchy`` says about the queues below them.
+
+A parameter of a hierarchy entry is a field of the Queue spec, by its name there, and is checked as that field
+is. Its value is kept as the model has it: numbers and booleans as such, resource lists (and ``guarantee``) as
+vectors. Expanding the entries into queues is not done here.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec.structs import fields
+
+from pumice.kube import wire
+from pumice.kube.errors import FieldError
+from pumice.kube.reading import one_of, read
+from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, HierarchyError, parse_path
+from pumice.model.objects import ROOT, HierarchyEntry, Queue, QueueState, Vector
+from pumice.model.resources import Registry
+
+STRATEGIES = ("fifo", "traverse")
+
+# The place of an entry says who its parent is and what lies below; everything else may be a parameter.
+PARAMETERS = {
+    field.encode_name: field.type
+    for field in fields(wire.QueueSpec)
+    if field.encode_name not in {"parent", "hierarchy"}
+}
+
+
+def queue(manifest: wire.Queue, created: int, registry: Registry) -> Queue:
+    """The queue that an object describes."""
+    spec, name = manifest.spec, manifest.metadata.name
+    path, path_weights = _path(manifest)
+    seen = {ROOT: "the top of the tree", name: "metadata.name"}
+    _check_user_limit_factor(spec.user_limit_factor, "spec.userLimitFactor")
+    return Queue(
+        name=name,
+        created=created,
+        weight=spec.weight,
+        parent=spec.parent or None,
+        path=path,
+        path_weights=path_weights,
+        state=_state(manifest.status.state),
+        priority=spec.priority,
+        reclaimable=spec.reclaimable,
+        fifo=_strategy(spec.dequeue_strategy, "spec.dequeueStrategy") == "fifo",
+        capability=_vector(spec.capability, "spec.capability", registry),
+        deserved=_vector(spec.deserved, "spec.deserved", registry),
+        guarantee=_vector(spec.guarantee.resource, "spec.guarantee.resource", registry),
+        hierarchy=_entries(spec.hierarchy, "spec.hierarchy", seen, registry),
+    )
+
+
+def _path(manifest: wire.Queue) -> tuple[str | None, str | None]:
+    annotations = manifest.metadata.annotations
+    path, weights = annotations.get(HIERARCHY) or None, annotations.get(HIERARCHY_WEIGHTS) or None
+    if path is not None:
+        try:
+            parse_path(path, weights, manifest.spec.weight)
+        except HierarchyError as error:
+            raise FieldError(error.field, str(error)) from None
+    elif weights is not None:
+        raise FieldError(
+            f"metadata.annotations[{HIERARCHY_WEIGHTS}]",
+            f"{weights!r} weighs the levels of a path, but there is none; add the annotation {HIERARCHY}",
+        )
+    return path, weights
+
+
+def _state(text: str) -> QueueState:
+    known = [state.value for state in QueueState]
+    return QueueState(one_of(text, known, "status.state")) if text else QueueState.OPEN
+
+
+def _strategy(text: str, where: str) -> str:
+    return one_of(text, STRATEGIES, where) if text else "traverse"
+
+
+def _check_user_limit_factor(factor: float | None, where: str) -> None:
+    if factor is not None and factor != -1 and not (0 < factor < math.inf):
+        raise FieldError(where, f"{factor} given, but a number above 0 is needed, or -1 for no limit")
+
+
+def _vector(quantities: wire.Quantities, where: str, registry: Registry) -> Vector:
+    return registry.vector(quantities, where=where) if quantities else ()
+
+
+# ---- spec.hierarchy ----------------------------------------------------------------------------------------
+
+
+def _entries(
+    entries: tuple[wire.HierarchyEntry, ...], where: str, seen: dict[str, str], registry: Registry
+) -> tuple[HierarchyEntry, ...]:
+    return tuple(_entry(entry, f"{where}[{i}]", seen, registry) for i, entry in enumerate(entries))
+
+
+def _entry(
+    entry: wire.HierarchyEntry, where: str, seen: dict[str, str], registry: Registry
+) -> HierarchyEntry:
+    """One entry with all below it. ``seen`` says where each name stands: all become queues."""
+    if not entry.name or "/" in entry.name:
+        raise FieldError(f"{where}.name", f"{entry.name!r} is no name for a queue; write for example dev")
+    if entry.name in seen:
+        raise FieldError(f"{where}.name", f"{entry.name!r} stands at {seen[entry.name]} already; rename one")
+    seen[entry.name] = f"{where}.name"
+    return HierarchyEntry(
+        name=entry.name,
+        parameters=_parameters(entry.parameters, f"{where}.parameters", registry),
+        hierarchy=_entries(entry.hierarchy, f"{where}.hierarchy", seen, registry),
+    )
+
+
+def _parameters(
+    parameters: tuple[wire.Parameter, ...], where: str, registry: Registry
+) -> tuple[tuple[str, object], ...]:
+    found: dict[str, object] = {}
+    for i, parameter in enumerate(parameters):
+        name = one_of(parameter.name, PARAMETERS, f"{where}[{i}].name")
+        if name in found:
+            raise FieldError(f"{where}[{i}].name", f"{name!r} is given twice; leave one out")
+        found[name] = _parameter(name, parameter.value, f"{where}[{i}].value", registry)
+    return tuple(sorted(found.items()))
+
+
+def _parameter(name: str, value: object, where: str, registry: Registry) -> object:
+    known = read(value, PARAMETERS[name], where=where, strict=not isinstance(value, str))
+    match name:
+        case "capability" | "deserved":
+            return _vector(known, where, registry)
+        case "guarantee":
+            return _vector(known.resource, f"{where}.resource", registry)
+        case "dequeueStrategy":
+            return _strategy(known, where)
+        case "userLimitFactor":
+            _check_user_limit_factor(known, where)
+    return known

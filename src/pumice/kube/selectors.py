@@ -1,0 +1,71 @@
+"""Selectors as manifests write them: requirements on labels, all of which must hold.
+
+A selector is a set. Requirements and their values are sorted and freed of repetitions, and ``matchLabels``
+are requirements like any other, so that selectors which say the same compare equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pumice.kube import wire
+from pumice.kube.errors import FieldError
+from pumice.kube.reading import one_of
+from pumice.model.objects import NodeTerm, Requirement
+
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
+FIELD_OPERATORS = ("In", "NotIn")
+
+
+def label_selector(
+    selector: wire.LabelSelector | None, own: Iterable[Requirement], where: str
+) -> tuple[Requirement, ...] | None:
+    """A label selector, with what the pod's own labels add to it. None (no selector) selects nothing."""
+    if selector is None:
+        return None
+    found = {Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()}
+    found |= _requirements(selector.match_expressions, LABEL_OPERATORS, f"{where}.matchExpressions")
+    return _sorted(found.union(own))
+
+
+def own_labels(keys: Iterable[str], operator: str, labels: Mapping[str, str]) -> list[Requirement]:
+    """Requirements to share (In), or not to share (NotIn), a pod's own labels; those it lacks say nothing."""
+    return [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
+
+
+def node_term(term: wire.NodeSelectorTerm, where: str, weight: int = 0) -> NodeTerm | None:
+    """A node selector term. None if it says nothing: then it matches no node."""
+    for i, requirement in enumerate(term.match_fields):
+        one_of(requirement.key, ("metadata.name",), f"{where}.matchFields[{i}].key")
+    labels = _requirements(term.match_expressions, NODE_OPERATORS, f"{where}.matchExpressions")
+    fields = _requirements(term.match_fields, FIELD_OPERATORS, f"{where}.matchFields")
+    return NodeTerm(_sorted(labels), _sorted(fields), weight) if labels or fields else None
+
+
+def _requirements(
+    requirements: Iterable[wire.Requirement], operators: tuple[str, ...], where: str
+) -> set[Requirement]:
+    return {
+        _requirement(requirement, operators, f"{where}[{i}]") for i, requirement in enumerate(requirements)
+    }
+
+
+def _requirement(requirement: wire.Requirement, operators: tuple[str, ...], where: str) -> Requirement:
+    operator = one_of(requirement.operator, operators, f"{where}.operator")
+    values = tuple(sorted(set(requirement.values)))
+    match operator:
+        case "In" | "NotIn":
+            fault = "" if values else "is compared with nothing; list at least one value"
+        case "Exists" | "DoesNotExist":
+            fault = "looks at the key alone; leave the values out, or use In" if values else ""
+        case _:
+            whole = len(values) == 1 and values[0].isascii() and values[0].removeprefix("-").isdecimal()
+            fault = "" if whole else "compares with one whole number; write for example ['8']"
+    if fault:
+        raise FieldError(f"{where}.values", f"operator {operator} {fault}")
+    return Requirement(requirement.key, operator, values)
+
+
+def _sorted(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(requirements, key=lambda r: (r.key, r.operator, r.values)))

@@ -1,0 +1,339 @@
+"""Kubernetes and Volcano objects as they are written, reduced to the fields that are read.
+
+Attribute names are ours, names on the wire camelCase; what is not listed here is ignored. A field without a
+default is required. Ranges and types are checked while decoding, everything that needs a second look (names
+out of a fixed list, fields that depend on each other) in the translation.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+Time = Annotated[datetime, Meta(tz=True)]
+Int32 = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
+Positive = Annotated[int, Meta(ge=1, lt=2**31)]
+Weight = Annotated[int, Meta(ge=1, le=65535)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
+Preference = Annotated[int, Meta(ge=1, le=100)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+Texts = dict[str, str]
+Quantities = dict[str, Any]  # the registry of resources reads the values
+
+
+class Wire(Struct, rename="camel", gc=False, frozen=True):
+    """An object or a part of one. None refers back to its owner, so they need no garbage collection."""
+
+
+class Metadata(Wire, frozen=True):
+    """Who an object is. A name is required, but its absence is reported by the translation."""
+
+    name: str = ""
+    namespace: str = ""
+    labels: Texts = {}
+    annotations: Texts = {}
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+
+
+class Object(Wire, frozen=True):
+    """What every object has."""
+
+    metadata: Metadata = Metadata()
+
+
+# ---- Node -------------------------------------------------------------------------------------------------
+
+
+class Taint(Wire, frozen=True):
+    """Keeps pods away that do not tolerate it."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeSpec(Wire, frozen=True):
+    """What an administrator says about a node."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class NodeCondition(Wire, frozen=True):
+    """One observation of the kubelet; only ``Ready`` is looked at."""
+
+    type: str
+    status: str
+
+
+class NodeStatus(Wire, frozen=True):
+    """What the kubelet says about a node."""
+
+    allocatable: Quantities = {}
+    capacity: Quantities = {}
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class Node(Object, frozen=True):
+    """A machine."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+# ---- ResourceQuota, PriorityClass --------------------------------------------------------------------------
+
+
+class ResourceQuotaSpec(Wire, frozen=True):
+    """Limits of a namespace."""
+
+    hard: Quantities = {}
+
+
+class ResourceQuota(Object, frozen=True):
+    """Limits of a namespace, and the weight of the namespace among them."""
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+
+
+class PriorityClass(Object, frozen=True):
+    """A named priority."""
+
+    value: Int32 = 0
+    global_default: bool = False
+
+
+# ---- Queue, PodGroup ---------------------------------------------------------------------------------------
+
+
+class Guarantee(Wire, frozen=True):
+    """What is reserved for a queue."""
+
+    resource: Quantities = {}
+
+
+class Parameter(Wire, frozen=True):
+    """A field of the Queue spec, by name, with its value."""
+
+    name: str
+    value: object
+
+
+class HierarchyEntry(Wire, frozen=True):
+    """A child queue in the hierarchy of another."""
+
+    name: str
+    parameters: tuple[Parameter, ...] = ()
+    hierarchy: tuple[HierarchyEntry, ...] = ()
+
+
+class QueueSpec(Wire, frozen=True):
+    """What a queue may use and where it stands."""
+
+    weight: Weight = 1
+    parent: str = ""
+    capability: Quantities = {}
+    deserved: Quantities = {}
+    guarantee: Guarantee = Guarantee()
+    priority: Count = 0
+    reclaimable: bool = True
+    dequeue_strategy: str = ""
+    min_user_limit_percent: Percent | None = None
+    user_limit_factor: float | None = None
+    affinity: object = None
+    type: object = None
+    extend_clusters: object = None
+    hierarchy: tuple[HierarchyEntry, ...] = ()
+
+
+class QueueStatus(Wire, frozen=True):
+    """Whether a queue takes work."""
+
+    state: str = ""
+
+
+class Queue(Object, frozen=True):
+    """A node of the share tree."""
+
+    spec: QueueSpec = QueueSpec()
+    status: QueueStatus = QueueStatus()
+
+
+class PodGroupSpec(Wire, frozen=True):
+    """How many of its pods must start together, and where."""
+
+    min_member: Count = 1
+    min_task_member: dict[str, Count] = {}
+    min_resources: Quantities = {}
+    queue: str = ""
+    priority_class_name: str = ""
+
+
+class PodGroupStatus(Wire, frozen=True):
+    """How far a group has come."""
+
+    phase: str = ""
+
+
+class PodGroup(Object, frozen=True):
+    """Pods that belong together."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+# ---- Pod ---------------------------------------------------------------------------------------------------
+
+
+class Resources(Wire, frozen=True):
+    """What a container, or a pod as a whole, asks for and may use at most."""
+
+    requests: Quantities = {}
+    limits: Quantities = {}
+
+
+class ContainerPort(Wire, frozen=True):
+    """A port of a container, perhaps also one of its node."""
+
+    container_port: Port = 0
+    host_port: Port = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class Container(Wire, frozen=True):
+    """A container or init container."""
+
+    resources: Resources = Resources()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+
+
+class Requirement(Wire, frozen=True):
+    """``key operator values``."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Wire, frozen=True):
+    """Objects by their labels: all of it must hold."""
+
+    match_labels: Texts = {}
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+class NodeSelectorTerm(Wire, frozen=True):
+    """Nodes by their labels and fields: all of it must hold, and an empty term matches none."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Wire, frozen=True):
+    """Any of the terms must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...]
+
+
+class PreferredNodes(Wire, frozen=True):
+    """Nodes that a pod would rather run on."""
+
+    weight: Preference
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Wire, frozen=True):
+    """Nodes a pod must, or would rather, run on."""
+
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[PreferredNodes, ...] = field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Wire, frozen=True):
+    """Pods by label and namespace, seen per domain of a topology key."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class PodAffinity(Wire, frozen=True):
+    """Pods to be near to, or away from."""
+
+    required: tuple[PodAffinityTerm, ...] = field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Wire, frozen=True):
+    """Everything a pod says about its neighbourhood."""
+
+    node_affinity: NodeAffinity = NodeAffinity()
+    pod_affinity: PodAffinity = PodAffinity()
+    pod_anti_affinity: PodAffinity = PodAffinity()
+
+
+class Toleration(Wire, frozen=True):
+    """A taint that a pod does not mind."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpread(Wire, frozen=True):
+    """How evenly pods spread over the domains of a topology key."""
+
+    max_skew: Positive
+    topology_key: str
+    when_unsatisfiable: str
+    label_selector: LabelSelector | None = None
+    min_domains: Positive = 1
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodSpec(Wire, frozen=True):
+    """What a pod runs, and where it may."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Quantities = {}
+    resources: Resources | None = None
+    node_name: str = ""
+    node_selector: Texts = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpread, ...] = ()
+    host_network: bool = False
+    scheduler_name: str = ""
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+
+
+class PodStatus(Wire, frozen=True):
+    """How far a pod has come."""
+
+    phase: str = ""
+    start_time: Time | None = None
+
+
+class Pod(Object, frozen=True):
+    """A task."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -1,0 +1,234 @@
+"""The accounts of one job and of one node: what its tasks add up to, kept by the difference.
+
+A ``Job`` knows what it holds, what it still asks for and which of its tasks wait, by shape and in task order.
+A ``ClusterNode`` knows who is on it and what is idle. Both can tell the same from scratch (``validate``).
+"""
+
+from __future__ import annotations
+
+from pumice.model.objects import JobPhase, JobSpec, NodeSpec, TaskSpec, TaskStatus
+from pumice.model.resources import widen
+from pumice.model.shape import Shape
+
+TaskOrder = tuple[int, int, int, str, str]
+
+
+class Task:
+    """A pod under our eyes. ``started`` is the time it was placed, 0 while it waits."""
+
+    __slots__ = ("job", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
+
+    def __init__(self, spec: TaskSpec, shape: Shape, priority: int) -> None:
+        self.spec = spec
+        self.shape = shape
+        self.priority = priority
+        self.order = task_order(spec, priority)
+        self.job: Job | None = None
+        self.node: ClusterNode | None = None
+        self.status = TaskStatus.PENDING
+        self.started = 0
+        self.owed = True  # whether its job was owed when it started (fairness.md 3, ties in rounding)
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return self.spec.key
+
+    def __repr__(self) -> str:
+        return f"Task({self.spec.key}, {self.status.name})"
+
+
+def task_order(spec: TaskSpec, priority: int) -> TaskOrder:
+    """Order of tasks in a job: priority, the number at the end of names like job-role-3, age, name."""
+    parts = spec.name.split("-")
+    index = int(parts[-1]) if len(parts) > 2 and parts[-1].isdecimal() else -1
+    return (-priority, index, spec.created, spec.namespace, spec.name)
+
+
+class Job:
+    """A PodGroup with its tasks. ``spec`` is None while only its pods are known."""
+
+    __slots__ = (
+        "held",
+        "key",
+        "pending",
+        "phase",
+        "running",
+        "spec",
+        "succeeded",
+        "tasks",
+        "unfinished",
+        "unsorted",
+    )
+
+    def __init__(self, key: str, width: int) -> None:
+        self.key = key
+        self.spec: JobSpec | None = None
+        self.phase = JobPhase.PENDING
+        self.tasks: dict[str, Task] = {}
+        self.held: list[int] = [0] * width
+        self.unfinished: dict[Shape, int] = {}
+        self.pending: dict[Shape, list[Task]] = {}  # the next to start is last
+        self.unsorted = False
+        self.running = 0  # tasks that hold a place
+        self.succeeded = 0
+
+    def enter(self, task: Task) -> None:
+        """Count a task in, as its status says."""
+        self.tasks[task.spec.key] = task
+        status, shape = task.status, task.shape
+        if status is TaskStatus.PENDING:
+            self.pending.setdefault(shape, []).append(task)
+            self.unsorted = True
+        if status.unfinished:
+            self.unfinished[shape] = self.unfinished.get(shape, 0) + 1
+        if status.held:
+            self.running += 1
+            for j, amount in shape.items:
+                self.held[j] += amount
+        elif status is TaskStatus.SUCCEEDED:
+            self.succeeded += 1
+
+    def leave(self, task: Task) -> None:
+        """Exactly undo ``enter``."""
+        del self.tasks[task.spec.key]
+        status, shape = task.status, task.shape
+        if status is TaskStatus.PENDING:
+            waiting = self.pending[shape]
+            waiting.remove(task)
+            if not waiting:
+                del self.pending[shape]
+        if status.unfinished:
+            self.unfinished[shape] -= 1
+            if not self.unfinished[shape]:
+                del self.unfinished[shape]
+        if status.held:
+            self.running -= 1
+            for j, amount in shape.items:
+                self.held[j] -= amount
+        elif status is TaskStatus.SUCCEEDED:
+            self.succeeded -= 1
+
+    def start(self, task: Task) -> None:
+        """The next waiting task of its shape comes to hold a place: ``leave`` and ``enter`` in one."""
+        waiting = self.pending[task.shape]
+        first = waiting.pop()
+        assert first is task, f"{task.spec.key} is not the next of its shape"
+        if not waiting:
+            del self.pending[task.shape]
+        self.running += 1
+        held = self.held
+        for j, amount in task.shape.items:
+            held[j] += amount
+
+    def unstart(self, task: Task) -> None:
+        """Exactly undo ``start``; starts are undone last first."""
+        self.pending.setdefault(task.shape, []).append(task)
+        self.running -= 1
+        held = self.held
+        for j, amount in task.shape.items:
+            held[j] -= amount
+
+    def sort_pending(self) -> None:
+        """Bring the waiting tasks in task order after some came in."""
+        if self.unsorted:
+            for waiting in self.pending.values():
+                waiting.sort(key=_by_order, reverse=True)
+            self.unsorted = False
+
+    def widen(self, width: int) -> None:
+        """Make room for resources that were registered later."""
+        self.held.extend([0] * (width - len(self.held)))
+
+    def validate(self, width: int) -> None:
+        """Check the accounts against the tasks."""
+        fresh = Job(self.key, width)
+        for task in self.tasks.values():
+            assert task.job is self
+            fresh.enter(task)
+        assert fresh.held == self.held, f"{self.key} holds {fresh.held}, accounts say {self.held}"
+        assert fresh.unfinished == self.unfinished, f"{self.key}: unfinished tasks miscounted"
+        assert (fresh.running, fresh.succeeded) == (self.running, self.succeeded)
+        assert fresh.pending.keys() == self.pending.keys()
+        for shape, waiting in self.pending.items():
+            assert sorted(waiting, key=_by_order) == sorted(fresh.pending[shape], key=_by_order)
+            if not self.unsorted:
+                assert waiting == sorted(waiting, key=_by_order, reverse=True), f"{self.key}: out of order"
+
+    def __repr__(self) -> str:
+        return f"Job({self.key})"
+
+
+def _by_order(task: Task) -> TaskOrder:
+    return task.order
+
+
+class ClusterNode:
+    """A machine with the tasks on it. ``spec`` is None while only pods speak of it."""
+
+    __slots__ = ("allocatable", "counted", "foreign", "idle", "name", "ours", "spec", "tasks")
+
+    def __init__(self, name: str, width: int) -> None:
+        self.name = name
+        self.spec: NodeSpec | None = None
+        self.allocatable: list[int] = [0] * width
+        self.idle: list[int] = [0] * width
+        self.ours: list[int] = [0] * width  # what managed tasks hold here
+        self.foreign: list[int] = [0] * width  # what others' pods hold here
+        self.counted: list[int] = [0] * width  # its part of the cluster's capacity, as last counted
+        self.tasks: dict[str, Task] = {}
+
+    @property
+    def schedulable(self) -> bool:
+        """Whether new tasks may be placed here."""
+        return self.spec is not None and self.spec.ready and not self.spec.unschedulable
+
+    def describe(self, spec: NodeSpec | None, width: int) -> None:
+        """The machine is as described; None: nobody describes it any more."""
+        self.spec = spec
+        self.allocatable = list(widen(spec.allocatable, width)) if spec is not None else [0] * width
+        held = zip(self.allocatable, self.ours, self.foreign, strict=True)
+        self.idle = [offered - ours - foreign for offered, ours, foreign in held]
+
+    def admit(self, task: Task) -> None:
+        """A task takes its room."""
+        self.tasks[task.spec.key] = task
+        account, idle = self.ours if task.spec.managed else self.foreign, self.idle
+        for j, amount in task.shape.items:
+            account[j] += amount
+            idle[j] -= amount
+
+    def release(self, task: Task) -> None:
+        """Exactly undo ``admit``."""
+        del self.tasks[task.spec.key]
+        account, idle = self.ours if task.spec.managed else self.foreign, self.idle
+        for j, amount in task.shape.items:
+            account[j] -= amount
+            idle[j] += amount
+
+    def contribution(self) -> list[int]:
+        """What it adds to the capacity that is shared (fairness.md 1)."""
+        if self.schedulable:
+            return [max(0, o - f) for o, f in zip(self.allocatable, self.foreign, strict=True)]
+        # A cordoned or lost machine gives nothing new, but what still runs there must not look overfull.
+        return list(self.ours)
+
+    def widen(self, width: int) -> None:
+        """Make room for resources that were registered later."""
+        for vector in (self.allocatable, self.idle, self.ours, self.foreign, self.counted):
+            vector.extend([0] * (width - len(vector)))
+
+    def validate(self, width: int) -> None:
+        """Check the accounts against the tasks."""
+        ours, foreign = [0] * width, [0] * width
+        for task in self.tasks.values():
+            assert task.node is self and task.status.on_node
+            for j, amount in task.shape.items:
+                (ours if task.spec.managed else foreign)[j] += amount
+        assert (ours, foreign) == (self.ours, self.foreign), f"node {self.name}: accounts are off"
+        for j in range(width):
+            assert self.idle[j] == self.allocatable[j] - ours[j] - foreign[j]
+        assert self.counted == self.contribution()
+
+    def __repr__(self) -> str:
+        return f"ClusterNode({self.name})"

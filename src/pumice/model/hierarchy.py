@@ -1,0 +1,204 @@
+"""One tree from three ways to write it: annotations, ``spec.parent``, or neither (fairness.md 4).
+
+``lay_out`` reads all queues and says where each stands. It never guesses: a queue that contradicts another, names
+a parent that is not there or closes a circle is refused with a reason, and everybody else keeps their place.
+(The third way, ``spec.hierarchy``, is expanded into Queue objects with a parent before they get here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from pumice.model.objects import ROOT, Queue
+
+Path = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Place:
+    """A node of the queue tree. ``queue`` is the name of its object, None for an inner node without one."""
+
+    path: Path
+    weight: Fraction = Fraction(1)
+    queue: str | None = None
+    created: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a queue has no place (or, with ``refused`` false, a warning about one that has)."""
+
+    queue: str
+    field: str
+    message: str
+    refused: bool = True
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where every queue stands. Parents come before their children in ``places``."""
+
+    places: dict[Path, Place] = field(default_factory=dict)
+    path_of: dict[str, Path] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class HierarchyError(ValueError):
+    """A hierarchy annotation that can't be read; ``field`` says which."""
+
+    def __init__(self, annotation: str, message: str) -> None:
+        super().__init__(message)
+        self.field = f"metadata.annotations[{annotation}]"
+
+
+HIERARCHY = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+
+
+def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, tuple[Fraction, ...]]:
+    """The segments of a hierarchy annotation and the weight of each, ``root`` first."""
+    segments = path.strip("/").split("/")
+    if not all(segments):
+        raise HierarchyError(HIERARCHY, f"{path!r} has an empty segment; write for example root/eng/prod")
+    if weights is None:
+        numbers = [Fraction(1)] * (len(segments) - 1) + [Fraction(own_weight)]
+    else:
+        numbers = [_weight(part, weights) for part in weights.strip("/").split("/")]
+        if len(numbers) != len(segments):
+            raise HierarchyError(
+                HIERARCHY_WEIGHTS,
+                f"{weights!r} has {len(numbers)} weights for the {len(segments)} levels of {path!r}; "
+                "write one weight a level, for example 1/2/8",
+            )
+    if segments[0] != ROOT:
+        segments.insert(0, ROOT)
+        numbers.insert(0, Fraction(1))
+    return tuple(segments), tuple(numbers)
+
+
+def _weight(text: str, whole: str) -> Fraction:
+    try:
+        weight = Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        weight = Fraction(0)
+    if weight <= 0 or "/" in text:
+        raise HierarchyError(
+            HIERARCHY_WEIGHTS, f"{text!r} in {whole!r} is not a weight; write a number above 0, for example 2 or 0.5"
+        )
+    return weight
+
+
+def lay_out(queues: Mapping[str, Queue]) -> Layout:
+    """Give every queue its place. Of two that can't both stand, the one created first does."""
+    layout = Layout()
+    layout.places[(ROOT,)] = Place((ROOT,), queue=ROOT)
+    layout.path_of[ROOT] = (ROOT,)
+    by_age = sorted((q for q in queues.values() if q.name != ROOT), key=lambda q: (q.created, q.name))
+    for queue in by_age:
+        if queue.path is not None:
+            _place_by_path(layout, queue, queues)
+    _place_by_parent(layout, [q for q in by_age if q.path is None])
+    return layout
+
+
+def _refuse(layout: Layout, queue: Queue, where: str, message: str, *, refused: bool = True) -> None:
+    layout.refusals.append(Refusal(queue.name, where, message, refused))
+
+
+def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) -> None:
+    assert queue.path is not None
+    where = f"metadata.annotations[{HIERARCHY}]"
+    try:
+        path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
+    except HierarchyError as error:
+        return _refuse(layout, queue, error.field, str(error))
+    if len(path) == 1:
+        return _refuse(layout, queue, where, "'root' stands for the cluster; write a path below it, for example root/a")
+    if queue.parent is not None and queue.parent != ROOT:
+        parent = queues.get(queue.parent)
+        above = parse_path(parent.path, None, 1)[0] if parent is not None and parent.path else (ROOT, queue.parent)
+        if above != path[:-1]:
+            return _refuse(
+                layout,
+                queue,
+                "spec.parent",
+                f"'{queue.parent}' and the path {'/'.join(path)!r} disagree; leave one of them out",
+            )
+    for depth in range(2, len(path)):
+        above_it = layout.places.get(path[:depth])
+        if above_it is not None and above_it.queue is not None and queues[above_it.queue].path is not None:
+            return _refuse(
+                layout,
+                queue,
+                where,
+                f"{'/'.join(path[:depth])!r} is the queue '{above_it.queue}' already: a queue given by a path "
+                "takes jobs and has no queues below it",
+            )
+    taken = layout.places.get(path)
+    if taken is not None:
+        by = f"is the queue '{taken.queue}'" if taken.queue else "has queues below it"
+        return _refuse(layout, queue, where, f"{'/'.join(path)!r} {by} already; choose another path")
+    for depth in range(2, len(path)):
+        place = layout.places.get(path[:depth])
+        if place is None:
+            layout.places[path[:depth]] = Place(path[:depth], weights[depth - 1], None, queue.created)
+        elif queue.path_weights is not None:
+            if place.weight != weights[depth - 1]:
+                _refuse(
+                    layout,
+                    queue,
+                    f"metadata.annotations[{HIERARCHY_WEIGHTS}]",
+                    f"gives {'/'.join(path[:depth])!r} the weight {weights[depth - 1]}, another queue {place.weight}; "
+                    "the latest counts",
+                    refused=False,
+                )
+            place.weight = weights[depth - 1]
+    layout.places[path] = Place(path, weights[-1], queue.name, queue.created)
+    layout.path_of[queue.name] = path
+    return None
+
+
+def _place_by_parent(layout: Layout, queues: list[Queue]) -> None:
+    waiting = {queue.name: queue for queue in queues}
+    progress = True
+    while waiting and progress:
+        progress = False
+        for name, queue in list(waiting.items()):
+            above = layout.path_of.get(queue.parent or ROOT)
+            if above is None:
+                continue
+            del waiting[name]
+            progress = True
+            path = (*above, name)
+            place = layout.places.get(path)
+            if place is not None and place.queue is not None:
+                _refuse(layout, queue, "spec.parent", f"{'/'.join(path)!r} is the queue '{place.queue}' already")
+                continue
+            if place is None:
+                layout.places[path] = Place(path)
+            place = layout.places[path]
+            place.queue, place.weight, place.created = name, Fraction(queue.weight), queue.created
+            layout.path_of[name] = path
+    for name, queue in waiting.items():
+        circle = _circle(name, waiting)
+        if circle:
+            _refuse(layout, queue, "spec.parent", f"goes round in a circle: {' -> '.join(circle)}")
+        else:
+            _refuse(layout, queue, "spec.parent", f"there is no queue '{queue.parent}'; create it first or use 'root'")
+
+
+def _circle(name: str, waiting: Mapping[str, Queue]) -> list[str]:
+    seen = [name]
+    while (parent := waiting[seen[-1]].parent) in waiting:
+        assert parent is not None
+        if parent in seen:
+            return [*seen[seen.index(parent) :], parent]
+        seen.append(parent)
+    return []
+
+
+def inner_paths(paths: Iterable[Path]) -> set[Path]:
+    """The paths that have something below them."""
+    return {path[:-1] for path in paths if len(path) > 1}

@@ -1,0 +1,261 @@
+"""What the engine is told: immutable descriptions of queues, jobs, tasks, nodes and their company.
+
+A shell (a scenario file, a Kubernetes informer, a recorded log) translates whatever it reads into these and
+hands them over as events (see ``events``). They say what somebody *asked for*; what follows from it (who holds
+what, what is idle) lives in ``state``. Amounts are integers over a ``Registry``, times are microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+Vector = tuple[int, ...]
+Items = tuple[tuple[int, int], ...]
+"""The non-zero entries of a vector, as (resource index, amount), by index: what inner loops run over."""
+
+ROOT = "root"
+DEFAULT_QUEUE = "default"
+
+
+class QueueState(Enum):
+    """Whether a queue takes and starts work."""
+
+    OPEN = "Open"
+    CLOSING = "Closing"
+    CLOSED = "Closed"
+    PAUSED = "Paused"
+    UNKNOWN = "Unknown"
+
+
+class JobPhase(Enum):
+    """Phase of a PodGroup. A Pending one waits to be enqueued; its pods may not exist yet."""
+
+    PENDING = "Pending"
+    INQUEUE = "Inqueue"
+    RUNNING = "Running"
+    UNKNOWN = "Unknown"
+    COMPLETED = "Completed"
+
+
+class TaskStatus(IntEnum):
+    """Where a task stands. The order matters: see ``HELD`` and ``FINISHED``."""
+
+    PENDING = 0
+    PIPELINED = 1  # waits on a node for room that is being freed
+    BINDING = 2  # decided by us, not yet seen
+    BOUND = 3
+    RUNNING = 4
+    RELEASING = 5
+    SUCCEEDED = 6
+    FAILED = 7
+
+    @property
+    def held(self) -> bool:
+        """Whether the task counts as what its job holds (fairness.md 3: not while it is being released)."""
+        return TaskStatus.PIPELINED <= self <= TaskStatus.RUNNING
+
+    @property
+    def on_node(self) -> bool:
+        """Whether the task occupies its node now."""
+        return TaskStatus.BINDING <= self <= TaskStatus.RELEASING
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the task is part of its job's demand."""
+        return self <= TaskStatus.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchyEntry:
+    """One entry of ``spec.hierarchy``: a child queue, its parameters and what lies below it."""
+
+    name: str
+    parameters: tuple[tuple[str, object], ...] = ()
+    hierarchy: tuple[HierarchyEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue as its object describes it. Vectors are empty where the field is absent."""
+
+    name: str
+    created: int = 0
+    weight: int = 1
+    parent: str | None = None
+    path: str | None = None  # annotation volcano.sh/hierarchy
+    path_weights: str | None = None  # annotation volcano.sh/hierarchy-weights
+    state: QueueState = QueueState.OPEN
+    priority: int = 0
+    reclaimable: bool = True
+    fifo: bool = False
+    capability: Vector = ()
+    deserved: Vector = ()
+    guarantee: Vector = ()
+    hierarchy: tuple[HierarchyEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A ResourceQuota, as far as it says how much its namespace weighs. None: says nothing valid."""
+
+    namespace: str
+    name: str
+    weight: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A named priority."""
+
+    name: str
+    value: int = 0
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A PodGroup: tasks that belong together."""
+
+    namespace: str
+    name: str
+    queue: str
+    created: int = 0
+    min_member: int = 1
+    min_task_member: Mapping[str, int] = field(default_factory=dict)
+    min_resources: Vector = ()
+    priority_class: str | None = None
+    phase: JobPhase = JobPhase.PENDING
+    user: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod's toleration. Empty key with Exists tolerates everything; empty effect every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """``key operator values``, as node affinity and label selectors write it."""
+
+    key: str
+    operator: str  # In, NotIn, Exists, DoesNotExist, Gt, Lt
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """A node selector term: all requirements on labels and on fields (metadata.name) hold."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+    weight: int = 0  # of a preferred term
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Pods that a selector picks in some namespaces, seen per domain of a topology key."""
+
+    topology_key: str
+    selector: tuple[Requirement, ...] | None  # None selects nothing, () everything
+    namespaces: tuple[str, ...] | None = None  # None: all namespaces
+    weight: int = 0  # of a preferred term
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A topology spread constraint that must hold (whenUnsatisfiable: DoNotSchedule) or should."""
+
+    topology_key: str
+    max_skew: int
+    selector: tuple[Requirement, ...] | None
+    hard: bool = True
+    min_domains: int = 1
+    honor_affinity: bool = True  # nodeAffinityPolicy
+    honor_taints: bool = False  # nodeTaintsPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Where a task may run, apart from room. ``FREE`` is the one most tasks have."""
+
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_required: tuple[NodeTerm, ...] | None = None  # None: no requirement; any of the terms
+    node_preferred: tuple[NodeTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    ports: tuple[tuple[str, str, int], ...] = ()  # protocol, host ip, port
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[Spread, ...] = ()
+
+    @property
+    def coupled(self) -> bool:
+        """Whether feasibility depends on where other pods are."""
+        return bool(self.ports or self.affinity or self.anti_affinity or self.spread)
+
+
+FREE = Constraints()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A pod. ``job`` names its PodGroup; ``managed`` is false for pods that somebody else schedules."""
+
+    namespace: str
+    name: str
+    request: Vector
+    job: str | None = None
+    created: int = 0
+    role: str = ""
+    priority: int | None = None
+    priority_class: str | None = None
+    node: str | None = None
+    status: TaskStatus = TaskStatus.PENDING
+    started: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    constraints: Constraints = FREE
+    managed: bool = True
+    preemptable: bool = True
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node's taint."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A machine and what it offers."""
+
+    name: str
+    allocatable: Vector
+    created: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True

@@ -1,0 +1,98 @@
+"""Shapes: tasks that ask for the same and may run in the same places are one shape.
+
+Whatever is true of one task of a shape (which nodes it may use, whether it fits anywhere now) is true of all, so
+it is worked out once. Labels and namespace do not belong to a shape, with one exception: where pods keep other
+pods away or count them (affinity, anti-affinity, spreading), who a pod *is* decides where it may go. Only the
+tasks concerned carry that identity; a term that arrives later gives it to the tasks it selects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pumice.model.objects import Constraints, Items, PodTerm, TaskSpec
+from pumice.model.resources import PODS
+from pumice.model.selectors import meets
+
+Identity = tuple[str, frozenset[tuple[str, str]]]
+
+
+class Shape:
+    """A request with its constraints, shared by all tasks that are alike. Compared by identity."""
+
+    __slots__ = ("ask", "constraints", "identity", "index", "items")
+
+    def __init__(self, index: int, items: Items, constraints: Constraints, identity: Identity | None) -> None:
+        self.index = index
+        self.items = items
+        self.ask: Items = tuple(item for item in items if item[0] != PODS)  # what counts for shares
+        self.constraints = constraints
+        self.identity = identity
+
+    @property
+    def best_effort(self) -> bool:
+        """Whether it asks for nothing but a place."""
+        return not self.ask
+
+    def __repr__(self) -> str:
+        return f"Shape({self.index}, {self.items})"
+
+
+class ShapeTable:
+    """All shapes seen, and the anti-affinity terms that give tasks an identity."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[tuple[Items, Constraints, Identity | None], Shape] = {}
+        self._repelling: dict[PodTerm, None] = {}
+        self._by_pair: dict[tuple[str, str], list[PodTerm]] = {}
+        self._unindexed: list[PodTerm] = []
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def __iter__(self) -> Iterator[Shape]:
+        return iter(self._shapes.values())
+
+    def of(self, spec: TaskSpec) -> Shape:
+        """The shape of a task, made on first sight."""
+        items = tuple((j, amount) for j, amount in enumerate(spec.request) if amount)
+        constraints = spec.constraints
+        who: Identity | None = None
+        if (constraints.coupled or self._repelling) and self._needs_identity(spec):
+            who = (spec.namespace, frozenset(spec.labels.items()))
+        key = (items, constraints, who)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape(len(self._shapes), items, constraints, who)
+        return shape
+
+    def learn_terms(self, constraints: Constraints) -> list[PodTerm]:
+        """Note the anti-affinity terms of a task; returns those not known before."""
+        new = [term for term in constraints.anti_affinity if term not in self._repelling]
+        for term in new:
+            self._repelling[term] = None
+            pair = _first_pair(term)
+            if pair is None:
+                self._unindexed.append(term)
+            else:
+                self._by_pair.setdefault(pair, []).append(term)
+        return new
+
+    def _needs_identity(self, spec: TaskSpec) -> bool:
+        constraints = spec.constraints
+        if constraints.affinity or constraints.anti_affinity or constraints.spread:
+            return True
+        terms = [term for pair in spec.labels.items() for term in self._by_pair.get(pair, ())]
+        return any(selects(term, spec.namespace, spec.labels) for term in (*terms, *self._unindexed))
+
+
+def selects(term: PodTerm, namespace: str, labels: Mapping[str, str]) -> bool:
+    """Whether a term picks a pod with these labels in this namespace."""
+    return (term.namespaces is None or namespace in term.namespaces) and meets(term.selector, labels)
+
+
+def _first_pair(term: PodTerm) -> tuple[str, str] | None:
+    for requirement in term.selector or ():
+        if requirement.operator == "In" and len(requirement.values) == 1:
+            return requirement.key, requirement.values[0]
+    return None

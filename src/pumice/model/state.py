@@ -1,0 +1,358 @@
+"""The cluster as it stands: what every event so far adds up to.
+
+Events go in by ``apply`` and touch only what they name: a task's change updates its job's and its node's
+accounts by the difference. Nothing is recomputed from scratch and nothing is thrown away because the other side
+is missing: tasks wait for their job, jobs for their queue, pods keep the place of a node nobody described yet.
+Who needs to follow up reads ``jobs_touched`` and its like and clears them, or watches.
+``validate`` checks every account against the long way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pumice.model.accounts import ClusterNode, Job, Task, task_order
+from pumice.model.events import BindFailed, Changed, Event, Gone
+from pumice.model.objects import (
+    JobPhase,
+    JobSpec,
+    NodeSpec,
+    PodTerm,
+    PriorityClass,
+    Queue,
+    Quota,
+    TaskSpec,
+    TaskStatus,
+)
+from pumice.model.resources import Registry
+from pumice.model.shape import ShapeTable, selects
+
+
+class Watcher(Protocol):
+    """Who follows tasks as events move them (moves the engine makes itself are its own business)."""
+
+    def entered(self, task: Task) -> None:
+        """A task counts now as its status says."""
+
+    def leaving(self, task: Task) -> None:
+        """A task is about to count no longer as its status says."""
+
+
+class ClusterState:
+    """Queues, namespaces, jobs, tasks and nodes, kept up to date by events."""
+
+    def __init__(self, registry: Registry | None = None) -> None:
+        self.registry = registry if registry is not None else Registry()
+        self.shapes = ShapeTable()
+        self.queues: dict[str, Queue] = {}
+        self.quotas: dict[str, dict[str, Quota]] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self.jobs: dict[str, Job] = {}
+        self.tasks: dict[str, Task] = {}
+        self.nodes: dict[str, ClusterNode] = {}
+        self.capacity: list[int] = [0] * len(self.registry)
+        self.capacity_version = 0
+        self.queues_touched = True
+        self.jobs_touched: dict[Job, None] = {}
+        self.nodes_described = True  # nodes came, went or changed what they are
+        self.watcher: Watcher | None = None
+        self.jobs_gone: dict[str, None] = {}
+        self._on_change: dict[type, Callable[[Any], None]] = {
+            Queue: self._set_queue,
+            Quota: self._set_quota,
+            PriorityClass: self._set_priority_class,
+            JobSpec: self._set_job,
+            TaskSpec: self._set_task,
+            NodeSpec: self._set_node,
+        }
+        self._on_gone: dict[type, Callable[[str], None]] = {
+            Queue: self._drop_queue,
+            Quota: self._drop_quota,
+            PriorityClass: self._drop_priority_class,
+            JobSpec: self._drop_job,
+            TaskSpec: self._drop_task,
+            NodeSpec: self._drop_node,
+        }
+
+    # --- events ---------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        if len(self.capacity) < len(self.registry):
+            self._widen()
+        if isinstance(event, Changed):
+            self._on_change[type(event.object)](event.object)
+        elif isinstance(event, Gone):
+            self._on_gone[event.kind](event.key)
+        elif isinstance(event, BindFailed):
+            task = self.tasks.get(event.task)
+            if task is not None and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
+                self._move(task, TaskStatus.PENDING, None, 0)
+
+    def _set_queue(self, queue: Queue) -> None:
+        if self.queues.get(queue.name) != queue:
+            self.queues[queue.name] = queue
+            self.queues_touched = True
+
+    def _drop_queue(self, name: str) -> None:
+        if self.queues.pop(name, None) is not None:
+            self.queues_touched = True
+
+    def _set_quota(self, quota: Quota) -> None:
+        self.quotas.setdefault(quota.namespace, {})[quota.name] = quota
+        self.queues_touched = True
+
+    def _drop_quota(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        if self.quotas.get(namespace, {}).pop(name, None) is not None:
+            self.queues_touched = True
+
+    def _set_priority_class(self, priority_class: PriorityClass) -> None:
+        self.priority_classes[priority_class.name] = priority_class
+        self._reprioritise()
+
+    def _drop_priority_class(self, name: str) -> None:
+        if self.priority_classes.pop(name, None) is not None:
+            self._reprioritise()
+
+    def _reprioritise(self) -> None:
+        for task in self.tasks.values():
+            task.priority = self.task_priority(task.spec)
+            task.order = task_order(task.spec, task.priority)
+        for job in self.jobs.values():
+            job.unsorted = True
+            self.jobs_touched[job] = None
+
+    def _set_job(self, spec: JobSpec) -> None:
+        job = self._job(spec.key)
+        if job.spec is not None and job.phase is JobPhase.INQUEUE and spec.phase is JobPhase.PENDING:
+            # We admitted it; an update from before that does not take it back.
+            phase = JobPhase.INQUEUE
+        else:
+            phase = spec.phase
+        job.spec = spec
+        job.phase = phase
+        self.jobs_touched[job] = None
+
+    def _drop_job(self, key: str) -> None:
+        job = self.jobs.get(key)
+        if job is not None:
+            job.spec = None
+            self._touch_job(job)
+
+    def _set_task(self, spec: TaskSpec) -> None:
+        task = self.tasks.get(spec.key)
+        if task is not None and task.spec == spec:
+            return
+        status, node, started = spec.status, spec.node, spec.started
+        if task is not None and self._confirms(task, spec):
+            task.spec, task.status = spec, status
+            return
+        owed = True
+        if task is not None:
+            owed = task.owed
+            if status is TaskStatus.PENDING and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
+                # Assumed by us, not seen yet: an update that knows nothing of it does not undo it.
+                status, node = task.status, task.node.name if task.node else None
+            if status.on_node and task.started:
+                started = task.started
+            self._forget(task)
+        for term in self.shapes.learn_terms(spec.constraints):
+            self._reshape(term)
+        task = Task(spec, self.shapes.of(spec), self.task_priority(spec))
+        task.owed = owed
+        self.tasks[spec.key] = task
+        if spec.job is not None:
+            task.job = self._job(spec.job)
+        self._enter(task, status, self._node(node) if node is not None else None, started)
+
+    def _confirms(self, task: Task, spec: TaskSpec) -> bool:
+        """Whether an update only says that a task is where we think it is: no account moves."""
+        return (
+            task.node is not None
+            and task.node.name == spec.node
+            and TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING
+            and TaskStatus.BINDING <= spec.status <= TaskStatus.RUNNING
+            and spec.job == task.spec.job
+            and spec.managed == task.spec.managed
+            and self.task_priority(spec) == task.priority
+            and self.shapes.of(spec) is task.shape
+        )
+
+    def _drop_task(self, key: str) -> None:
+        task = self.tasks.get(key)
+        if task is not None:
+            self._forget(task)
+            del self.tasks[key]
+
+    def _set_node(self, spec: NodeSpec) -> None:
+        node = self._node(spec.name)
+        if node.spec == spec:
+            return
+        node.describe(spec, len(self.capacity))
+        self.nodes_described = True
+        self._touch_node(node)
+
+    def _drop_node(self, name: str) -> None:
+        node = self.nodes.get(name)
+        if node is not None:
+            node.describe(None, len(self.capacity))
+            self.nodes_described = True
+            self._touch_node(node)
+
+    # --- moves: what the engine itself decides ---------------------------------------------------------
+
+    def place(self, task: Task, node: ClusterNode, stamp: int) -> None:
+        """The next waiting task of its shape takes its place on a node. Watchers are the caller's business."""
+        assert task.job is not None
+        task.job.start(task)
+        task.status, task.node, task.started = TaskStatus.BINDING, node, stamp
+        node.admit(task)
+
+    def unplace(self, task: Task) -> None:
+        """Exactly undo ``place``; places are undone last first."""
+        assert task.job is not None and task.node is not None
+        task.node.release(task)
+        task.status, task.node, task.started = TaskStatus.PENDING, None, 0
+        task.job.unstart(task)
+
+    def _move(self, task: Task, status: TaskStatus, node: ClusterNode | None, started: int) -> None:
+        self._leave(task)
+        self._enter(task, status, node, started)
+
+    # --- accounts ----------------------------------------------------------------------------------------
+
+    def _enter(self, task: Task, status: TaskStatus, node: ClusterNode | None, started: int) -> None:
+        task.status, task.node, task.started = status, node, started
+        if node is not None and status.on_node:
+            node.admit(task)
+            if not task.spec.managed or not node.schedulable:
+                self._touch_node(node)
+        if task.job is not None:
+            task.job.enter(task)
+            self.jobs_touched[task.job] = None
+        if self.watcher is not None:
+            self.watcher.entered(task)
+
+    def _leave(self, task: Task) -> None:
+        node, job = task.node, task.job
+        if self.watcher is not None:
+            self.watcher.leaving(task)
+        if job is not None:
+            job.leave(task)
+            self.jobs_touched[job] = None
+        if node is not None and task.status.on_node:
+            node.release(task)
+            if not task.spec.managed or not node.schedulable:
+                self._touch_node(node)
+
+    def _forget(self, task: Task) -> None:
+        self._leave(task)
+        if task.job is not None:
+            self._touch_job(task.job)
+        if task.node is not None:
+            self._touch_node(task.node)
+
+    def _job(self, key: str) -> Job:
+        job = self.jobs.get(key)
+        if job is None:
+            job = self.jobs[key] = Job(key, len(self.capacity))
+            self.jobs_gone.pop(key, None)
+        return job
+
+    def _touch_job(self, job: Job) -> None:
+        """Mark a job; one that nothing speaks of any more goes."""
+        if job.spec is None and not job.tasks and self.jobs.get(job.key) is job:
+            del self.jobs[job.key]
+            self.jobs_touched.pop(job, None)
+            self.jobs_gone[job.key] = None
+        else:
+            self.jobs_touched[job] = None
+
+    def _node(self, name: str) -> ClusterNode:
+        node = self.nodes.get(name)
+        if node is None:
+            node = self.nodes[name] = ClusterNode(name, len(self.capacity))
+        return node
+
+    def _touch_node(self, node: ClusterNode) -> None:
+        """Refresh what a node gives to capacity; one that nothing speaks of any more goes."""
+        if node.spec is None and not node.tasks:
+            self.nodes.pop(node.name, None)
+        gives = node.contribution()
+        if gives != node.counted:
+            for j, (new, old) in enumerate(zip(gives, node.counted, strict=True)):
+                self.capacity[j] += new - old
+            node.counted = gives
+            self.capacity_version += 1
+
+    def _widen(self) -> None:
+        """A resource nobody named before: every account gets a zero for it."""
+        width = len(self.registry)
+        self.capacity.extend([0] * (width - len(self.capacity)))
+        self.capacity_version += 1
+        for job in self.jobs.values():
+            job.widen(width)
+        for node in self.nodes.values():
+            node.widen(width)
+        self.nodes_described = True
+
+    def _reshape(self, term: PodTerm) -> None:
+        # A new anti-affinity term gives the pending tasks it selects an identity (see ``shape``).
+        for task in self.tasks.values():
+            if task.status is TaskStatus.PENDING and selects(term, task.spec.namespace, task.spec.labels):
+                shape = self.shapes.of(task.spec)
+                if shape is not task.shape:
+                    self._leave(task)
+                    task.shape = shape
+                    self._enter(task, task.status, task.node, task.started)
+
+    # --- readings --------------------------------------------------------------------------------------
+
+    def task_priority(self, spec: TaskSpec) -> int:
+        """A pod's own priority, else that of its class, else the default class's, else 0."""
+        if spec.priority is not None:
+            return spec.priority
+        return self._class_value(spec.priority_class)
+
+    def job_priority(self, job: Job) -> int:
+        """The priority of a job's class; without one, of its most important unfinished task."""
+        if job.spec is not None and job.spec.priority_class in self.priority_classes:
+            return self._class_value(job.spec.priority_class)
+        tasks = [task.priority for task in job.tasks.values() if task.status.unfinished]
+        return max(tasks, default=self._class_value(None))
+
+    def _class_value(self, name: str | None) -> int:
+        found = self.priority_classes.get(name) if name is not None else None
+        if found is None:
+            # Several defaults are a mistake; the highest wins, so that the answer does not depend on order.
+            return max((c.value for c in self.priority_classes.values() if c.default), default=0)
+        return found.value
+
+    def namespace_weight(self, namespace: str) -> int:
+        """The highest valid weight among the namespace's quotas; 1 without any (fairness.md 7)."""
+        quotas = self.quotas.get(namespace, {}).values()
+        return max((q.weight for q in quotas if q.weight is not None and q.weight > 0), default=1)
+
+    def validate(self) -> None:
+        """Check every account against the long way round; raises AssertionError on the first difference."""
+        width = len(self.capacity)
+        total = [0] * width
+        for node in self.nodes.values():
+            node.validate(width)
+            assert node.spec is not None or node.tasks, f"node {node.name} is a ghost"
+            for j, amount in enumerate(node.contribution()):
+                total[j] += amount
+        assert total == self.capacity, f"capacity {self.capacity} is not {total}"
+        for job in self.jobs.values():
+            job.validate(width)
+            assert job.spec is not None or job.tasks, f"job {job.key} is a ghost"
+        for key, task in self.tasks.items():
+            assert key == task.spec.key
+            if task.job is not None:
+                assert task.job.tasks[key] is task and self.jobs[task.job.key] is task.job
+            if task.status.on_node:
+                assert task.node is not None and task.node.tasks[key] is task
+                assert self.nodes[task.node.name] is task.node
+

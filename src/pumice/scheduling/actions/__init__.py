@@ -1,0 +1,15 @@
+"""Actions: the steps of a cycle. Each is a function of the engine that decides by transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pumice.scheduling.actions.allocate import allocate
+from pumice.scheduling.actions.backfill import backfill
+from pumice.scheduling.actions.enqueue import enqueue
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+ACTIONS: Mapping[str, Callable[[Engine], None]] = {"enqueue": enqueue, "allocate": allocate, "backfill": backfill}

@@ -1,0 +1,62 @@
+"""allocate: serve the share tree until nothing that is left can be placed.
+
+The order names the job whose turn it is. Its unit (its whole gang, or one more task) is tried in a transaction:
+either all of it finds a place and is charged to the job's path at once, or nothing happened and the job is passed
+over. Others go on: a job that does not fit never stops the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.fairness.tree import JobNode
+from pumice.scheduling.transaction import Transaction
+from pumice.scheduling.units import Unit, gang_tasks
+
+if TYPE_CHECKING:
+    from pumice.model.accounts import Task
+    from pumice.scheduling.engine import Engine
+
+
+def allocate(engine: Engine) -> None:
+    """Place units, whoever's turn it is, until there is no candidate."""
+    order, candidates, policy = engine.order, engine.candidates, engine.policy
+    while (leaf := order.pick()) is not None:
+        unit: Unit = leaf.unit
+        path = order.explain() if engine.tracing else ()
+        refusal = policy.allocatable(leaf, unit)
+        if refusal is not None:
+            candidates.set_aside(leaf, refusal)
+            continue
+        transaction = Transaction(engine)
+        if place_unit(engine, transaction, leaf, unit):
+            transaction.commit(path)
+            candidates.advance(leaf)
+            engine.held_changed()
+        else:
+            transaction.discard()
+            candidates.failed(unit)
+
+
+def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Unit) -> bool:
+    """Find a place for every task of a unit and charge it; False: it does not fit."""
+    nodes, stamp = engine.nodes, engine.next_stamp()
+    owed = engine.order.owes(leaf, unit.ask)
+    for task in _tasks(leaf, unit):
+        index = nodes.best(task.shape)
+        if index < 0:
+            return False
+        task.owed = owed
+        transaction.place(task, index, stamp)
+    transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
+    return True
+
+
+def _tasks(leaf: JobNode, unit: Unit) -> list[Task]:
+    pending = leaf.job.pending
+    if len(unit.parts) == 1 and not (leaf.job.spec and leaf.job.spec.min_task_member and unit.size > 1):
+        shape, count = unit.parts[0]
+        return pending[shape][-1 : -count - 1 : -1]
+    tasks = gang_tasks(leaf.job, unit.size)
+    assert tasks is not None, f"{leaf.job.key} offered a unit it does not have"
+    return tasks

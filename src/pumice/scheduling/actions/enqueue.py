@@ -1,0 +1,23 @@
+"""enqueue: let Pending jobs in. Their pods are created only then, so what can't run soon costs nothing yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.model.objects import JobPhase
+from pumice.scheduling.decisions import Enqueue
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+
+def enqueue(engine: Engine) -> None:
+    """Admit every Pending job that no plugin keeps out, oldest first."""
+    pending = [leaf for leaf in engine.waiting_to_enqueue() if leaf.job.phase is JobPhase.PENDING]
+    for leaf in sorted(pending, key=lambda leaf: (leaf.before, leaf.rank)):
+        queue = engine.queue_above(leaf)
+        if queue is None or engine.policy.enqueueable(leaf.job, queue) is not None:
+            continue
+        leaf.job.phase = JobPhase.INQUEUE
+        engine.decisions.append(Enqueue(leaf.job.key))
+        engine.enqueued(leaf)

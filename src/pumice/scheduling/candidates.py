@@ -1,0 +1,290 @@
+"""Candidates: which jobs have something they could start, and whether it can be placed now.
+
+For every job in the share tree this keeps its demand and its next unit and tells the order (``offer``). A job is a
+candidate while its unit is open: every shape in it fits on some node now, it was not tried in vain since room last
+grew, and no gate refused it in this cycle. For single tasks that is exact at every moment; whether a gang, or a task
+that other pods keep away or attract, can be placed is only known once it is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pumice.fairness.order import Order
+from pumice.fairness.tree import Demand, JobNode
+from pumice.model.accounts import Job
+from pumice.model.objects import Items, JobPhase
+from pumice.model.resources import PODS
+from pumice.model.shape import Shape
+from pumice.model.state import ClusterState
+from pumice.scheduling.nodes import NodeTable
+from pumice.scheduling.policy import Policy
+from pumice.scheduling.units import Unit, UnitTable, gang_size, gang_tasks, parts_of
+
+
+class Candidates:
+    """What every job would start next."""
+
+    def __init__(self, state: ClusterState, order: Order, nodes: NodeTable, policy: Policy) -> None:
+        self.state = state
+        self.order = order
+        self.nodes = nodes
+        self.policy = policy
+        self.units = UnitTable()
+        self.full: dict[Shape, None] = {}  # plain shapes that fit nowhere now
+        self.mixed: dict[JobNode, None] = {}  # jobs with waiting tasks of several shapes
+        self.aside: dict[JobNode, str] = {}  # refused by a gate in this cycle, and why
+        self.blocked: dict[JobNode, str] = {}  # could not start anything in this cycle, and why
+
+    # --- a job changed ------------------------------------------------------------------------------------------
+
+    def refresh(self, leaf: JobNode, *, open_queue: bool) -> bool:
+        """Take in that a job changed; returns whether its demand did."""
+        job = leaf.job
+        assert job.spec is not None
+        job.sort_pending()
+        start = max(self.policy.start_size(job), 0)
+        leaf.gang = max(1, gang_size(job, start))
+        started = job.running + _best_effort_waiting(job) >= gang_size(job, start)
+        keys = self.policy.job_keys(job, self.state.job_priority(job), started)
+        demand = self._demand(leaf, open_queue, start)
+        moved = demand != leaf.demand or keys.rank_class != leaf.rank_class
+        leaf.demand, leaf.rank_class = demand, keys.rank_class
+        if (keys.before, keys.after) != (leaf.before, leaf.after):
+            leaf.before, leaf.after = keys.before, keys.after
+            self.order.tree.mark(leaf)
+        can_start = (
+            open_queue
+            and (job.phase is not JobPhase.PENDING or not self.policy.enqueues)
+            and self.policy.job_valid(job) is None
+        )
+        self._offer(leaf, self._unit(leaf, start) if can_start else None)
+        return moved
+
+    def retire(self, leaf: JobNode) -> None:
+        """A job leaves the tree."""
+        self._offer(leaf, None)
+        self.aside.pop(leaf, None)
+        self.blocked.pop(leaf, None)
+
+    def advance(self, leaf: JobNode) -> None:
+        """A job's unit was placed: what does it start next?"""
+        unit = leaf.unit
+        if unit.size == 1 and leaf not in self.mixed and unit.parts[0][0] in leaf.job.pending:
+            return
+        job = leaf.job
+        start = max(self.policy.start_size(job), 0)
+        started = job.running + _best_effort_waiting(job) >= gang_size(job, start)
+        keys = self.policy.job_keys(job, self.state.job_priority(job), started)
+        if (keys.before, keys.after) != (leaf.before, leaf.after):
+            leaf.before, leaf.after = keys.before, keys.after
+            self.order.tree.mark(leaf)
+        self._offer(leaf, self._unit(leaf, start))
+
+    # --- units ------------------------------------------------------------------------------------------------
+
+    def _unit(self, leaf: JobNode, start: int) -> Unit | None:
+        job = leaf.job
+        missing = gang_size(job, start) - job.running - _best_effort_waiting(job)
+        if missing > 0 and start > 0:
+            parts = self._gang_parts(job, missing)
+            self.mixed.pop(leaf, None)
+            return self._get(parts) if parts else None
+        shapes = [shape for shape in job.pending if shape.ask]
+        if not shapes:
+            self.mixed.pop(leaf, None)
+            return None
+        if len(shapes) == 1:
+            self.mixed.pop(leaf, None)
+            return self._get(((shapes[0], 1),))
+        self.mixed[leaf] = None
+        return self._first_of(leaf, shapes)
+
+    def _gang_parts(self, job: Job, missing: int) -> tuple[tuple[Shape, int], ...] | None:
+        assert job.spec is not None
+        shapes = [shape for shape in job.pending if shape.ask]
+        if len(shapes) == 1 and not job.spec.min_task_member:
+            waiting = len(job.pending[shapes[0]])
+            return ((shapes[0], missing),) if waiting >= missing else None
+        tasks = gang_tasks(job, missing)
+        return parts_of(tasks) if tasks else None
+
+    def _first_of(self, leaf: JobNode, shapes: list[Shape]) -> Unit:
+        """Of unlike tasks: the first in task order that is owed and fits, else the first that fits."""
+        shapes.sort(key=lambda shape: leaf.job.pending[shape][-1].order)
+        units = [self._get(((shape, 1),)) for shape in shapes]
+        fitting = [unit for unit in units if unit.open]
+        for unit in fitting:
+            if self.order.owes(leaf, unit.ask):
+                return unit
+        return fitting[0] if fitting else units[0]
+
+    def _get(self, parts: tuple[tuple[Shape, int], ...]) -> Unit:
+        unit, new = self.units.unit(parts)
+        if new:
+            unit.full = sum(1 for shape, _ in parts if not self._fits(shape))
+        return unit
+
+    def _fits(self, shape: Shape) -> bool:
+        """Whether a shape fits somewhere, as far as is known; notes those that do not."""
+        if shape in self.full:
+            return False
+        if _coupled(shape) or self.nodes.fits_somewhere(shape):
+            return True
+        self.full[shape] = None
+        return False
+
+    def _offer(self, leaf: JobNode, unit: Unit | None) -> None:
+        old: Unit | None = leaf.unit
+        if old is not unit:
+            if old is not None:
+                del old.waiting[leaf]
+                if not old.waiting:
+                    self.units.drop(old)
+            leaf.unit = unit
+            if unit is not None:
+                unit.waiting[leaf] = None
+        if unit is None:
+            self.order.offer(leaf, None, False)
+            return
+        self.order.offer(leaf, unit.ask, unit.open and leaf not in self.aside)
+        if not unit.open:
+            self.blocked[leaf] = self.reason(unit)
+
+    def reason(self, unit: Unit) -> str:
+        """Why a unit can't be placed, in words that do not change while nothing does."""
+        names = self.state.registry
+        width = len(names)
+        ask = [0] * width
+        for j, amount in unit.ask:
+            ask[j] = amount
+        what = ", ".join(f"{name} {amount}" for name, amount in names.format(tuple(ask)).items())
+        who = "one task" if unit.size == 1 else f"{unit.size} tasks together"
+        return f"no room now for {who} ({what})"
+
+    # --- room changed ---------------------------------------------------------------------------------------------
+
+    def shape_full(self, shape: Shape) -> None:
+        """A shape fits nowhere any more."""
+        self.full[shape] = None
+        for unit in self.units.of_shape.get(shape, ()):
+            unit.full += 1
+            if unit.full == 1:
+                self._reoffer(unit)
+
+    def shape_open(self, shape: Shape) -> None:
+        """A shape that fitted nowhere fits again."""
+        del self.full[shape]
+        for unit in list(self.units.of_shape.get(shape, ())):
+            unit.full -= 1
+            if unit.open:
+                self._reoffer(unit)
+        for leaf in [leaf for leaf in self.mixed if shape in leaf.job.pending]:
+            self._rechoose(leaf)
+
+    def failed(self, unit: Unit) -> None:
+        """A unit was tried in vain."""
+        unit.tried = True
+        self._reoffer(unit)
+
+    def set_aside(self, leaf: JobNode, reason: str) -> None:
+        """A gate refuses the job: it is no candidate for the rest of the cycle."""
+        self.aside[leaf] = reason
+        self.blocked[leaf] = reason
+        self._offer(leaf, leaf.unit)
+
+    def begin_cycle(self, grown: Iterable[int], *, changed: bool) -> None:
+        """Before the actions: room grew on these nodes; ``changed``: some pod came to a node or left one."""
+        self.blocked.clear()
+        for leaf in list(self.aside):
+            del self.aside[leaf]
+            self._offer(leaf, leaf.unit)
+        grown = list(grown)
+        if grown:
+            for shape in [s for s in self.full if self.nodes.fits_on(s, grown)]:
+                self.shape_open(shape)
+        for unit in [u for u in self.units if u.tried and (grown or (changed and u.coupled))]:
+            unit.tried = False
+            self._reoffer(unit)
+
+    def nodes_rebuilt(self) -> None:
+        """Nodes came, went or changed: ask again for every shape."""
+        self.full.clear()
+        for unit in list(self.units):
+            unit.tried = False
+            unit.full = sum(1 for shape, _ in unit.parts if not self._fits(shape))
+            self._reoffer(unit)
+
+    def recheck_mixed(self, leaves: Iterable[JobNode]) -> None:
+        """Whole targets moved: a job of unlike tasks may be owed another shape."""
+        for leaf in leaves:
+            if leaf in self.mixed:
+                self._rechoose(leaf)
+
+    def _rechoose(self, leaf: JobNode) -> None:
+        self._offer(leaf, self._first_of(leaf, [shape for shape in leaf.job.pending if shape.ask]))
+
+    def _reoffer(self, unit: Unit) -> None:
+        for leaf in list(unit.waiting):
+            if leaf in self.mixed:
+                self._rechoose(leaf)
+            else:
+                self._offer(leaf, unit)
+
+    # --- demand ----------------------------------------------------------------------------------------------------
+
+    def _demand(self, leaf: JobNode, open_queue: bool, start: int) -> Demand:
+        """What the job asks for (fairness.md 3): what it holds counts always, the rest if it can ever run."""
+        job = leaf.job
+        assert job.spec is not None
+        counts: dict[Items, int] = {}
+        for shape, unfinished in job.unfinished.items():
+            if not shape.ask:
+                continue
+            waiting = len(job.pending.get(shape, ()))
+            alone = len(job.unfinished) == 1 and not _coupled(shape)
+            if waiting and not (
+                open_queue
+                and self.nodes.possible(shape)
+                and (not alone or start <= 1 or self.nodes.room_for(shape, min(start, unfinished)))
+            ):
+                unfinished -= waiting
+            if unfinished:
+                counts[shape.ask] = counts.get(shape.ask, 0) + unfinished
+        if len(counts) > 1:
+            order: dict[Items, None] = {}
+            for task in sorted(job.tasks.values(), key=lambda task: task.order):
+                if task.shape.ask in counts:
+                    order[task.shape.ask] = None
+            parts = tuple((ask, counts[ask]) for ask in order)
+        else:
+            parts = tuple(counts.items())
+        floor: Items = ()
+        if open_queue and job.spec.min_resources:
+            floor = tuple((j, amount) for j, amount in enumerate(job.spec.min_resources) if amount and j != PODS)
+        demand = Demand(parts, floor, _first_unit(parts, leaf.gang))
+        return leaf.demand if demand == leaf.demand else demand
+
+
+def _first_unit(parts: tuple[tuple[Items, int], ...], size: int) -> Items:
+    """What the first ``size`` tasks ask for together."""
+    total: dict[int, int] = {}
+    for ask, count in parts:
+        take = min(count, size)
+        size -= take
+        for j, amount in ask:
+            total[j] = total.get(j, 0) + amount * take
+        if not size:
+            break
+    return tuple(sorted(total.items()))
+
+
+def _best_effort_waiting(job: Job) -> int:
+    """Waiting tasks that ask for nothing: backfill serves them, and they count towards the minimum."""
+    return sum(len(tasks) for shape, tasks in job.pending.items() if not shape.ask)
+
+
+def _coupled(shape: Shape) -> bool:
+    return shape.constraints.coupled or shape.identity is not None
+
+

@@ -1,0 +1,30 @@
+"""One scheduling cycle, from beginning to end.
+
+    settle     follow up on the events since the last cycle; solve and round the targets if they can have moved
+    actions    in the order of the configuration, each on the one live state:
+                 enqueue    Pending jobs become Inqueue: their pods may be created
+                 allocate   serve the share tree, unit by unit, until nothing that is left can be placed
+                 backfill   tasks that ask for nothing take any place
+    conclude   phases of jobs, and what people should know about those that wait
+
+Details live one call down: ``engine`` (settle), ``actions/``, ``transaction`` (how a unit is tried), ``nodes``
+(where it goes), ``fairness`` (whose turn it is).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.scheduling.actions import ACTIONS
+from pumice.scheduling.conclude import conclude
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+
+def run_cycle(engine: Engine) -> None:
+    """Run one cycle; the engine collects the decisions."""
+    engine.settle()
+    for name in engine.policy.config.actions:
+        ACTIONS[name](engine)
+    conclude(engine)

@@ -1,0 +1,305 @@
+"""The engine: events in, decisions out. Pure and deterministic: no I/O, no clock, no threads, no chance.
+
+``apply`` takes events at any time and only writes down what they touch. ``cycle`` (see ``cycle``) brings the
+derived structures up to date, runs the actions and returns what was decided. The state assumes its own decisions;
+the shell confirms them, or says that they failed, by events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.model.accounts import Job, Task
+from pumice.model.events import Event
+from pumice.model.hierarchy import Layout, lay_out
+from pumice.model.objects import JobPhase, Queue, QueueState
+from pumice.model.resources import Registry
+from pumice.model.state import ClusterState
+from pumice.scheduling.candidates import Candidates
+from pumice.scheduling.config import SchedulerConfig
+from pumice.scheduling.cycle import run_cycle
+from pumice.scheduling.decisions import Decision
+from pumice.scheduling.nodes import NodeTable
+from pumice.scheduling.policy import PluginFactory, Policy
+
+
+class Engine:
+    """A cluster, a configuration, and what follows."""
+
+    def __init__(
+        self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], registry: Registry | None = None
+    ) -> None:
+        self.state = ClusterState(registry)
+        self.state.watcher = self
+        self.policy = Policy(config, factories, self.state.registry)
+        self.tree = ShareTree(len(self.state.registry))
+        self.order = self.policy.order(self.tree, self.state.capacity)
+        self.nodes = NodeTable(self.policy.filters, self.policy.scorers)
+        self.candidates = Candidates(self.state, self.order, self.nodes, self.policy)
+        self.layout: Layout = lay_out({})
+        self.decisions: list[Decision] = []
+        self.conditions: dict[str, str] = {}
+        self.tracing = False
+        self.now = 0
+        self.stamp = 0  # the latest start; never twice the same for two units
+        self._demand_moved = True  # targets may differ
+        self._held_moved = True  # whole targets may differ
+        self._capacity_seen = -1
+        self._to_enqueue: dict[JobNode, None] = {}
+        self._to_backfill: dict[JobNode, None] = {}
+        self._grown: dict[int, None] = {}  # nodes on which room grew since the last cycle
+        self._pods_moved = False
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        self.state.apply(event)
+
+    def cycle(self, now: int) -> list[Decision]:
+        """One scheduling cycle at that time (microseconds, never backwards); returns its decisions."""
+        self.now = max(self.now, now)
+        self.decisions = []
+        run_cycle(self)
+        return self.decisions
+
+    def next_stamp(self) -> int:
+        """A start time for a unit that is placed now."""
+        self.stamp = max(self.now, self.stamp + 1)
+        return self.stamp
+
+    # --- following events (Watcher) ---------------------------------------------------------------------------
+
+    def entered(self, task: Task) -> None:
+        """A task counts now as its status says."""
+        if task.status.held and task.job is not None:
+            leaf = self.tree.jobs.get(task.job.key)
+            if leaf is not None:
+                self._hold(leaf, task)
+        if task.status.on_node and task.node is not None:
+            self.stamp = max(self.stamp, task.started)
+            self._pods_moved = True
+            self.nodes.touch(task.node)
+            for plugin in self.policy.followers:
+                plugin.placed(task, task.node)
+
+    def leaving(self, task: Task) -> None:
+        """A task is about to count no longer as its status says."""
+        if task.status.held and task.job is not None:
+            leaf = self.tree.jobs.get(task.job.key)
+            if leaf is not None:
+                self._held_moved = True
+                self.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
+        if task.status.on_node and task.node is not None:
+            self._pods_moved = True
+            index = self.nodes.touch(task.node)
+            if index >= 0:
+                self._grown[index] = None
+            for plugin in self.policy.followers:
+                plugin.removed(task, task.node)
+
+    def _hold(self, leaf: JobNode, task: Task) -> None:
+        self._held_moved = True
+        self.order.hold(leaf, task.shape.ask, task.started, 1, task.owed)
+
+    # --- bringing everything up to date -------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Before the actions: follow up on what events touched, and set targets if they can have moved."""
+        state = self.state
+        if self.tree.width < len(state.registry):
+            self.tree.widen(len(state.registry))
+        jobs = state.jobs_touched
+        if state.queues_touched:
+            self._follow_queues()
+            jobs = dict.fromkeys(state.jobs.values())
+        if state.nodes_described:
+            self.nodes.rebuild(state.nodes.values(), self.tree.width)
+            self.candidates.nodes_rebuilt()
+            jobs = dict.fromkeys(state.jobs.values())
+        for key in state.jobs_gone:
+            self._detach(key)
+        for job in jobs:
+            self._follow_job(job)
+        if state.capacity_version != self._capacity_seen:
+            self._capacity_seen = state.capacity_version
+            self._demand_moved = True
+            self.order.restructure()
+            for node in self.tree.root.walk():
+                self.tree.mark(node)
+        self.candidates.begin_cycle(self._grown, changed=self._pods_moved)
+        if self._demand_moved or self._held_moved:
+            moved = self.order.refresh_targets(demand_changed=self._demand_moved)
+            self.candidates.recheck_mixed(moved)
+        self._demand_moved = self._held_moved = self._pods_moved = False
+        self._grown.clear()
+        state.jobs_touched.clear()
+        state.jobs_gone.clear()
+        state.queues_touched = state.nodes_described = False
+        self.nodes.compact()
+
+    def _follow_queues(self) -> None:
+        """Bring the upper part of the tree in line with the queues."""
+        self.layout = lay_out(self.state.queues)
+        nodes: dict[tuple[str, ...], ShareNode] = {}
+        for path, place in self.layout.places.items():
+            node = self.tree.root if len(path) == 1 else self.tree.child(nodes[path[:-1]], Kind.QUEUE, path[-1])
+            nodes[path] = node
+            node.object = place.queue
+            node.weight = float(place.weight)
+            node.rank = (place.created, Kind.QUEUE, path[-1])
+            self.tree.mark(node)
+        for key, leaf in list(self.tree.jobs.items()):
+            if self._home(leaf.job) is not leaf.parent:
+                self._detach(key)
+        keep = set(nodes.values())
+        for node in reversed(list(self.tree.root.walk())):
+            if node.kind is Kind.NAMESPACE:
+                node.weight = float(self.state.namespace_weight(node.name))
+                self.tree.mark(node)
+            elif node.kind is Kind.QUEUE and node not in keep and not node.children:
+                self.tree.remove(node)
+        self._demand_moved = True
+        self.order.restructure()
+
+    def _home(self, job: Job) -> ShareNode | None:
+        """The node a job's leaf belongs under; None: its queue has no place."""
+        if job.spec is None:
+            return None
+        path = self.layout.path_of.get(job.spec.queue)
+        if path is None:
+            return None
+        node = self.tree.root
+        for name in path[1:]:
+            found = node.children.get((Kind.QUEUE, name))
+            if found is None:
+                return None
+            node = found
+        if self.policy.namespace_level:
+            namespace = node.children.get((Kind.NAMESPACE, job.spec.namespace))
+            if namespace is None:
+                namespace = self.tree.child(node, Kind.NAMESPACE, job.spec.namespace)
+                namespace.weight = float(self.state.namespace_weight(job.spec.namespace))
+                self.order.restructure()
+            node = namespace
+        return node
+
+    def _follow_job(self, job: Job) -> None:
+        home = self._home(job)
+        leaf = self.tree.jobs.get(job.key)
+        if leaf is not None and (leaf.parent is not home or leaf.job is not job):
+            self._detach(job.key)
+            leaf = None
+        if home is None:
+            return
+        if leaf is None:
+            leaf = self.tree.add_job(job, home)
+            self.order.restructure()
+            self._demand_moved = True
+            for task in job.tasks.values():
+                if task.status.held:
+                    self._hold(leaf, task)
+        self._refresh(leaf)
+
+    def _refresh(self, leaf: JobNode) -> None:
+        """Take in that a job changed: its demand, its unit, and which actions have to look at it."""
+        job, takes_work = leaf.job, self._is_open(leaf)
+        if self.candidates.refresh(leaf, open_queue=takes_work):
+            self._demand_moved = True
+        _keep(self._to_enqueue, leaf, takes_work and job.phase is JobPhase.PENDING)
+        _keep(self._to_backfill, leaf, takes_work and any(shape.best_effort for shape in job.pending))
+
+    def _detach(self, key: str) -> None:
+        leaf = self.tree.jobs.get(key)
+        if leaf is None:
+            return
+        self.candidates.retire(leaf)
+        self._to_enqueue.pop(leaf, None)
+        self._to_backfill.pop(leaf, None)
+        for task in leaf.job.tasks.values():
+            if task.status.held:
+                self.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
+        parent = leaf.parent
+        self.tree.remove(leaf)
+        if parent is not None and parent.kind is Kind.NAMESPACE and not parent.children:
+            self.tree.remove(parent)
+        self.conditions.pop(key, None)
+        self._demand_moved = True
+        self.order.restructure()
+
+    def _is_open(self, leaf: JobNode) -> bool:
+        """Whether a job's queue takes new work: a leaf of the queue tree, Open, and so is every queue above it."""
+        queue = _queue_node(leaf)
+        if any(kind is Kind.QUEUE for kind, _ in queue.children):
+            return False
+        above: ShareNode | None = queue
+        while above is not None:
+            described = self.queue_of(above)
+            if described is not None and described.state is not QueueState.OPEN:
+                return False
+            above = above.parent
+        return True
+
+    def queue_of(self, node: ShareNode) -> Queue | None:
+        """The Queue object behind a node of the tree."""
+        return self.state.queues.get(node.object) if node.object is not None else None
+
+    # --- what the actions ask ------------------------------------------------------------------------------------
+
+    def waiting_to_enqueue(self) -> list[JobNode]:
+        """Pending jobs in open queues."""
+        return list(self._to_enqueue)
+
+    def waiting_for_backfill(self) -> list[JobNode]:
+        """Jobs with waiting tasks that ask for nothing, oldest first."""
+        return sorted(self._to_backfill, key=lambda leaf: (leaf.before, leaf.rank))
+
+    def queue_above(self, leaf: JobNode) -> Queue | None:
+        """The Queue object of a job."""
+        return self.queue_of(_queue_node(leaf))
+
+    def enqueued(self, leaf: JobNode) -> None:
+        """A job was let in: it may start."""
+        self._refresh(leaf)
+
+    def held_changed(self) -> None:
+        """Something was placed in this cycle: whole targets may differ in the next."""
+        self._held_moved = True
+        self._pods_moved = True
+
+    # --- checks --------------------------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Check the state and the share tree against the long way round."""
+        self.state.validate()
+        for leaf in self.tree.jobs.values():
+            held = [0] * self.tree.width
+            starts = []
+            for task in leaf.job.tasks.values():
+                if task.status.held:
+                    starts.append(task.started)
+                    for j, amount in task.shape.ask:
+                        held[j] += amount
+            assert held == leaf.held, f"{leaf.path} holds {held}, the tree says {leaf.held}"
+            assert sorted(starts) == leaf.starts
+        for node in self.tree.root.walk():
+            if node.kind is not Kind.JOB:
+                total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
+                assert (total or [0] * self.tree.width) == node.held, f"{node.path}: children do not add up"
+        for node_here in self.state.nodes.values():
+            if node_here.schedulable:
+                assert all(amount >= 0 for amount in node_here.idle), f"{node_here.name} is over capacity"
+
+
+def _queue_node(node: ShareNode) -> ShareNode:
+    """The queue that a job or namespace of the tree belongs to."""
+    while node.kind is not Kind.QUEUE:
+        assert node.parent is not None
+        node = node.parent
+    return node
+
+
+def _keep(chosen: dict[JobNode, None], leaf: JobNode, wanted: bool) -> None:
+    if wanted:
+        chosen[leaf] = None
+    else:
+        chosen.pop(leaf, None)

@@ -1,0 +1,312 @@
+"""Nodes as arrays, and for every shape the best place right now.
+
+Amounts lie in ``(resource, node)`` arrays. For each shape there is a ``View``: where it may run at all (kept until
+nodes change) and its score on every node, minus infinity where it does not fit. A placement changes one node; a
+view that is read next brings just the nodes changed since up to date, one by one while they are few and as one
+NumPy pass when they are many. Both ways compute the same numbers, to the last bit. The best node is the first
+maximum, so ties go to the name that sorts first.
+
+Each view of a plain shape keeps a *witness*, some node where it fits now, so that at every moment the shapes that
+fit nowhere are known without asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.model.accounts import ClusterNode
+from pumice.model.resources import PODS
+from pumice.model.shape import Shape
+from pumice.scheduling.plugin import Plugin, RoomWeights
+
+Mask = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+FEW = 12  # up to so many changed nodes are scored one by one
+
+
+class View:
+    """What one shape sees of the nodes."""
+
+    __slots__ = ("coupled", "even", "linear", "mask", "possible", "scores", "seen", "shape", "static", "uneven", "witness")
+
+    def __init__(self, shape: Shape, mask: Mask, static: Scores, weights: RoomWeights) -> None:
+        self.shape = shape
+        self.mask = mask
+        self.static = static  # what room does not move, constants included
+        amounts = dict(shape.items)
+        self.linear = [(j, amounts.get(j, 0), weight) for j, weight in sorted(weights.linear.items()) if weight]
+        self.uneven = weights.uneven
+        self.even = [(j, amounts.get(j, 0)) for j in weights.even]
+        self.coupled = shape.constraints.coupled or shape.identity is not None
+        self.possible = False  # whether it would fit some empty node
+        self.scores: Scores = np.empty(0)
+        self.seen = 0
+        self.witness = -1
+
+
+class NodeTable:
+    """All nodes that are described, by name, with the views of all shapes in use."""
+
+    def __init__(self, filters: Sequence[Plugin], scorers: Sequence[Plugin]) -> None:
+        self.filters = filters
+        self.scorers = scorers
+        self.nodes: list[ClusterNode] = []
+        self.index: dict[str, int] = {}
+        self.allocatable: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.idle: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.epoch = 0
+        self.journal: list[int] = []  # nodes whose room changed, in order
+        self._synced = 0  # how far the idle array has followed the journal
+        self._views: dict[Shape, View] = {}
+        self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
+        self._sequence = 0
+
+    # --- keeping up -------------------------------------------------------------------------------------------
+
+    def rebuild(self, nodes: Iterable[ClusterNode], width: int) -> None:
+        """Nodes came, went or changed what they are: start over. Views are made again when they are asked for."""
+        self.nodes = sorted((node for node in nodes if node.spec is not None), key=lambda node: node.name)
+        self.index = {node.name: i for i, node in enumerate(self.nodes)}
+        shape = (width, len(self.nodes))
+        self.allocatable = np.array([n.allocatable for n in self.nodes], np.int64).reshape(shape[::-1]).T.copy()
+        self.idle = np.array([n.idle for n in self.nodes], np.int64).reshape(shape[::-1]).T.copy()
+        self.epoch += 1
+        self.journal.clear()
+        self._synced = 0
+        self._views.clear()
+        self._watch = [{} for _ in self.nodes]
+
+    def touch(self, node: ClusterNode) -> int:
+        """The room on a node changed; returns its index (-1: nobody describes it)."""
+        i = self.index.get(node.name, -1)
+        if i >= 0:
+            self.journal.append(i)
+        return i
+
+    def compact(self) -> None:
+        """Forget the journal that everybody has followed, between cycles."""
+        if len(self.journal) > 4 * len(self.nodes) + 1000:
+            self._sync_idle()
+            for view in self._views.values():
+                self._follow(view)
+                view.seen = 0
+            self.journal.clear()
+            self._synced = 0
+
+    def _sync_idle(self) -> None:
+        journal = self.journal
+        if self._synced < len(journal):
+            for i in set(journal[self._synced :]):
+                self.idle[:, i] = self.nodes[i].idle
+            self._synced = len(journal)
+
+    # --- views --------------------------------------------------------------------------------------------------
+
+    def view(self, shape: Shape) -> View:
+        """The view of a shape, made on first use."""
+        view = self._views.get(shape)
+        if view is None:
+            view = self._views[shape] = self._make_view(shape)
+        return view
+
+    def _make_view(self, shape: Shape) -> View:
+        count = len(self.nodes)
+        mask = np.fromiter((node.schedulable for node in self.nodes), np.bool_, count)
+        for plugin in self.filters:
+            allowed = plugin.node_filter(shape, self)
+            if allowed is not None:
+                mask &= allowed
+        static = np.zeros(count)
+        weights = RoomWeights()
+        for plugin in self.scorers:
+            score = plugin.node_score(shape, self)
+            if score is not None:
+                static += score
+            asked = plugin.room_weights(shape)
+            if asked is not None:
+                weights.constant += asked.constant
+                weights.uneven += asked.uneven
+                weights.even = tuple(sorted({*weights.even, *asked.even}))
+                for j, weight in asked.linear.items():
+                    weights.linear[j] = weights.linear.get(j, 0.0) + weight
+        static += weights.constant
+        view = View(shape, mask, static, weights)
+        fits = mask.copy()
+        for j, amount in shape.items:
+            fits &= self.allocatable[j] >= amount
+        view.possible = bool(fits.any())
+        self._rescore_all(view)
+        return view
+
+    def _rescore_all(self, view: View) -> None:
+        self._sync_idle()
+        view.scores = self._score(view, slice(None))
+        view.seen = len(self.journal)
+
+    def _score(self, view: View, which: slice | NDArray[np.intp]) -> Scores:
+        """Scores over some nodes in one pass; ``_score_one`` is the same for one node."""
+        idle, offered = self.idle[:, which], self.allocatable[:, which].astype(np.float64)
+        fits = view.mask[which].copy()
+        for j, amount in view.shape.items:
+            fits &= idle[j] >= amount
+        total = view.static[which].copy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for j, amount, weight in view.linear:
+                part = np.where(offered[j] > 0, (idle[j] - amount).astype(np.float64) / offered[j], 0.0)
+                total = total + weight * part
+            if view.uneven:
+                parts = [
+                    np.where(offered[j] > 0, (idle[j] - amount).astype(np.float64) / offered[j], 0.0)
+                    for j, amount in view.even
+                ]
+                total = total - view.uneven * _deviation(parts)
+        return np.where(fits, total, -inf)
+
+    def _score_one(self, view: View, i: int) -> float:
+        node = self.nodes[i]
+        idle, offered = node.idle, node.allocatable
+        for j, amount in view.shape.items:
+            if idle[j] < amount:
+                return -inf
+        if not view.mask[i]:
+            return -inf
+        total = float(view.static[i])
+        for j, amount, weight in view.linear:
+            if offered[j] > 0:
+                total += weight * (float(idle[j] - amount) / float(offered[j]))
+        uneven = view.uneven
+        if uneven:
+            parts = [float(idle[j] - a) / float(offered[j]) if offered[j] > 0 else 0.0 for j, a in view.even]
+            if len(parts) == 2:
+                total -= uneven * (abs(parts[0] - parts[1]) / 2.0)
+            elif parts:
+                mean = sum(parts) / len(parts)
+                spread = 0.0
+                for part in parts:
+                    spread += (part - mean) * (part - mean)
+                total -= uneven * sqrt(spread / len(parts))
+        return total
+
+    def _follow(self, view: View) -> None:
+        """Bring a view up to date with the nodes that changed since it was read last."""
+        journal = self.journal
+        behind = len(journal) - view.seen
+        if behind <= FEW:
+            scores = view.scores
+            for i in journal[view.seen :]:
+                scores[i] = self._score_one(view, i)
+        else:
+            changed = np.array(sorted(set(journal[view.seen :])), np.intp)
+            self._sync_idle()
+            view.scores[changed] = self._score(view, changed)
+        view.seen = len(journal)
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def best(self, shape: Shape) -> int:
+        """Index of the best node where a task of the shape fits now, -1 for none."""
+        view = self._views.get(shape) or self.view(shape)
+        if view.seen < len(self.journal):
+            self._follow(view)
+        scores = view.scores
+        if view.coupled:
+            scores = self._scores_now(view)
+        if not len(scores):
+            return -1
+        i = int(scores.argmax())
+        return i if scores[i] > -inf else -1
+
+    def _scores_now(self, view: View) -> Scores:
+        """Scores of a coupled shape: what other pods forbid or make better counts as of now."""
+        scores = view.scores
+        for plugin in self.scorers:
+            score = plugin.node_score_now(view.shape, self)
+            if score is not None:
+                scores = scores + score
+        for plugin in self.filters:
+            allowed = plugin.node_filter_now(view.shape, self)
+            if allowed is not None:
+                scores = np.where(allowed, scores, -inf)
+        return scores
+
+    def possible(self, shape: Shape) -> bool:
+        """Whether a task of the shape would fit some node if that were empty."""
+        return self.view(shape).possible
+
+    def fits_somewhere(self, shape: Shape) -> bool:
+        """Whether a task of a plain shape fits now; finds a new witness if the old one is full."""
+        view = self.view(shape)
+        if view.witness >= 0 and self._fits(view, view.witness):
+            return True
+        if view.witness >= 0:
+            self._watch[view.witness].pop(shape, None)
+        if view.seen < len(self.journal):
+            self._follow(view)
+        where = np.flatnonzero(view.scores > -inf)
+        if not len(where):
+            view.witness = -1
+            return False
+        # Any will do; spread them out, so that a node that fills up takes few witnesses with it.
+        self._set_witness(view, int(where[(shape.index * 7919) % len(where)]))
+        return True
+
+    def _set_witness(self, view: View, i: int) -> None:
+        view.witness = i
+        self._watch[i][view.shape] = None
+
+    def _fits(self, view: View, i: int) -> bool:
+        idle = self.nodes[i].idle
+        for j, amount in view.shape.items:
+            if idle[j] < amount:
+                return False
+        return bool(view.mask[i])
+
+    def fits_on(self, shape: Shape, changed: Sequence[int]) -> bool:
+        """Whether a shape that fitted nowhere fits on one of these nodes; then that is its witness."""
+        view = self.view(shape)
+        for i in changed:
+            if self._fits(view, i):
+                self._set_witness(view, i)
+                return True
+        return False
+
+    def lost(self, i: int, on_full: Callable[[Shape], None]) -> None:
+        """A node has less room: report the shapes that now fit nowhere."""
+        watching = self._watch[i]
+        if watching:
+            for shape in [s for s in watching if not self._fits(self._views[s], i)]:
+                if not self.fits_somewhere(shape):
+                    on_full(shape)
+
+    def room_for(self, shape: Shape, tasks: int) -> bool:
+        """Whether so many tasks of a plain shape would fit if all nodes were empty."""
+        view = self.view(shape)
+        if not view.possible:
+            return False
+        slots: NDArray[np.int64] | None = None
+        for j, amount in shape.items:
+            here = self.allocatable[j] // amount
+            slots = here if slots is None else np.minimum(slots, here)
+        return slots is None or int(np.minimum(slots, tasks)[view.mask].sum()) >= tasks
+
+
+def _deviation(parts: list[Scores]) -> Scores | float:
+    if len(parts) == 2:
+        return np.abs(parts[0] - parts[1]) / 2.0
+    if not parts:
+        return 0.0
+    mean = _sum(parts) / len(parts)
+    return np.sqrt(_sum([(part - mean) * (part - mean) for part in parts]) / len(parts))
+
+
+def _sum(parts: list[Scores]) -> Scores:
+    total = np.zeros_like(parts[0])
+    for part in parts:
+        total = total + part
+    return total
+
+

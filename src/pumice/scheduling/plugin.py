@@ -1,0 +1,146 @@
+"""Plugins: what a policy may say, and when it is asked.
+
+A plugin is a small class that overrides the hooks it needs. The cycle asks the plugins in the order of the tiers
+in the configuration file; for each hook the docstring says who calls it, when, and what the answer means. A
+plugin lives as long as its configuration; it must not keep state that can't be derived from the cluster.
+
+Order hooks return *keys* (smaller first), never compare: the tiers make a tuple of them. Node hooks are asked once
+per shape, over all nodes at once, not once per task and node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pumice.fairness.order import Order
+from pumice.fairness.tree import JobNode, ShareTree
+from pumice.model.accounts import ClusterNode, Job, Task
+from pumice.model.objects import Queue
+from pumice.model.resources import Registry
+from pumice.model.shape import Shape
+
+if TYPE_CHECKING:
+    from pumice.scheduling.config import PluginConfig
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pumice.scheduling.nodes import NodeTable
+    from pumice.scheduling.units import Unit
+
+Arguments = Mapping[str, object]
+
+
+class PluginError(ValueError):
+    """Arguments a plugin can't work with; ``argument`` names the culprit."""
+
+    def __init__(self, argument: str, message: str) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+
+@dataclass(slots=True)
+class RoomWeights:
+    """How much a task's score likes idle room: ``constant + sum(linear[j] * f_j) - uneven * deviation(f)``.
+
+    ``f_j`` is the part of resource j that stays idle on the node once the task is there; the deviation is the
+    standard deviation of ``f_j`` over ``even``. What several plugins ask for adds up.
+    """
+
+    constant: float = 0.0
+    linear: dict[int, float] = field(default_factory=dict)
+    uneven: float = 0.0
+    even: tuple[int, ...] = ()
+
+
+class Plugin:
+    """Base of all plugins: every hook does nothing."""
+
+    name = ""
+    registry: Registry
+    """Names and units of resources; set before any hook is called."""
+    config: PluginConfig
+    """This plugin's entry in the configuration (its flags); set before any hook is called."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        """Read the arguments of the configuration file; raises PluginError when they make no sense."""
+
+    # --- orders ---------------------------------------------------------------------------------------------
+
+    def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
+        """Called once when the engine is built: the order in which the share tree is served (enableQueueOrder).
+
+        The first plugin in the tiers that has one gives it.
+        """
+        return None
+
+    def job_key(self, job: Job, priority: int, started: bool) -> int | None:
+        """Called whenever a job changes: its key among the jobs of its queue (enableJobOrder). None: no say."""
+        return None
+
+    makes_classes = False
+    """Whether ``job_key`` orders jobs for good, so that they are entitled one class after another
+    (fairness.md 3), or only breaks ties."""
+
+    def orders_jobs_by_share(self) -> bool:
+        """Whether this plugin's place in the tiers is where a job's share counts."""
+        return False
+
+    # --- gates ------------------------------------------------------------------------------------------------
+
+    def job_valid(self, job: Job) -> str | None:
+        """Called when a job changes, before it may start anything: a reason why not, or None."""
+        return None
+
+    def start_size(self, job: Job) -> int:
+        """Called when a job changes: how many tasks it must start together (enableJobReady). The largest counts."""
+        return 0
+
+    def enqueueable(self, job: Job, queue: Queue) -> str | None:
+        """Called by enqueue for a Pending job: a reason to keep it out, or None."""
+        return None
+
+    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Called by allocate before a unit is placed (enabledAllocatable): a reason to refuse, or None."""
+        return None
+
+    # --- nodes ------------------------------------------------------------------------------------------------
+
+    def node_filter(self, shape: Shape, nodes: NodeTable) -> NDArray[np.bool_] | None:
+        """Called once per shape until nodes change (enablePredicate): where it may run, whatever room there is."""
+        return None
+
+    def node_filter_now(self, shape: Shape, nodes: NodeTable) -> NDArray[np.bool_] | None:
+        """Called for each placement of a coupled shape (ports, pod affinity, spreading): where it may run now."""
+        return None
+
+    def node_reasons(self, shape: Shape, nodes: NodeTable) -> dict[str, int]:
+        """Called to explain why a shape does not fit: reason to number of nodes it rules out."""
+        return {}
+
+    def node_score(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
+        """Called once per shape until nodes change (enableNodeOrder): a score per node that room does not move."""
+        return None
+
+    def node_score_now(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
+        """Called for each placement of a coupled shape: a score per node that depends on where pods are."""
+        return None
+
+    def room_weights(self, shape: Shape) -> RoomWeights | None:
+        """Called once per shape: how idle room counts for the score (enableNodeOrder)."""
+        return None
+
+    # --- victims ----------------------------------------------------------------------------------------------
+
+    def evictable(self, task: Task) -> bool:
+        """Called by reclaim and preempt: whether the task may be a victim at all."""
+        return True
+
+    # --- what happens ------------------------------------------------------------------------------------------
+
+    def placed(self, task: Task, node: ClusterNode) -> None:
+        """Called after a task came to occupy a node, by an event or by a decision that may be undone."""
+
+    def removed(self, task: Task, node: ClusterNode) -> None:
+        """Called after a task left a node; exactly undoes ``placed``."""

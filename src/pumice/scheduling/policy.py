@@ -1,0 +1,117 @@
+"""The plugins of a configuration, put together: one object that answers for all tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pumice.fairness.order import Order, PlainOrder
+from pumice.fairness.tree import JobNode, ShareTree
+from pumice.model.accounts import Job, Task
+from pumice.model.objects import Queue
+from pumice.model.resources import Registry
+from pumice.scheduling.config import Flag, PluginConfig, SchedulerConfig
+from pumice.scheduling.plugin import Arguments, Plugin
+
+if TYPE_CHECKING:
+    from pumice.scheduling.units import Unit
+
+PluginFactory = Callable[[Arguments], Plugin]
+
+
+@dataclass(frozen=True, slots=True)
+class JobKeys:
+    """A job's keys from the tiers: ahead of the share, behind it, and those that make classes."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    rank_class: tuple[int, ...]
+
+
+class Policy:
+    """All plugins in the order of the tiers."""
+
+    def __init__(
+        self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], registry: Registry
+    ) -> None:
+        self.config = config
+        self.enqueues = "enqueue" in config.actions
+        self.plugins: list[tuple[PluginConfig, Plugin]] = []
+        for tier in config.tiers:
+            for entry in tier:
+                plugin = factories[entry.name](entry.arguments)
+                plugin.registry = registry
+                plugin.config = entry
+                self.plugins.append((entry, plugin))
+        self._job_order = self.having("job_key", Flag.JOB_ORDER)
+        by_share = [i for i, plugin in enumerate(self._job_order) if plugin.orders_jobs_by_share()]
+        self._share_at = by_share[0] if by_share else len(self._job_order)
+        self._classes = [plugin.makes_classes and i < self._share_at for i, plugin in enumerate(self._job_order)]
+        self._valid = self.having("job_valid", None)
+        self._start = self.having("start_size", Flag.JOB_READY)
+        self._enqueueable = self.having("enqueueable", Flag.JOB_ENQUEUED)
+        self._allocatable = self.having("allocatable", Flag.ALLOCATABLE)
+        self.filters = self.having("node_filter", Flag.PREDICATE)
+        self.scorers = [p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score")]
+        self.followers = [p for _, p in self.plugins if _overrides(p, "placed")]
+
+    def _with(self, flag: Flag | None) -> list[Plugin]:
+        return [plugin for entry, plugin in self.plugins if flag is None or entry.on(flag)]
+
+    def having(self, hook: str, flag: Flag | None) -> list[Plugin]:
+        """The plugins that implement a hook and have its flag on, in tier order."""
+        return [plugin for plugin in self._with(flag) if _overrides(plugin, hook)]
+
+    def order(self, tree: ShareTree, capacity: list[int]) -> Order:
+        """The order of the share tree: the first plugin in the tiers that has one."""
+        for plugin in self.having("queue_order", Flag.QUEUE_ORDER):
+            order = plugin.queue_order(tree, capacity)
+            if order is not None:
+                return order
+        return PlainOrder(tree, capacity)
+
+    @property
+    def namespace_level(self) -> bool:
+        """Whether namespaces are a level of the tree: the drf plugin's enableNamespaceOrder."""
+        return any(entry.name == "drf" and entry.on(Flag.NAMESPACE_ORDER) for entry, _ in self.plugins)
+
+    # --- jobs --------------------------------------------------------------------------------------------------
+
+    def job_keys(self, job: Job, priority: int, started: bool) -> JobKeys:
+        """A job's place among the jobs of its queue."""
+        keys = [plugin.job_key(job, priority, started) for plugin in self._job_order]
+        at = self._share_at
+        return JobKeys(
+            tuple(key for key in keys[:at] if key is not None),
+            tuple(key for key in keys[at:] if key is not None),
+            tuple(key for key, makes in zip(keys, self._classes, strict=True) if makes and key is not None),
+        )
+
+    def start_size(self, job: Job) -> int:
+        """How many tasks the job must start together; 0 when nobody says."""
+        return max((plugin.start_size(job) for plugin in self._start), default=0)
+
+    def job_valid(self, job: Job) -> str | None:
+        """Why a job may not start anything, None if it may."""
+        return _first_reason(plugin.job_valid(job) for plugin in self._valid)
+
+    def enqueueable(self, job: Job, queue: Queue) -> str | None:
+        """Why a Pending job must wait, None if it need not."""
+        return _first_reason(plugin.enqueueable(job, queue) for plugin in self._enqueueable)
+
+    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Why a unit may not start now, None if it may."""
+        return _first_reason(plugin.allocatable(leaf, unit) for plugin in self._allocatable)
+
+    def evictable(self, task: Task) -> bool:
+        """Whether every plugin agrees that the task may be a victim."""
+        return all(plugin.evictable(task) for _, plugin in self.plugins)
+
+
+def _overrides(plugin: Plugin, *hooks: str) -> bool:
+    return any(getattr(type(plugin), hook) is not getattr(Plugin, hook) for hook in hooks)
+
+
+def _first_reason(reasons: Iterable[str | None]) -> str | None:
+    return next((reason for reason in reasons if reason is not None), None)

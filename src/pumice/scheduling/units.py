@@ -1,0 +1,112 @@
+"""Units: what a job can start next (fairness.md 3).
+
+A job that has not started needs everything that is missing to its gang at once; one that has grows a task at a
+time. Jobs whose units are alike share one ``Unit``, so that what is found out about it (it does not fit now) is
+known for all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.fairness.tree import JobNode
+from pumice.model.accounts import Job, Task
+from pumice.model.objects import Items, TaskStatus
+from pumice.model.shape import Shape
+
+
+class Unit:
+    """So many tasks of these shapes, all or nothing. Compared by identity."""
+
+    __slots__ = ("ask", "coupled", "full", "parts", "size", "tried", "waiting")
+
+    def __init__(self, parts: tuple[tuple[Shape, int], ...]) -> None:
+        self.parts = parts
+        self.size = sum(count for _, count in parts)
+        self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
+        self.coupled = any(shape.constraints.coupled or shape.identity is not None for shape, _ in parts)
+        self.waiting: dict[JobNode, None] = {}
+        self.full = 0  # how many of its shapes fit nowhere now
+        self.tried = False  # whether it was tried in vain since room last grew
+
+    @property
+    def open(self) -> bool:
+        """Whether it can be placed, as far as is known."""
+        return not self.full and not self.tried
+
+
+class UnitTable:
+    """All units in use, and which shape they are made of."""
+
+    def __init__(self) -> None:
+        self._units: dict[tuple[tuple[Shape, int], ...], Unit] = {}
+        self.of_shape: dict[Shape, list[Unit]] = {}
+
+    def unit(self, parts: tuple[tuple[Shape, int], ...]) -> tuple[Unit, bool]:
+        """The unit with these parts, and whether it is new."""
+        unit = self._units.get(parts)
+        if unit is not None:
+            return unit, False
+        unit = self._units[parts] = Unit(parts)
+        for shape, _ in parts:
+            self.of_shape.setdefault(shape, []).append(unit)
+        return unit, True
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(self._units.values())
+
+    def drop(self, unit: Unit) -> None:
+        """Forget a unit that nobody waits with."""
+        if self._units.pop(unit.parts, None) is not None:
+            for shape, _ in unit.parts:
+                self.of_shape[shape].remove(unit)
+                if not self.of_shape[shape]:
+                    del self.of_shape[shape]
+
+
+def sum_asks(parts: tuple[tuple[Shape, int], ...]) -> Items:
+    """What all parts together ask for."""
+    total: dict[int, int] = {}
+    for shape, count in parts:
+        for j, amount in shape.ask:
+            total[j] = total.get(j, 0) + amount * count
+    return tuple(sorted(total.items()))
+
+
+def gang_size(job: Job, start_size: int) -> int:
+    """How many tasks make its gang now: the minimum less what has succeeded, at most what is unfinished."""
+    return min(start_size - job.succeeded, sum(job.unfinished.values()))
+
+
+def gang_tasks(job: Job, missing: int) -> list[Task] | None:
+    """The tasks a job starts with: the minimum of every role, then others in task order. None: too few wait."""
+    assert job.spec is not None
+    waiting = [task for shape, tasks in job.pending.items() if not shape.best_effort for task in tasks]
+    waiting.sort(key=lambda task: task.order)
+    chosen: list[Task] = []
+    needs = dict(job.spec.min_task_member)
+    if needs:
+        for task in job.tasks.values():
+            if task.spec.role in needs and (task.status.held or task.status is TaskStatus.SUCCEEDED):
+                needs[task.spec.role] -= 1
+        for task in waiting:
+            if needs.get(task.spec.role, 0) > 0:
+                needs[task.spec.role] -= 1
+                chosen.append(task)
+        if any(need > 0 for need in needs.values()):
+            return None
+    taken = set(chosen)
+    for task in waiting:
+        if len(chosen) >= missing:
+            break
+        if task not in taken:
+            chosen.append(task)
+    return chosen if len(chosen) >= missing else None
+
+
+def parts_of(tasks: list[Task]) -> tuple[tuple[Shape, int], ...]:
+    """How many tasks of each shape, by shape."""
+    counts: dict[Shape, int] = {}
+    for task in tasks:
+        counts[task.shape] = counts.get(task.shape, 0) + 1
+    return tuple(sorted(counts.items(), key=lambda part: part[0].index))

@@ -1,0 +1,242 @@
+"""Pods as tasks: request, job, role, status, and whose they are."""
+
+import pytest
+
+from pumice.model.objects import FREE, Constraints, PodTerm, Requirement, TaskSpec, TaskStatus
+
+HEAD = "apiVersion: v1\nkind: Pod\n"
+GI = 2**30
+
+
+def test_pod(describe):
+    assert describe(
+        HEAD
+        + """
+metadata:
+  name: train-worker-0
+  namespace: ml
+  labels: {app: train}
+  annotations:
+    scheduling.k8s.io/group-name: train
+    volcano.sh/task-spec: worker
+    volcano.sh/preemptable: "false"
+  creationTimestamp: "1970-01-01T00:00:02Z"
+spec:
+  schedulerName: volcano
+  priority: 7
+  priorityClassName: high
+  nodeName: gpu-1
+  containers:
+  - {name: main, image: train, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}
+status: {phase: Running, startTime: "1970-01-01T00:00:03.5Z"}
+"""
+    ) == TaskSpec(
+        namespace="ml",
+        name="train-worker-0",
+        request=(500, GI, 1, 1000),
+        job="ml/train",
+        created=2_000_000,
+        role="worker",
+        priority=7,
+        priority_class="high",
+        node="gpu-1",
+        status=TaskStatus.RUNNING,
+        started=3_500_000,
+        labels={"app": "train"},
+        managed=True,
+        preemptable=False,
+    )
+
+
+def test_pod_of_few_words(describe):
+    pod = describe(HEAD + "metadata: {name: p}", created=4)
+    assert pod == TaskSpec("default", "p", (0, 0, 1), created=4)
+    assert pod.constraints is FREE
+
+
+def test_request_counts_sidecars_init_containers_overhead_and_limits(describe):
+    # up: 1 (app, by its limit) + 200m (sidecar) = 1200m; starting: sidecar + 2 (init) = 2200m; overhead 50m
+    # memory: the app's 1Gi + overhead 128Mi
+    pod = describe(
+        HEAD
+        + """
+metadata: {name: p}
+spec:
+  overhead: {cpu: 50m, memory: 128Mi}
+  initContainers:
+  - {name: proxy, restartPolicy: Always, resources: {requests: {cpu: 200m}}}
+  - {name: fetch, resources: {requests: {cpu: 2}}}
+  containers:
+  - {name: main, resources: {limits: {cpu: 1, memory: 1Gi}, requests: , claims: [{name: gpu}]}}
+"""
+    )
+    assert pod.request == (2250, GI + 128 * 2**20, 1)
+
+
+def test_pod_level_request_stands_for_its_containers(describe):
+    pod = describe(
+        HEAD
+        + """
+metadata: {name: p}
+spec:
+  resources: {requests: {cpu: 3}}
+  containers: [{resources: {requests: {cpu: 1, memory: 1Gi}}}]
+"""
+    )
+    assert pod.request == (3000, GI, 1)
+
+
+@pytest.mark.parametrize(
+    ("node", "phase", "deleted", "status"),
+    [
+        ("", "", False, TaskStatus.PENDING),
+        ("", "Pending", False, TaskStatus.PENDING),
+        ("", "Running", False, TaskStatus.PENDING),
+        ("n", "", False, TaskStatus.BOUND),
+        ("n", "Pending", False, TaskStatus.BOUND),
+        ("n", "Unknown", False, TaskStatus.BOUND),
+        ("n", "Running", False, TaskStatus.RUNNING),
+        ("n", "Running", True, TaskStatus.RELEASING),
+        ("n", "Pending", True, TaskStatus.RELEASING),
+        ("", "Pending", True, TaskStatus.FAILED),
+        ("n", "Succeeded", False, TaskStatus.SUCCEEDED),
+        ("n", "Succeeded", True, TaskStatus.SUCCEEDED),
+        ("n", "Failed", False, TaskStatus.FAILED),
+    ],
+)
+def test_status(describe, node, phase, deleted, status):
+    metadata = {"name": "p"} | ({"deletionTimestamp": "2024-05-01T12:00:00Z"} if deleted else {})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    task = describe(pod | {"spec": {"nodeName": node}, "status": {"phase": phase}})
+    assert task.status is status
+    assert task.node == (node or None)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "role"),
+    [
+        ({"volcano.sh/task-spec": "ps"}, {"volcano.sh/task-spec": "worker"}, "ps"),
+        ({}, {"volcano.sh/task-spec": "worker"}, "worker"),
+        ({}, {}, ""),
+    ],
+)
+def test_role_is_an_annotation_or_else_a_label(describe, annotations, labels, role):
+    metadata = {"name": "p", "annotations": annotations, "labels": labels}
+    assert describe({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).role == role
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "preemptable"),
+    [
+        ({}, {}, True),
+        ({"volcano.sh/preemptable": "false"}, {"volcano.sh/preemptable": "true"}, False),
+        ({}, {"volcano.sh/preemptable": "False"}, False),
+        ({"volcano.sh/preemptable": "1"}, {}, True),
+    ],
+)
+def test_preemptable(describe, annotations, labels, preemptable):
+    metadata = {"name": "p", "annotations": annotations, "labels": labels}
+    assert describe({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}).preemptable is preemptable
+
+
+# ---- whose it is -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "managed"), [("", True), ("pumice", True), ("volcano", True), ("default-scheduler", False)]
+)
+def test_a_pod_is_ours_if_it_names_one_of_our_schedulers_or_none(describe, name, managed):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"schedulerName": name}}
+    assert describe(pod).managed is managed
+
+
+def test_the_names_of_our_schedulers_can_be_given(describe):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"schedulerName": "volcano"}}
+    assert not describe(pod, schedulers=["pumice"]).managed
+
+
+def test_of_a_pod_that_others_place_only_what_keeps_ours_away_counts(describe):
+    pod = describe(
+        HEAD
+        + """
+metadata: {name: p, namespace: web, labels: {app: db}}
+spec:
+  schedulerName: default-scheduler
+  nodeName: n
+  nodeSelector: {zone: a}
+  tolerations: [{operator: Exists}]
+  containers: [{ports: [{hostPort: 80}]}]
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: zone, labelSelector: {matchLabels: {app: db}}, namespaceSelector: {matchLabels: {team: x}}}
+"""
+    )
+    assert pod.constraints == Constraints(
+        ports=(("TCP", "0.0.0.0", 80),),
+        anti_affinity=(PodTerm("zone", (Requirement("app", "In", ("db",)),), namespaces=None),),
+    )
+
+
+def test_a_plain_pod_that_others_place_keeps_nobody_away(describe):
+    pod = describe(HEAD + "metadata: {name: p}\nspec: {schedulerName: x, nodeSelector: {zone: a}}")
+    assert pod.constraints is FREE
+
+
+# ---- refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "piece"),
+    [
+        (
+            "status: {phase: Sleeping}",
+            "status.phase",
+            "'Sleeping' is not known; write one of Pending, Running",
+        ),
+        ("status: {startTime: yesterday}", "status.startTime", "'yesterday' given, but a time with its zone"),
+        ("spec: {nodeName: 7}", "spec.nodeName", "7 given, but a string is needed; put it in quotes"),
+        (
+            "spec: {priority: '7'}",
+            "spec.priority",
+            "'7' given, but a whole number is needed; write it without quotes",
+        ),
+        ("spec: {containers: {name: main}}", "spec.containers", "but a list is needed"),
+        ("spec: {containers: [main]}", "spec.containers[0]", "'main' given, but a mapping is needed"),
+        (
+            "spec: {containers: [{}, {resources: {requests: {cpu: lots}}}]}",
+            "spec.containers[1].resources.requests.cpu",
+            "'lots' is not a quantity",
+        ),
+        (
+            "spec: {initContainers: [{resources: {limits: {memory: -1}}}]}",
+            "spec.initContainers[0].resources.limits.memory",
+            "negative",
+        ),
+        ("spec: {overhead: {cpu: 1 core}}", "spec.overhead.cpu", "'1 core' is not a quantity"),
+        ("spec: {resources: {requests: {cpu: x}}}", "spec.resources.requests.cpu", "'x' is not a quantity"),
+        (
+            "spec: {containers: [{ports: [{hostPort: 70000}]}]}",
+            "spec.containers[0].ports[0].hostPort",
+            "70000 given, but a whole number <= 65535 is needed",
+        ),
+        (
+            "spec: {initContainers: [{restartPolicy: Always, ports: [{hostPort: 1, protocol: ICMP}]}]}",
+            "spec.initContainers[0].ports[0].protocol",
+            "'ICMP' is not known; write one of TCP, UDP, SCTP",
+        ),
+    ],
+)
+def test_bad_pods(refusal, part, field, piece):
+    found = refusal(f"{HEAD}metadata: {{name: p, namespace: ml}}\n{part}")
+    assert found[:2] == ("Pod/ml/p", field)
+    assert piece in found[2]
+
+
+@pytest.mark.parametrize("place", ["annotations", "labels"])
+def test_preemptable_is_true_or_false(refusal, place):
+    assert refusal(f"{HEAD}metadata: {{name: p, {place}: {{volcano.sh/preemptable: maybe}}}}") == (
+        "Pod/default/p",
+        f"metadata.{place}[volcano.sh/preemptable]",
+        "'maybe' given; write 'true' or 'false'",
+    )

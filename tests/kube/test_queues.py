@@ -1,0 +1,271 @@
+"""Queues, their paths and the queues they describe below them."""
+
+import pytest
+
+from pumice.model.objects import HierarchyEntry, Queue, QueueState
+
+HEAD = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
+GI = 2**30
+
+
+@pytest.fixture
+def hierarchy(describe):
+    return lambda entries: (
+        describe(f"{HEAD}metadata: {{name: dev}}\nspec: {{hierarchy: {entries}}}").hierarchy
+    )
+
+
+def test_queue(describe):
+    assert describe(
+        HEAD
+        + """
+metadata:
+  name: research
+  creationTimestamp: "1970-01-01T00:00:01Z"
+  annotations: {volcano.sh/hierarchy: root/eng/research, volcano.sh/hierarchy-weights: 1/2/0.5}
+spec:
+  weight: 4
+  parent: eng
+  priority: 10
+  reclaimable: false
+  dequeueStrategy: fifo
+  capability: {cpu: "10", memory: 20Gi}
+  deserved: {cpu: 8}
+  guarantee: {resource: {cpu: 500m}}
+  minUserLimitPercent: 25
+  userLimitFactor: 0.5
+  affinity: {nodeGroupAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [a]}}
+status: {state: Closing, allocated: {cpu: 1}, running: 3}
+"""
+    ) == Queue(
+        name="research",
+        created=1_000_000,
+        weight=4,
+        parent="eng",
+        path="root/eng/research",
+        path_weights="1/2/0.5",
+        state=QueueState.CLOSING,
+        priority=10,
+        reclaimable=False,
+        fifo=True,
+        capability=(10_000, 20 * GI, 0),
+        deserved=(8_000, 0, 0),
+        guarantee=(500, 0, 0),
+    )
+
+
+def test_queue_of_few_words(describe):
+    assert describe(HEAD + "metadata: {name: dev}", created=5) == Queue("dev", created=5)
+    assert describe(
+        HEAD + "metadata: {name: dev}\nspec: {capability: {}, guarantee: {}, parent: null}"
+    ) == Queue("dev")
+
+
+@pytest.mark.parametrize("state", list(QueueState))
+def test_every_state_is_read(describe, state):
+    assert describe(f"{HEAD}metadata: {{name: dev}}\nstatus: {{state: {state.value}}}").state is state
+
+
+def test_a_path_may_come_without_weights(describe):
+    found = describe(f"{HEAD}metadata: {{name: dev, annotations: {{volcano.sh/hierarchy: root/dev}}}}")
+    assert (found.path, found.path_weights) == ("root/dev", None)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "piece"),
+    [
+        ("spec: {weight: 0}", "spec.weight", "0 given, but a whole number >= 1 is needed"),
+        ("spec: {weight: -3}", "spec.weight", "-3 given, but a whole number >= 1 is needed"),
+        ("spec: {weight: 70000}", "spec.weight", "70000 given, but a whole number <= 65535 is needed"),
+        (
+            "spec: {weight: '2'}",
+            "spec.weight",
+            "'2' given, but a whole number is needed; write it without quotes",
+        ),
+        ("spec: {weight: 1.5}", "spec.weight", "1.5 given, but a whole number is needed"),
+        ("spec: {priority: -1}", "spec.priority", "-1 given, but a whole number >= 0"),
+        ("spec: {reclaimable: 1}", "spec.reclaimable", "1 given, but true or false is needed"),
+        (
+            "spec: {dequeueStrategy: lifo}",
+            "spec.dequeueStrategy",
+            "'lifo' is not known; write one of fifo, traverse",
+        ),
+        ("spec: {capability: {memory: 10GB}}", "spec.capability.memory", "10G (powers of 1000) or 10Gi"),
+        ("spec: {deserved: {cpu: true}}", "spec.deserved.cpu", "not a quantity"),
+        ("spec: {guarantee: {resource: {cpu: x}}}", "spec.guarantee.resource.cpu", "'x' is not a quantity"),
+        ("spec: {guarantee: 4}", "spec.guarantee", "4 given, but a mapping is needed"),
+        (
+            "spec: {minUserLimitPercent: 101}",
+            "spec.minUserLimitPercent",
+            "101 given, but a whole number <= 100",
+        ),
+        (
+            "spec: {userLimitFactor: 0}",
+            "spec.userLimitFactor",
+            "a number above 0 is needed, or -1 for no limit",
+        ),
+        (
+            "spec: {userLimitFactor: .nan}",
+            "spec.userLimitFactor",
+            "a number above 0 is needed, or -1 for no limit",
+        ),
+        (
+            "status: {state: Opened}",
+            "status.state",
+            "'Opened' is not known; write one of Open, Closing, Closed, Paused",
+        ),
+    ],
+)
+def test_bad_queues(refusal, part, field, piece):
+    found = refusal(f"{HEAD}metadata: {{name: dev, namespace: ignored}}\n{part}")
+    assert found[:2] == ("Queue/dev", field)
+    assert piece in found[2]
+
+
+@pytest.mark.parametrize(
+    ("path", "weights", "annotation", "piece"),
+    [
+        ("root/eng/prod", "1/2", "hierarchy-weights", "has 2 weights for the 3 levels of 'root/eng/prod'"),
+        ("root/eng", "1/0", "hierarchy-weights", "'0' in '1/0' is not a weight"),
+        ("root/eng", "1/-2", "hierarchy-weights", "'-2' in '1/-2' is not a weight"),
+        ("root/eng", "1/heavy", "hierarchy-weights", "'heavy' in '1/heavy' is not a weight"),
+        ("root//eng", "1/1/1", "hierarchy", "'root//eng' has an empty segment"),
+        ("", "1/2", "hierarchy-weights", "add the annotation volcano.sh/hierarchy"),
+    ],
+)
+def test_bad_paths(refusal, path, weights, annotation, piece):
+    annotations = f"{{volcano.sh/hierarchy: '{path}', volcano.sh/hierarchy-weights: '{weights}'}}"
+    found = refusal(f"{HEAD}metadata: {{name: dev, annotations: {annotations}}}")
+    assert found[:2] == ("Queue/dev", f"metadata.annotations[volcano.sh/{annotation}]")
+    assert piece in found[2]
+
+
+# ---- spec.hierarchy ----------------------------------------------------------------------------------------
+
+
+def test_hierarchy(describe):
+    found = describe(
+        HEAD
+        + """
+metadata: {name: root}
+spec:
+  weight: 1
+  hierarchy:
+  - name: default
+    parameters: [{name: weight, value: 5}]
+  - name: dev
+    parameters: [{name: weight, value: 5}]
+    hierarchy:
+    - name: test1
+      parameters: [{name: weight, value: 1}, {name: reclaimable, value: false}]
+    - name: test2
+      parameters: [{name: weight, value: 2}]
+"""
+    )
+    assert found.hierarchy == (
+        HierarchyEntry("default", (("weight", 5),)),
+        HierarchyEntry(
+            "dev",
+            (("weight", 5),),
+            (
+                HierarchyEntry("test1", (("reclaimable", False), ("weight", 1))),
+                HierarchyEntry("test2", (("weight", 2),)),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "value"),
+    [
+        ("weight", "'5'", 5),
+        ("reclaimable", "'false'", False),
+        ("priority", "3", 3),
+        ("capability", "{cpu: 2, memory: 1Gi}", (2000, GI, 0)),
+        ("deserved", "{cpu: '2'}", (2000, 0, 0)),
+        ("guarantee", "{resource: {cpu: 500m}}", (500, 0, 0)),
+        ("dequeueStrategy", "fifo", "fifo"),
+        ("minUserLimitPercent", "'25'", 25),
+        ("userLimitFactor", "-1", -1),
+        ("userLimitFactor", "'0.5'", 0.5),
+        ("type", "leaf", "leaf"),
+    ],
+)
+def test_parameters_are_fields_of_the_spec(hierarchy, name, written, value):
+    (entry,) = hierarchy(f"[{{name: a, parameters: [{{name: {name}, value: {written}}}]}}]")
+    assert entry.parameters == ((name, value),)
+    assert type(entry.parameters[0][1]) is type(value) or name == "userLimitFactor"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "field", "piece"),
+    [
+        (
+            "{name: wieght, value: 5}",
+            "name",
+            "'wieght' is not known; write one of weight, capability, deserved",
+        ),
+        ("{name: parent, value: x}", "name", "'parent' is not known"),
+        ("{name: hierarchy, value: []}", "name", "'hierarchy' is not known"),
+        ("{value: 5}", "name", "is missing"),
+        ("{name: weight}", "value", "is missing"),
+        ("{name: weight, value: }", "value", "null given, but a whole number is needed"),
+        ("{name: weight, value: 0}", "value", "0 given, but a whole number >= 1 is needed"),
+        ("{name: weight, value: '0'}", "value", "'0' given, but a whole number >= 1 is needed"),
+        ("{name: weight, value: much}", "value", "'much' given, but a whole number is needed"),
+        ("{name: reclaimable, value: 1}", "value", "1 given, but true or false is needed"),
+        ("{name: capability, value: 5}", "value", "5 given, but a mapping is needed"),
+        ("{name: capability, value: {cpu: 1GB}}", "value.cpu", "not a quantity"),
+        ("{name: guarantee, value: {resource: {cpu: x}}}", "value.resource.cpu", "'x' is not a quantity"),
+        ("{name: guarantee, value: {resource: 5}}", "value.resource", "5 given, but a mapping is needed"),
+        ("{name: dequeueStrategy, value: lifo}", "value", "write one of fifo, traverse"),
+        ("{name: minUserLimitPercent, value: 101}", "value", "<= 100"),
+        ("{name: userLimitFactor, value: -2}", "value", "or -1 for no limit"),
+    ],
+)
+def test_bad_parameters(refusal, parameter, field, piece):
+    entry = f"{{name: a, parameters: [{{name: priority, value: 1}}, {parameter}]}}"
+    found = refusal(f"{HEAD}metadata: {{name: dev}}\nspec: {{hierarchy: [{entry}]}}")
+    assert found[:2] == ("Queue/dev", f"spec.hierarchy[0].parameters[1].{field}")
+    assert piece in found[2]
+
+
+@pytest.mark.parametrize(
+    ("entries", "field", "piece"),
+    [
+        ("[{name: a}, {name: a}]", "[1].name", "'a' stands at spec.hierarchy[0].name already"),
+        (
+            "[{name: a, hierarchy: [{name: b}]}, {name: c, hierarchy: [{name: b}]}]",
+            "[1].hierarchy[0].name",
+            "'b' stands at spec.hierarchy[0].hierarchy[0].name already",
+        ),
+        (
+            "[{name: a, hierarchy: [{name: a}]}]",
+            "[0].hierarchy[0].name",
+            "'a' stands at spec.hierarchy[0].name",
+        ),
+        ("[{name: dev}]", "[0].name", "'dev' stands at metadata.name already"),
+        ("[{name: root}]", "[0].name", "'root' stands at the top of the tree already"),
+        ("[{name: ''}]", "[0].name", "'' is no name for a queue"),
+        ("[{name: a/b}]", "[0].name", "'a/b' is no name for a queue"),
+        ("[{parameters: []}]", "[0].name", "is missing"),
+        ("[{name: a, hierarchy: {name: b}}]", "[0].hierarchy", "but a list is needed"),
+        (
+            "[{name: a, parameters: [{name: weight, value: 1}, {name: weight, value: 2}]}]",
+            "[0].parameters[1].name",
+            "'weight' is given twice",
+        ),
+    ],
+)
+def test_bad_hierarchies(refusal, entries, field, piece):
+    found = refusal(f"{HEAD}metadata: {{name: dev}}\nspec: {{hierarchy: {entries}}}")
+    assert found[:2] == ("Queue/dev", f"spec.hierarchy{field}")
+    assert piece in found[2]
+
+
+def test_a_hierarchy_beyond_all_depth_is_refused(refusal):
+    entry = {"name": "bottom"}
+    for depth in range(100_000):
+        entry = {"name": f"q{depth}", "hierarchy": [entry]}
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "dev"}}
+    assert refusal(queue | {"spec": {"hierarchy": [entry]}})[1:] == ("spec.hierarchy", "is nested too deeply")
