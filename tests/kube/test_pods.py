@@ -169,7 +169,9 @@ spec:
   affinity:
     podAntiAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
-      - {topologyKey: zone, labelSelector: {matchLabels: {app: db}}, namespaceSelector: {matchLabels: {team: x}}}
+      - topologyKey: zone
+        labelSelector: {matchLabels: {app: db}}
+        namespaceSelector: {matchLabels: {team: x}}
 """
     )
     assert pod.constraints == Constraints(

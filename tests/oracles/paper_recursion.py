@@ -1,8 +1,8 @@
-"""The rule ``paper`` by full recursion in fractions: slow, obvious, and shares no code with the order it judges.
+"""The rule ``paper`` by full recursion in fractions: slow, obvious, no code in common with what it judges.
 
-Reads nothing of the share tree but its structure, weights, what jobs hold, when their tasks started and what they
-were offered. ``steps`` rounds every child's term in its parent's sums to multiples of 1 / steps, as fairness.md
-("Numerics") says; without it the rule is exact.
+Reads nothing of the share tree but its structure, weights, what jobs hold, when their tasks started and what
+they were offered. ``steps`` rounds every child's term in its parent's sums to multiples of 1 / steps, as
+fairness.md ("Numerics") says; without it the rule is exact.
 """
 
 from __future__ import annotations

@@ -1,6 +1,39 @@
-"""The divisible static H-DRF target of every leaf, computed directly.
+"""What every leaf of the share tree is entitled to: the divisible static H-DRF target, without simulation.
 
-TODO docstring
+The rule, as a story: start from zero; again and again walk from the root to the child with the smallest weighted share
+that can still be served, down to a leaf, and give that leaf a drop. A node holds the sum of what its leaves hold; its
+share is the largest fraction it holds of any resource that is not used up, over its weight. Whoever needs a resource
+that is used up is frozen. Stop when nobody can be served.
+
+The same, computed. While no further resource is used up, what a node's children hold depends on one thing only: the
+level to which they have risen together. So each node has a *path*, piecewise linear: what it has been given as a
+function of its children's level. The path of a node is the sum of its children's at a common level; from what it holds
+at a point follows its own share there, which is the level that its parent sees. Paths are made bottom-up. On the
+root's path the first point is found where a resource is used up, and top-down this point gives each node its place on
+its path, and each leaf what it holds. Then those who need that resource freeze, and the next phase goes on from there:
+at most one phase for each resource.
+
+A share can stand still while its node is served: the resource that makes it is held by leaves that are satisfied or
+frozen, and others below catch up. A level alone does not say then how far the node has come; a second coordinate, the
+*sliver*, does: the raw dominant share handed out below the node since its share came to a halt. All siblings that halt
+at one level move through their slivers together, the others wait; so the tie is broken by equal drops.
+
+An example. 10 cpu, 10 mem; tasks of one unit; a(b) are weights:
+
+    root -- A(1) -- c(3): cpu, at most 3 tasks       root's level  A's children's  A holds      B holds   sum
+         |       `- m(1): mem                        and sliver    level           cpu   mem    mem       mem
+         `- B(1) -- k(1): mem                        0    0        0               0     0      0         0
+                                                     0.3  0        0.1             0.3   0.1    0.3       0.4
+                                                     0.3  0.2      0.3             0.3   0.3    0.3       0.6
+                                                     0.5  0        0.5             0.3   0.5    0.5       1
+
+c rises three times as fast as m and is satisfied at 0.3, when m has 0.1. Then m alone is served, and A's share stands
+at 0.3 until m has caught up; B waits, for nobody serves it before its sibling with an equal share moves on. From there
+A and B rise together until memory is used up: c, m and k are entitled to 3, 5 and 5 tasks.
+
+*Classes.* Leaves of one parent with different ranks are composed one after another: a parent's path is the paths of its
+classes, each from its own level zero, end to end. Inner nodes side by side with leaves belong to the first class that
+wants anything.
 """
 
 from __future__ import annotations
@@ -11,20 +44,24 @@ import numpy as np
 
 from pumice.fairness.polyline import (
     BoolArray,
+    Curves,
     FloatArray,
     IntArray,
     Place,
-    Points,
     add_up,
     crossings,
-    fraction,
     leaf_curves,
+    numbered,
+    place_between,
+    run_ends,
     run_starts,
     running_total,
+    start_of_run,
+    way_between,
 )
 
-FULL = 1e-13  # a resource with no more than this left of it is used up
-ROOM = 1e-9  # how far beyond what is left the paths are followed, so that they are sure to reach the end
+FULL = 1e-13  # relative: a resource, or a demand, with no more than this left is used up, or satisfied
+BEYOND = 1e-9  # relative: how far past the end paths are followed, so that they are sure to reach it
 
 
 def solve(
@@ -35,105 +72,119 @@ def solve(
     demand: FloatArray,
     rank: IntArray | None = None,
 ) -> FloatArray:
-    """The tasks that each leaf is entitled to under static H-DRF, as real numbers."""
+    """The tasks that each leaf is entitled to.
+
+    parent, weight: of every node, a parent before its children, the root first with parent -1. leaf: the nodes that
+    are leaves; of each, direction: one task's request as a fraction of capacity; demand: the most tasks, may be inf;
+    rank: its class among the leaves of its parent, smaller first. A leaf that asks for nothing has its demand.
+    """
     target = demand.astype(np.float64)
-    wanting = np.flatnonzero((demand > 0) & direction.any(axis=1))
-    if len(wanting) == 0:
-        return target
+    wanting = np.flatnonzero((target > 0) & direction.any(axis=1))
     direction, demand = direction[wanting], target[wanting]
     if _fits(direction, demand):
         return target
-    rank = np.zeros(len(wanting), dtype=np.int64) if rank is None else rank[wanting]
-    if leaf[0] == 0:  # the tree is a single leaf: give it a root
-        parent, weight, leaf = np.array([-1, 0]), np.array([1.0, 1.0]), np.array([1])
-    tree, order = _Tree.build(parent, weight, leaf, leaf[wanting], rank)
+    if leaf[0] == 0:  # nothing but a root that is a leaf
+        parent, weight, leaf = np.array([-1, 0]), np.ones(2), np.array([1])
+    ranks = np.zeros(len(leaf), dtype=np.int64) if rank is None else rank
+    tree, order = _plant(parent, weight, leaf, wanting, ranks[wanting])
     target[wanting[order]] = _fill(tree, direction[order], demand[order])
     return target
 
 
 def _fits(direction: FloatArray, demand: FloatArray) -> bool:
-    """Whether the whole demand fits in capacity, so that there is nothing to share out."""
+    """Whether capacity holds the whole demand, so that there is nothing to share out."""
     return bool(np.isfinite(demand).all() and (demand @ direction <= 1).all())
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """The inner nodes in breadth-first order, and the leaves that want something by parent and class."""
+    """The inner nodes, breadth first, and the leaves that want something, by parent and class."""
 
     parent: IntArray
     weight: FloatArray
     depths: list[slice]  # the nodes of each depth
     leaf_parent: IntArray
     leaf_weight: FloatArray
-    leaf_class: IntArray  # 0, 1, ... inside its parent; inner nodes belong to the first class
+    leaf_class: IntArray  # 0, 1, ... inside its parent
     classes: int
 
-    @staticmethod
-    def build(
-        parent: IntArray, weight: FloatArray, leaf: IntArray, wanting: IntArray, rank: IntArray
-    ) -> tuple[_Tree, IntArray]:
-        """The tree, and the order in which it holds the wanting leaves."""
-        inner = np.ones(len(parent), dtype=bool)
-        inner[leaf] = False
-        depth = np.zeros(len(parent), dtype=np.int64)
-        above = np.where(inner, parent, -1)
-        while (above >= 0).any():
-            depth += above >= 0
-            above = np.where(above >= 0, parent.take(above), -1)
-        nodes = np.flatnonzero(inner)
-        nodes = nodes[np.argsort(depth[nodes], kind="stable")]
-        number = np.full(len(parent), -1, dtype=np.int64)
-        number[nodes] = np.arange(len(nodes))
-        bounds = np.append(np.flatnonzero(run_starts(depth[nodes])), len(nodes)).tolist()
-        of = number[parent[wanting]]
-        order = np.lexsort((rank, of))
-        of, rank = of[order], rank[order]
-        first = run_starts(of)
-        count = np.cumsum(first | run_starts(rank))
-        nth = count - count[np.maximum.accumulate(np.where(first, np.arange(len(of)), 0))]
-        tree = _Tree(
-            parent=np.where(parent[nodes] >= 0, number[parent[nodes]], -1),
-            weight=weight[nodes].astype(np.float64),
-            depths=[slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)],
-            leaf_parent=of,
-            leaf_weight=weight[wanting[order]].astype(np.float64),
-            leaf_class=nth,
-            classes=int(nth.max()) + 1,
-        )
-        return tree, order
+
+def _plant(
+    parent: IntArray, weight: FloatArray, leaf: IntArray, wanting: IntArray, rank: IntArray
+) -> tuple[_Tree, IntArray]:
+    """The tree, and the order in which it has the wanting leaves."""
+    inner = np.ones(len(parent), dtype=bool)
+    inner[leaf] = False
+    nodes, depths = _breadth_first(parent, np.flatnonzero(inner))
+    number = np.full(len(parent) + 1, -1, dtype=np.int64)  # the last entry is what parent -1 finds
+    number[nodes] = np.arange(len(nodes))
+    above = number[parent[leaf[wanting]]]
+    order = np.lexsort((rank, above))
+    above, rank = above[order], rank[order]
+    first = run_starts(above)
+    count = numbered(first | run_starts(rank))
+    nth = count - count[start_of_run(first)]
+    tree = _Tree(
+        parent=number[parent[nodes]],
+        weight=weight[nodes].astype(np.float64),
+        depths=depths,
+        leaf_parent=above,
+        leaf_weight=weight[leaf[wanting[order]]].astype(np.float64),
+        leaf_class=nth,
+        classes=int(nth.max()) + 1,
+    )
+    return tree, order
+
+
+def _breadth_first(parent: IntArray, inner: IntArray) -> tuple[IntArray, list[slice]]:
+    """The inner nodes by depth, siblings together and in the order of their parents; and the part of each depth."""
+    depth = np.zeros(len(inner), dtype=np.int64)
+    above = parent[inner]
+    while (above >= 0).any():
+        depth += above >= 0
+        above = np.where(above >= 0, parent.take(above), -1)
+    rank = np.zeros(len(parent), dtype=np.int64)
+    nodes, depths, start = [], [], 0
+    for d in range(int(depth.max()) + 1):
+        here = inner[depth == d]
+        here = here[np.argsort(rank[parent[here]], kind="stable")]
+        rank[here] = np.arange(len(here))
+        nodes.append(here)
+        depths.append(slice(start, start + len(here)))
+        start += len(here)
+    return np.concatenate(nodes), depths
 
 
 def _fill(tree: _Tree, direction: FloatArray, demand: FloatArray) -> FloatArray:
-    """Hand out the capacity, one phase for each resource that is used up; the tasks of each leaf."""
+    """The tasks of each leaf: hand out capacity, phase by phase, until nobody can be served."""
     dominant = direction.max(axis=1)
     rows = np.column_stack([direction / dominant[:, None], np.ones(len(dominant))])
     wanted = demand * dominant
     held = np.zeros(len(dominant))
-    open_ = np.ones(direction.shape[1], dtype=bool)
+    left = np.ones(direction.shape[1], dtype=bool)
     while True:
-        needs_closed = (rows[:, :-1][:, ~open_] > 0).any(axis=1)
-        active = np.flatnonzero((held < wanted * (1 - FULL)) & ~needs_closed)
+        hungry = held < wanted * (1 - FULL)
+        frozen = (direction[:, ~left] > 0).any(axis=1)
+        active = np.flatnonzero(hungry & ~frozen)
         if len(active) == 0:
-            break
-        phase = _Phase(tree, rows, held, wanted, active, open_)
-        held, used_up = phase.run()
-        if not used_up.any():
-            break
-        open_ = open_ & ~used_up
-    return np.where(held >= wanted * (1 - FULL), demand, held / dominant)
+            return np.where(hungry, held / dominant, demand)
+        held, used_up = _Phase(tree, rows, held, wanted, active, left).run()
+        left = left & ~used_up
 
 
 @dataclass(slots=True)
 class _Paths:
-    """The paths of the growing nodes of one depth, laid end to end."""
+    """The paths of the growing nodes of one depth, laid end to end: a point for each entry."""
 
     node: IntArray
-    inner: Points  # label: the class that is growing; place: where the children of that class stand
-    outer: Place | None = None  # where the points lie for the siblings
+    class_: IntArray  # of the children that grow there
+    inner: Place  # where these children are
+    rows: FloatArray  # what the node has been given
+    outer: Place | None = None  # where the node is, seen from its siblings; the root has none
 
 
 class _Phase:
-    """From here to where the next resource is used up."""
+    """All that happens from one resource's end to the next one's."""
 
     def __init__(
         self,
@@ -142,147 +193,156 @@ class _Phase:
         held: FloatArray,
         wanted: FloatArray,
         active: IntArray,
-        open_: BoolArray,
+        left: BoolArray,
     ) -> None:
-        self.tree, self.rows, self.held, self.active, self.open = tree, rows, held, active, open_
+        self.tree, self.rows, self.held, self.active = tree, rows, held, active
+        self.left = np.flatnonzero(left)  # the resources that are not used up
         self.base = self._totals()
-        self.free = 1 - self.base[0, open_]
-        self.limit = np.where(open_, (1-self.base[0]) * (1 + ROOM), np.inf)
-        shape = rows[:, :-1][:, open_]
-        with np.errstate(divide="ignore"):
-            room = np.where(shape > 0, self.free / shape, np.inf).min(axis=1)
-        self.most = np.minimum(wanted, held + room * (1 + ROOM))
+        self.room = (1 - self.base[0, self.left]) * (1 + BEYOND)
+        needs = rows[:, self.left]
+        fits = np.divide(self.room, needs, out=np.full(needs.shape, np.inf), where=needs > 0)
+        self.most = np.minimum(wanted, held + fits.min(axis=1))
+
+    def run(self) -> tuple[FloatArray, BoolArray]:
+        """What each leaf holds at the end of the phase, and which resources are used up then."""
+        paths = self._climb()
+        before, after, way, used_up = self._end(paths[0])
+        low = self._descend(paths, before)
+        high = self._descend(paths, after)
+        return low + way * (high - low), used_up
 
     def _totals(self) -> FloatArray:
-        """What each inner node holds as the phase begins, by resource."""
+        """What each inner node holds as the phase begins."""
         tree, count = self.tree, len(self.tree.parent)
         given = self.rows[:, :-1] * self.held[:, None]
         total = np.column_stack([np.bincount(tree.leaf_parent, column, count) for column in given.T])
         for depth in reversed(tree.depths[1:]):
-            first = tree.depths[0].start
-            above = tree.parent[depth]
-            for j in range(total.shape[1]):
-                total[:, j] += np.bincount(above, total[depth, j], count)
-            assert first == 0
+            np.add.at(total, tree.parent[depth], total[depth])
         return total
 
-    def run(self) -> tuple[FloatArray, BoolArray]:
-        """What each leaf holds when the phase ends, and which resources are used up by then."""
-        paths = self._climb()
-        used = self.base[0] + paths[0].inner.rows[:, :-1]
-        a, b, way, used_up = self._end(used)
-        low = self._descend(paths, a)
-        high = low if a == b else self._descend(paths, b)
-        return low + way * (high - low), used_up
+    def _climb(self) -> list[_Paths]:
+        """The paths of all growing nodes, depth by depth, the root's first."""
+        tree, active = self.tree, self.active
+        leaves = leaf_curves(
+            tree.leaf_parent[active] * tree.classes + tree.leaf_class[active],
+            tree.leaf_weight[active],
+            self.held[active],
+            self.most[active],
+            self.rows.take(active, axis=0),
+        )
+        paths: list[_Paths] = []
+        for depth in reversed(tree.depths):
+            a, b = np.searchsorted(leaves.of, [depth.start * tree.classes, depth.stop * tree.classes])
+            here = Curves(leaves.of[a:b], leaves.place.take(np.arange(a, b)), leaves.rows[a:b])
+            if paths:
+                paths.append(self._paths(self._sum(here, paths[-1])))
+            elif a < b:
+                paths.append(self._paths(here))
+        return paths[::-1]
 
-    def _end(self, used: FloatArray) -> tuple[int, int, float, BoolArray]:
-        """The first place on the root's path where an open resource is used up: two points and the way between."""
-        best = (len(used) - 1, 1.0)
-        for j in np.flatnonzero(self.open):
+    def _sum(self, leaves: Curves, below: _Paths) -> Curves:
+        """Leaves and inner nodes of the same parents added up, class by class."""
+        tree, count = self.tree, len(leaves.of)
+        group = np.concatenate([leaves.of, tree.parent[below.node] * tree.classes])
+        order = np.argsort(group, kind="stable")
+        curve = np.concatenate([leaves.of, below.node + len(tree.parent) * tree.classes])
+        level = np.concatenate([leaves.place.level, self._share(below)])
+        rows = np.concatenate([leaves.rows, below.rows])
+        total, at = add_up(curve[order], group[order], level[order], rows.take(order, axis=0))
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        below.outer = at.take(back[count:])
+        return total
+
+    def _share(self, paths: _Paths) -> FloatArray:
+        """The weighted share of the node at each point."""
+        return self._tops(paths.node, paths.rows).max(axis=1) / self.tree.weight.take(paths.node)
+
+    def _tops(self, node: IntArray, rows: FloatArray) -> FloatArray:
+        """What a node holds in all, of the resources that make its share."""
+        return self.base[:, self.left].take(node, axis=0) + rows[:, self.left]
+
+    def _paths(self, total: Curves) -> _Paths:
+        """From the sums over children, class by class, to the paths of their parents."""
+        node, class_ = np.divmod(total.of, self.tree.classes)
+        rows = self._one_after_another(node, total)
+        beyond = (rows[:, self.left] > self.room).any(axis=1)
+        kept = run_starts(node)
+        kept[1:] |= ~beyond[:-1]
+        keep = np.flatnonzero(kept)
+        of, place, rows = total.of.take(keep), total.place.take(keep), rows.take(keep, axis=0)
+        node, class_ = node.take(keep), class_.take(keep)
+        # The share must be linear from point to point: add those where its resource changes.
+        a, way = crossings(of, self._tops(node, rows))
+        b = a + 1
+        new = place_between(place.take(a), place.take(b), way)
+        return _Paths(
+            np.insert(node, b, node[a]),
+            np.insert(class_, b, class_[a]),
+            Place(np.insert(place.level, b, new.level), np.insert(place.sliver, b, new.sliver)),
+            np.insert(rows, b, rows[a] + way[:, None] * (rows[b] - rows[a]), axis=0),
+        )
+
+    def _one_after_another(self, node: IntArray, total: Curves) -> FloatArray:
+        """What a node has been given at each point, with all that its earlier classes got."""
+        if self.tree.classes == 1:
+            return total.rows
+        last = np.flatnonzero(run_ends(total.of))
+        done = running_total(total.rows.take(last, axis=0), node[last])
+        earlier = np.zeros_like(done)
+        earlier[1:] = done[:-1]
+        earlier[run_starts(node[last])] = 0.0
+        return total.rows + earlier.take(numbered(run_starts(total.of)), axis=0)
+
+    def _end(self, root: _Paths) -> tuple[int, int, float, BoolArray]:
+        """Where a resource is first used up: two points of the root's path, the way between, and the resources."""
+        used = self.base[0] + root.rows[:, :-1]
+        end = (len(used) - 1, 1.0)
+        for j in self.left:
             column = np.maximum.accumulate(used[:, j])
             k = int(np.searchsorted(column, 1.0))
             if k < len(column):
-                low = column[k - 1] if k else 1.0
-                best = min(best, (k, float((1 - low) / (column[k] - low)) if column[k] > low else 0.0))
-        k, way = best
-        a = max(k - 1, 0)
-        there = used[a] + way * (used[k] - used[a])
-        return a, k, way, self.open & (there >= 1 - FULL)
-
-    def _climb(self) -> list[_Paths]:
-        """The paths of all growing nodes by depth, from the deepest up."""
-        tree, act = self.tree, self.active
-        label = tree.leaf_parent[act] * tree.classes + tree.leaf_class[act]
-        curves = leaf_curves(label, tree.leaf_weight[act], self.held[act], self.most[act], self.rows[act])
-        paths: list[_Paths] = []
-        for depth in reversed(tree.depths):
-            lo, hi = np.searchsorted(curves.label, [depth.start * tree.classes, depth.stop * tree.classes])
-            group = curves.label[lo:hi]
-            curve = np.cumsum(run_starts(group)) - 1
-            level, rows = curves.place.level[lo:hi], curves.rows[lo:hi]
-            below = paths[-1] if paths else None
-            if below is not None:
-                group = np.concatenate([group, tree.parent[below.node] * tree.classes])
-                curve = np.concatenate([curve, below.node + len(group)])
-                level = np.concatenate([level, self._share(below)])
-                rows = np.concatenate([rows, below.inner.rows])
-            if len(group) == 0:
-                continue
-            order = np.argsort(group, kind="stable")
-            summed, at = add_up(curve[order], group[order], level[order], rows.take(order, axis=0), self.limit)
-            if below is not None:
-                back = np.empty_like(order)
-                back[order] = np.arange(len(order))
-                below.outer = at.take(back[hi - lo :])
-            paths.append(self._path(summed))
-        return paths[::-1]
-
-    def _path(self, summed: Points) -> _Paths:
-        """The paths of nodes from the sums over their children: class after class, with a point where the dominant resource changes."""
-        node, order = np.divmod(summed.label, self.tree.classes)
-        rows = summed.rows
-        if order.any():
-            last = np.flatnonzero(np.append(run_starts(summed.label)[1:], True))
-            done = running_total(rows[last], node[last])
-            before = np.zeros_like(done)
-            before[1:] = np.where(run_starts(node[last])[1:, None], 0.0, done[:-1])
-            rows = rows + before.take(np.cumsum(run_starts(summed.label)) - 1, axis=0)
-        beyond = (rows[:, :-1][:, self.open] > self.free * (1 + ROOM)).any(axis=1)
-        keep = run_starts(node)
-        keep[1:] |= ~beyond[:-1]
-        kept = np.flatnonzero(keep)
-        node, order, rows, place = node[kept], order[kept], rows.take(kept, axis=0), summed.place.take(kept)
-        where, way = crossings(node, (self.base[:, self.open].take(node, axis=0) + rows[:, :-1][:, self.open]))
-        if len(where):
-            at = where + 1
-            level = place.level[where] + way * (place.level[at] - place.level[where])
-            halted = place.level[where] == place.level[at]
-            sliver = np.where(halted, place.sliver[where] + way * (place.sliver[at] - place.sliver[where]), 0.0)
-            row = rows[where] + way[:, None] * (rows[at] - rows[where])
-            place = Place(np.insert(place.level, at, level), np.insert(place.sliver, at, sliver))
-            rows = np.insert(rows, at, row, axis=0)
-            node, order = np.insert(node, at, node[where]), np.insert(order, at, order[where])
-        return _Paths(node, Points(order, place, rows))
-
-    def _share(self, paths: _Paths) -> FloatArray:
-        """The weighted share of the node at each point of its path, over the open resources."""
-        held = self.base[:, self.open].take(paths.node, axis=0) + paths.inner.rows[:, :-1][:, self.open]
-        return held.max(axis=1) / self.tree.weight.take(paths.node)
+                end = min(end, (k, float((1 - column[k - 1]) / (column[k] - column[k - 1]))))
+        after, way = end
+        before = max(after - 1, 0)
+        there = used[before] + way * (used[after] - used[before])
+        used_up = np.zeros(len(there), dtype=bool)
+        used_up[self.left] = there[self.left] >= 1 - FULL
+        return before, after, way, used_up
 
     def _descend(self, paths: list[_Paths], point: int) -> FloatArray:
         """What each leaf holds when the root is at this point of its path."""
-        tree = self.tree
-        count = len(tree.parent)
-        klass = np.zeros(count, dtype=np.int64)
-        level, sliver = np.zeros(count), np.zeros(count)
-        for depth, here in enumerate(paths):
-            start = np.flatnonzero(run_starts(here.node))
-            stop = np.append(start[1:], len(here.node))
-            node = here.node[start]
-            if depth == 0:
-                a = np.array([point])
-                b, way = a, np.zeros(1)
+        tree, active = self.tree, self.active
+        class_ = np.zeros(len(tree.parent), dtype=np.int64)
+        level, sliver = np.zeros((2, len(tree.parent)))
+        for here in paths:
+            if here.outer is None:
+                node, a, b, way = here.node[:1], np.array([point]), np.array([point]), np.zeros(1)
             else:
-                assert here.outer is not None
+                start = np.flatnonzero(run_starts(here.node))
+                node = here.node[start]
                 above = tree.parent[node]
-                asked = Place(np.where(klass[above] > 0, np.inf, level[above]), sliver[above])
-                each = asked.take(np.repeat(np.arange(len(node)), stop - start))
-                out = here.outer
-                passed = (out.level < each.level) | ((out.level == each.level) & (out.sliver <= each.sliver))
-                a = start + np.maximum(np.add.reduceat(passed.astype(np.int64), start) - 1, 0)
-                b = np.minimum(a + 1, stop - 1)
-                way = fraction(asked, out.take(a), out.take(b))
-            inner = here.inner
-            beyond = way > 0
-            klass[node] = np.where(beyond, inner.label[b], inner.label[a])
-            la, lb, sa, sb = (x[i] for x in (inner.place.level, inner.place.sliver) for i in (a, b))
-            same = inner.label[a] == inner.label[b]
-            level[node] = np.where(beyond & ~same, lb, np.minimum(la + way * (lb - la), np.maximum(la, lb)))
-            sliver[node] = np.where(la == lb, sa + way * (sb - sa), np.where(beyond, np.where(way == 1, sb, 0.0), sa))
-        held = self.held.copy()
-        act = self.active
-        of = tree.leaf_parent[act]
-        mine = tree.leaf_class[act]
-        grown = np.clip(level[of] * tree.leaf_weight[act], self.held[act], self.most[act])
-        held[act] = np.where(mine < klass[of], self.most[act], np.where(mine == klass[of], grown, self.held[act]))
-        return held
+                asked = Place(np.where(class_[above] > 0, np.inf, level[above]), sliver[above])
+                a, b, way = _locate(here.outer, start, asked)
+            # Between two classes, or all but at b, is at b.
+            at_b = (way == 1) | (way > 0) & (here.class_[a] != here.class_[b])
+            a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
+            place = place_between(here.inner.take(a), here.inner.take(b), way)
+            class_[node], level[node], sliver[node] = here.class_[a], place.level, place.sliver
+        above = tree.leaf_parent[active]
+        held, most = self.held[active], self.most[active]
+        grown = np.clip(level[above] * tree.leaf_weight[active], held, most)
+        turn = np.sign(class_[above] - tree.leaf_class[active])
+        result = self.held.copy()
+        result[active] = np.choose(turn + 1, [held, grown, most])  # still to come, growing, done
+        return result
+
+
+def _locate(outer: Place, start: IntArray, asked: Place) -> tuple[IntArray, IntArray, FloatArray]:
+    """For each path, from its start on, the two points around the place that is asked for, and the way between."""
+    stop = np.append(start[1:], len(outer.level))
+    each = asked.take(np.repeat(np.arange(len(start)), stop - start))
+    passed = (outer.level < each.level) | ((outer.level == each.level) & (outer.sliver <= each.sliver))
+    a = start + np.maximum(np.add.reduceat(passed, start, dtype=np.int64) - 1, 0)
+    b = np.minimum(a + 1, stop - 1)
+    return a, b, way_between(asked, outer.take(a), outer.take(b))

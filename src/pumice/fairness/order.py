@@ -34,6 +34,13 @@ class Level:
 class Order(ABC):
     """Decides which job is served next."""
 
+    lending = False
+    """Whether all that is owed is served and the rest is lent; only where there are targets."""
+    patience = -1
+    """After what time an owed job that finds no room holds some (microseconds); negative: never."""
+    hold_limit = 0
+    """How long such a hold may go without progress."""
+
     def __init__(self, tree: ShareTree, capacity: list[int]) -> None:
         self.tree = tree
         self.capacity = capacity

@@ -1,20 +1,20 @@
 """``paper``: the published dynamic H-DRF, made precise (fairness.md 3), at the cost of one path an event.
 
-Y is the set of resources that somebody who can be placed now asks for. A job is *blocked* if it has nothing to start
-or asks for a resource outside Y; a group is if everybody in it is. The share s of a node is the largest part, over Y,
-of its vector V, by its weight. A job's V is what it holds; a group's V counts its blocked children as they are and
-scales each of the others down to M, the least share among them:
+Y is the set of resources that somebody who can be placed now asks for. A job is *blocked* if it has nothing
+to start or asks for a resource outside Y; a group is if everybody in it is. The share s of a node is the
+largest part, over Y, of its vector V, divided by its weight. A job's V is what it holds. A group's V takes
+its blocked children as they are and scales each of the others to M, the least share among those:
 
     V = B + M * P      B: sum of V_c over the blocked      P: sum of V_c / s_c over the others
 
-So a child that changes moves one term of B or P and one of the shares that M is the least of, and a group whose
-own term does not change ends the climb. Terms are integers, in steps of 2^-34: sums are exact whatever came and went,
-and a state that was kept up to date equals one made afresh, bit for bit.
+So a child that changes moves one term of B or P and one of the shares that M is the least of, and a group
+that did not change itself ends the climb. Terms are integers, in steps of 2^-34: sums are exact whatever came
+and went, and a state that was kept up to date equals one made afresh, bit for bit.
 
-All of that depends on Y, so there is a *lane* for each Y that occurred lately, brought up to date when it is used.
-A lane keeps two things of the children of a group that look alike but are not: the shares of those that are not
-blocked, whose least is M, and the front, a heap of those with a candidate below, from which picks come. A job that
-could go on but has no room now counts in M and stands in nobody's way in the front.
+All of that depends on Y, so there is a *lane* for each Y that occurred lately, brought up to date when it is
+used. Of the children of a group a lane keeps two things that look alike but are not: the shares of those that
+are not blocked, whose least is M, and the front, a heap of those with a candidate below, from which picks
+come. A job that could go on but has no room now counts in M and stands in nobody's way in the front.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GRID = 2.0**34
 STEP = 1.0 / GRID
 
 LANES = 8
-"""Lanes kept at a time. Y rarely takes more than a handful of values; each lane costs memory for every job."""
+"""Lanes kept at a time. Y takes few values in practice; each lane costs memory for every job."""
 
 
 class PaperOrder(HeapOrder):
@@ -47,12 +47,12 @@ class PaperOrder(HeapOrder):
             self.tree.mark(leaf)
         super().offer(leaf, ask, able)
 
-    def forget(self, leaf: JobNode) -> None:
-        """A job is about to be removed: it starts nothing, and lanes drop it when they find it gone."""
-        self.offer(leaf, None, False)
-
     def restructure(self) -> None:
-        """Weights or the capacity changed, or nodes moved. (Jobs that come or go need no new lanes.)"""
+        """Weights or the capacity changed: no lane is worth keeping.
+
+        Nodes that come and go need no call. A lane takes in a job, with the groups above it, when it is first
+        offered, and drops it when it catches up after the offer was withdrawn and finds it gone.
+        """
         _gather(self.tree.root)
         self.lanes.clear()
         self.lane = Lane(self.tree, self.capacity, ())
@@ -115,7 +115,7 @@ def _gather(root: ShareNode) -> dict[JobNode, None]:
 
 
 class Standing:
-    """Where a node stands in a lane: blocked or not, its share, and its term in the sums of the group above."""
+    """Where a node stands in a lane: blocked or not, its share, and its term in the sums above."""
 
     __slots__ = ("above", "blocked", "entry", "node", "share", "term")
 
@@ -145,12 +145,13 @@ class Standing:
             return False
         above = self.above
         assert above is not None
-        sums = above.as_is if self.blocked else above.scaled
-        for k, amount in enumerate(self.term):
-            sums[k] -= amount
-        sums = above.as_is if blocked else above.scaled
-        for k, amount in enumerate(term):
-            sums[k] += amount
+        if blocked != self.blocked or term != self.term:
+            sums = above.as_is if self.blocked else above.scaled
+            for k, amount in enumerate(self.term):
+                sums[k] -= amount
+            sums = above.as_is if blocked else above.scaled
+            for k, amount in enumerate(term):
+                sums[k] += amount
         if not self.blocked:
             above.shares.remove(self.share)
         if not blocked:
@@ -184,7 +185,7 @@ class Group(Standing):
 class Shares:
     """The shares of those who are not blocked, as a bag whose least is at hand: M.
 
-    A heap of distinct values, and how many have each; a value nobody has any more is dropped when it surfaces.
+    A heap of values, and how many have each; a value nobody has any more is dropped when it surfaces.
     """
 
     __slots__ = ("count", "heap")
@@ -290,7 +291,7 @@ class Lane:
         return standing is not None and standing.entry is entry
 
     def _climb(self, standing: Standing) -> None:
-        """Everybody above may have another place (ties go by starts below); sums change only as far as they do."""
+        """Everybody on the path may have a new place (ties go by starts); sums only as far as they change."""
         moving = True
         while (above := standing.above) is not None:
             above.changed[standing] = None
@@ -313,11 +314,12 @@ class Lane:
         return vector, False
 
     def _enter(self, node: ShareNode) -> Standing:
-        above = None
+        above: Group | None = None
         if node.parent is not None:
-            above = self.of.get(node.parent) or self._enter(node.parent)
-            assert isinstance(above, Group)
-            above.members += 1
+            group = self.of.get(node.parent) or self._enter(node.parent)
+            assert isinstance(group, Group)
+            group.members += 1
+            above = group
         kind = Standing if isinstance(node, JobNode) else Group
         standing = self.of[node] = kind(node, above, len(self.scale))
         return standing

@@ -14,12 +14,19 @@ from heapq import heapify, heappop, heappush
 from pumice.fairness.order import TIE, HeapOrder, entry_of
 from pumice.fairness.rounding import set_whole_targets
 from pumice.fairness.targets import set_targets
-from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode
+from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
 
 
 class SteerOrder(HeapOrder):
     """The default order: whole targets first, then lending."""
+
+    def __init__(
+        self, tree: ShareTree, capacity: list[int], patience: int = 300_000_000, hold_limit: int = 120_000_000
+    ) -> None:
+        super().__init__(tree, capacity)
+        self.patience = patience
+        self.hold_limit = hold_limit
 
     def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Tasks start; the job may be owed no longer."""
@@ -72,7 +79,7 @@ class SteerOrder(HeapOrder):
     # --- picking ---------------------------------------------------------------------------------------------
 
     @property
-    def lending(self) -> bool:
+    def lending(self) -> bool:  # type: ignore[override]  # read by the cycle only; never assigned
         """Whether nobody who can be placed is owed anything."""
         return not self.tree.root.owed_asks
 

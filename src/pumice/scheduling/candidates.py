@@ -34,6 +34,7 @@ class Candidates:
         self.full: dict[Shape, None] = {}  # plain shapes that fit nowhere now
         self.mixed: dict[JobNode, None] = {}  # jobs with waiting tasks of several shapes
         self.aside: dict[JobNode, str] = {}  # refused by a gate in this cycle, and why
+        self._kept_out: list[Unit] = []  # tried in vain while room was kept for others
         self.blocked: dict[JobNode, str] = {}  # could not start anything in this cycle, and why
 
     # --- a job changed ------------------------------------------------------------------------------------------
@@ -185,7 +186,16 @@ class Candidates:
     def failed(self, unit: Unit) -> None:
         """A unit was tried in vain."""
         unit.tried = True
+        if self.nodes.reserved:
+            self._kept_out.append(unit)
         self._reoffer(unit)
+
+    def room_on(self, indices: Iterable[int]) -> None:
+        """These nodes have room that was not to be had before."""
+        indices = list(indices)
+        if indices:
+            for shape in [s for s in self.full if self.nodes.fits_on(s, indices)]:
+                self.shape_open(shape)
 
     def set_aside(self, leaf: JobNode, reason: str) -> None:
         """A gate refuses the job: it is no candidate for the rest of the cycle."""
@@ -200,10 +210,10 @@ class Candidates:
             del self.aside[leaf]
             self._offer(leaf, leaf.unit)
         grown = list(grown)
-        if grown:
-            for shape in [s for s in self.full if self.nodes.fits_on(s, grown)]:
-                self.shape_open(shape)
-        for unit in [u for u in self.units if u.tried and (grown or (changed and u.coupled))]:
+        self.room_on(grown)
+        again = [u for u in self.units if u.tried and (grown or (changed and u.coupled) or u in self._kept_out)]
+        self._kept_out.clear()
+        for unit in again:
             unit.tried = False
             self._reoffer(unit)
 

@@ -21,18 +21,12 @@ class Kind(Enum):
 
 
 _VOLCANO = {
-    Kind.ACTION: frozenset(
-        """
-        allocate backfill elect enqueue gangpreempt gangreclaim preempt reclaim reserve shuffle
-        """.split()  # noqa: SIM905 - a word list reads better than ten quoted strings
-    ),
-    Kind.PLUGIN: frozenset(
-        """
+    Kind.ACTION: "allocate backfill elect enqueue gangpreempt gangreclaim preempt reclaim reserve shuffle",
+    Kind.PLUGIN: """
         binpack capacity cdp conformance deviceshare drf extender gang network-topology-aware nodegroup
         nodeorder numaaware overcommit pdb predicates priority proportion rescheduling reservation
         resource-strategy-fit resourcequota sla task-topology tdm usage
-        """.split()  # noqa: SIM905 - a word list reads better than thirty quoted strings
-    ),
+        """,
 }
 
 
@@ -40,7 +34,7 @@ def problem_with_name(kind: Kind, name: str, known: Collection[str]) -> str | No
     """Why an action or plugin of this name can't be used, and what can; None for a known one."""
     if name in known:
         return None
-    if name in _VOLCANO[kind]:
+    if name in _VOLCANO[kind].split():
         problem = f'{kind.value} "{name}" is not part of this version'
     else:
         problem = f'unknown {kind.value} "{name}"{did_you_mean(name, known)}'

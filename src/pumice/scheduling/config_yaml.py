@@ -18,8 +18,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 _DEEPEST = 50
-"""Far more levels than any configuration has. Composing and reading recurse, libyaml's composer on the C stack,
-and an alias inside the very list it names would nest forever."""
+"""Far more levels than any configuration has. Composing and reading recurse (libyaml's composer on the C
+stack, where too deep is a crash), and an alias inside the very list it names would nest forever."""
 
 _TOO_DEEP = f"nested more than {_DEEPEST} levels deep"
 
@@ -150,7 +150,8 @@ class Document:
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > _DEEPEST:
-                    raise ConfigError(self.source, event.start_mark.line + 1, _TOO_DEEP)
+                    line = event.start_mark.line + 1 if event.start_mark else 1
+                    raise ConfigError(self.source, line, _TOO_DEEP)
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
 

@@ -20,6 +20,7 @@ from pumice.scheduling.candidates import Candidates
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.cycle import run_cycle
 from pumice.scheduling.decisions import Decision
+from pumice.scheduling.holds import Holds
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import PluginFactory, Policy
 
@@ -37,6 +38,7 @@ class Engine:
         self.order = self.policy.order(self.tree, self.state.capacity)
         self.nodes = NodeTable(self.policy.filters, self.policy.scorers)
         self.candidates = Candidates(self.state, self.order, self.nodes, self.policy)
+        self.holds = Holds(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
         self.layout: Layout = lay_out({})
         self.decisions: list[Decision] = []
         self.conditions: dict[str, str] = {}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.model.accounts import ClusterNode
-from pumice.model.resources import PODS
+from pumice.model.objects import Items
 from pumice.model.shape import Shape
 from pumice.scheduling.plugin import Plugin, RoomWeights
 
@@ -63,7 +63,7 @@ class NodeTable:
         self._synced = 0  # how far the idle array has followed the journal
         self._views: dict[Shape, View] = {}
         self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
-        self._sequence = 0
+        self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
 
     # --- keeping up -------------------------------------------------------------------------------------------
 
@@ -76,6 +76,7 @@ class NodeTable:
         self.idle = np.array([n.idle for n in self.nodes], np.int64).reshape(shape[::-1]).T.copy()
         self.epoch += 1
         self.journal.clear()
+        self.reserved = {}
         self._synced = 0
         self._views.clear()
         self._watch = [{} for _ in self.nodes]
@@ -90,14 +91,15 @@ class NodeTable:
     def compact(self) -> None:
         """Forget the journal that everybody has followed, between cycles."""
         if len(self.journal) > 4 * len(self.nodes) + 1000:
-            self._sync_idle()
+            self.sync_idle()
             for view in self._views.values():
                 self._follow(view)
                 view.seen = 0
             self.journal.clear()
             self._synced = 0
 
-    def _sync_idle(self) -> None:
+    def sync_idle(self) -> None:
+        """Bring the idle array up to date with the journal."""
         journal = self.journal
         if self._synced < len(journal):
             for i in set(journal[self._synced :]):
@@ -143,7 +145,7 @@ class NodeTable:
         return view
 
     def _rescore_all(self, view: View) -> None:
-        self._sync_idle()
+        self.sync_idle()
         view.scores = self._score(view, slice(None))
         view.seen = len(self.journal)
 
@@ -201,7 +203,7 @@ class NodeTable:
                 scores[i] = self._score_one(view, i)
         else:
             changed = np.array(sorted(set(journal[view.seen :])), np.intp)
-            self._sync_idle()
+            self.sync_idle()
             view.scores[changed] = self._score(view, changed)
         view.seen = len(journal)
 
@@ -215,6 +217,8 @@ class NodeTable:
         scores = view.scores
         if view.coupled:
             scores = self._scores_now(view)
+        if self.reserved:
+            scores = self._scores_lending(view, scores)
         if not len(scores):
             return -1
         i = int(scores.argmax())
@@ -233,6 +237,32 @@ class NodeTable:
                 scores = np.where(allowed, scores, -inf)
         return scores
 
+    def _scores_lending(self, view: View, scores: Scores) -> Scores:
+        """Scores without the nodes where a task would eat into room that is kept for somebody."""
+        kept = [i for i in self.reserved if self._eats(view.shape, i)]
+        if kept:
+            scores = scores.copy()
+            scores[kept] = -inf
+        return scores
+
+    def _eats(self, shape: Shape, i: int) -> bool:
+        idle, asks = self.nodes[i].idle, dict(shape.items)
+        for needs in self.reserved[i]:
+            for j, amount in needs:
+                if j in asks and idle[j] - asks[j] < amount:
+                    return True
+        return False
+
+    def reserve(self, room: dict[int, list[Items]], on_full: Callable[[Shape], None]) -> None:
+        """From here on room is lent: report the shapes that fit only where room is kept."""
+        self.reserved = room
+        for i in room:
+            self.lost(i, on_full)
+
+    def unreserve(self) -> None:
+        """Lending is over."""
+        self.reserved = {}
+
     def possible(self, shape: Shape) -> bool:
         """Whether a task of the shape would fit some node if that were empty."""
         return self.view(shape).possible
@@ -246,7 +276,8 @@ class NodeTable:
             self._watch[view.witness].pop(shape, None)
         if view.seen < len(self.journal):
             self._follow(view)
-        where = np.flatnonzero(view.scores > -inf)
+        scores = self._scores_lending(view, view.scores) if self.reserved else view.scores
+        where = np.flatnonzero(scores > -inf)
         if not len(where):
             view.witness = -1
             return False
@@ -263,7 +294,7 @@ class NodeTable:
         for j, amount in view.shape.items:
             if idle[j] < amount:
                 return False
-        return bool(view.mask[i])
+        return bool(view.mask[i]) and not (i in self.reserved and self._eats(view.shape, i))
 
     def fits_on(self, shape: Shape, changed: Sequence[int]) -> bool:
         """Whether a shape that fitted nowhere fits on one of these nodes; then that is its witness."""

@@ -19,9 +19,22 @@ if TYPE_CHECKING:
 
 
 def allocate(engine: Engine) -> None:
-    """Place units, whoever's turn it is, until there is no candidate."""
+    """Serve the owed; keep room for those of them that find none; lend what is left."""
+    _serve(engine, lending=False)
+    if engine.holds is None:
+        return
+    engine.holds.review(engine)
+    reserved = engine.holds.reserved()
+    engine.nodes.reserve(reserved, engine.candidates.shape_full)
+    _serve(engine, lending=True)
+    engine.nodes.unreserve()
+    engine.candidates.room_on(reserved)
+
+
+def _serve(engine: Engine, *, lending: bool) -> None:
+    """Place units, whoever's turn it is, until there is no candidate (or, before lending, no owed one)."""
     order, candidates, policy = engine.order, engine.candidates, engine.policy
-    while (leaf := order.pick()) is not None:
+    while (lending or not order.lending) and (leaf := order.pick()) is not None:
         unit: Unit = leaf.unit
         path = order.explain() if engine.tracing else ()
         refusal = policy.allocatable(leaf, unit)

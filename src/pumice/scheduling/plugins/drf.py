@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from pumice.fairness.order import DrfOrder, Order
 from pumice.fairness.tree import ShareTree
 from pumice.model.accounts import Job
@@ -22,6 +24,8 @@ class DrfPlugin(Plugin):
         if rule not in RULES:
             raise PluginError("drf.rule", f"{rule!r} is not a rule; write steer or paper")
         self.rule = rule
+        self.patience = _seconds(arguments, "drf.patience", 300)
+        self.hold_limit = _seconds(arguments, "drf.holdLimit", 120)
 
     def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
         """H-DRF over the tree, or jobs by their share of the cluster."""
@@ -33,7 +37,7 @@ class DrfPlugin(Plugin):
             return PaperOrder(tree, capacity)
         from pumice.fairness.steer import SteerOrder
 
-        return SteerOrder(tree, capacity)
+        return SteerOrder(tree, capacity, self.patience, self.hold_limit)
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:
         """Jobs go by share at this plugin's place in the tiers: see ``orders_jobs_by_share``."""
@@ -42,3 +46,15 @@ class DrfPlugin(Plugin):
     def orders_jobs_by_share(self) -> bool:
         """This is where a job's share counts."""
         return True
+
+
+def _seconds(arguments: Arguments, name: str, default: int) -> int:
+    """A number of seconds as microseconds; -1 means never."""
+    value = arguments.get(name, default)
+    try:
+        seconds = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        seconds = Fraction(-2)
+    if seconds < 0 and seconds != -1:
+        raise PluginError(name, f"{value!r} is not a number of seconds; write for example 300, 0 (at once) or -1 (never)")
+    return int(seconds * 1_000_000)

@@ -1,0 +1,155 @@
+"""Holds: room kept for an owed job that finds none (fairness.md 3, step 3).
+
+A large task or a gang may be owed its part and still never start, because whatever comes free is too small for it
+and is lent at once to somebody it fits. A job that has waited long enough holds room: on the nodes where it lacks
+least nobody who is not owed may take what its unit needs. That costs some utilisation, so there is at most one hold
+per child of the root, and one that makes no progress ends; that job's next wait is twice as long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.fairness.tree import JobNode, ShareNode, latest_start
+from pumice.model.objects import Items
+from pumice.scheduling.units import Unit
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.nodes import NodeTable
+
+
+@dataclass(slots=True)
+class Hold:
+    """Room kept for a job: what its unit needs on which nodes, and how much of that is still taken."""
+
+    unit: Unit
+    needs: dict[int, Items]  # node index -> amounts that must stay
+    lack: float  # dominant part of the cluster that is still missing
+    since: int
+    progress: int  # when the lack last shrank
+    epoch: int  # of the node table whose indices these are
+
+
+class Holds:
+    """Who holds room, and who has waited how long."""
+
+    def __init__(self, patience: int, limit: int) -> None:
+        self.patience = patience  # microseconds; negative: never
+        self.limit = limit
+        self.active: dict[JobNode, Hold] = {}
+        self._waiting: dict[JobNode, int] = {}  # since when an owed job has found no room
+        self._doubled: dict[JobNode, int] = {}  # how often its wait was doubled
+
+    def review(self, engine: Engine) -> None:
+        """After the owed were served: end holds, start new ones, and reserve their room."""
+        if self.patience < 0:
+            return
+        now = engine.now
+        stuck = _stuck(engine)
+        self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
+        self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in engine.tree.jobs}
+        for leaf, hold in list(self.active.items()):
+            if leaf not in stuck or leaf.unit is not hold.unit:
+                del self.active[leaf]
+            elif not self._renew(engine, leaf, hold):
+                del self.active[leaf]
+                self._doubled[leaf] = self._doubled.get(leaf, 0) + 1
+                self._waiting[leaf] = now
+        held_below = {_branch(leaf) for leaf in self.active}
+        for leaf in sorted(stuck, key=lambda leaf: (leaf.before, self._since(leaf), leaf.rank)):
+            branch = _branch(leaf)
+            if branch in held_below or now - self._since(leaf) < self._patience(leaf):
+                continue
+            needs, lack = needs_of(engine.nodes, leaf.unit, engine.state.capacity)
+            if needs:
+                self.active[leaf] = Hold(leaf.unit, needs, lack, now, now, engine.nodes.epoch)
+                held_below.add(branch)
+
+    def _renew(self, engine: Engine, leaf: JobNode, hold: Hold) -> bool:
+        """Look again where it lacks least; False when it has made no progress for too long."""
+        now = engine.now
+        here = lack_on(engine.nodes, hold.needs, engine.state.capacity) if hold.epoch == engine.nodes.epoch else 1.0
+        needs, lack = needs_of(engine.nodes, leaf.unit, engine.state.capacity)
+        if needs and (lack < here or hold.epoch != engine.nodes.epoch):
+            hold.needs, here, hold.epoch = needs, lack, engine.nodes.epoch
+        if here < hold.lack:
+            hold.progress = now
+        hold.lack = here
+        return now - hold.progress <= self.limit
+
+    def _since(self, leaf: JobNode) -> int:
+        return max(self._waiting[leaf], latest_start(leaf))
+
+    def _patience(self, leaf: JobNode) -> int:
+        return self.patience << self._doubled.get(leaf, 0)
+
+    def reserved(self) -> dict[int, list[Items]]:
+        """What lending must leave on which nodes."""
+        room: dict[int, list[Items]] = {}
+        for hold in self.active.values():
+            for index, needs in hold.needs.items():
+                room.setdefault(index, []).append(needs)
+        return room
+
+
+def _stuck(engine: Engine) -> dict[JobNode, None]:
+    """Owed jobs whose unit finds no room."""
+    order = engine.order
+    return {
+        leaf: None
+        for unit in engine.candidates.units
+        if not unit.open
+        for leaf in unit.waiting
+        if not leaf.able and leaf not in engine.candidates.aside and order.owes(leaf, unit.ask)
+    }
+
+
+def _branch(leaf: JobNode) -> ShareNode:
+    """The child of the root that a job is below."""
+    node: ShareNode = leaf
+    while node.parent is not None and node.parent.parent is not None:
+        node = node.parent
+    return node
+
+
+def needs_of(nodes: NodeTable, unit: Unit, capacity: list[int]) -> tuple[dict[int, Items], float]:
+    """On which nodes a unit lacks least, task by task; what it needs there and the largest lack."""
+    nodes.sync_idle()
+    left = nodes.idle.astype(np.float64)
+    scale = np.array([float(total) if total > 0 else 1.0 for total in capacity])
+    needs: dict[int, dict[int, int]] = {}
+    worst = 0.0
+    for shape, count in unit.parts:
+        view = nodes.view(shape)
+        can = view.mask.copy()
+        for j, amount in shape.items:
+            can &= nodes.allocatable[j] >= amount
+        if not can.any():
+            return {}, 0.0
+        for _ in range(count):
+            lack = np.zeros(len(nodes.nodes))
+            for j, amount in shape.items:
+                lack = np.maximum(lack, (amount - left[j]) / scale[j])
+            lack = np.where(can, np.maximum(lack, 0.0), np.inf)
+            best = int(lack.argmin())
+            worst = max(worst, float(lack[best]))
+            need = needs.setdefault(best, {})
+            for j, amount in shape.items:
+                left[j, best] -= amount
+                need[j] = need.get(j, 0) + amount
+    return {index: tuple(sorted(need.items())) for index, need in needs.items()}, worst
+
+
+def lack_on(nodes: NodeTable, needs: dict[int, Items], capacity: list[int]) -> float:
+    """The largest part of the cluster that is missing on the nodes of a hold."""
+    worst = 0.0
+    for index, items in needs.items():
+        idle = nodes.nodes[index].idle
+        for j, amount in items:
+            if amount > idle[j] and capacity[j] > 0:
+                worst = max(worst, (amount - idle[j]) / capacity[j])
+    return worst

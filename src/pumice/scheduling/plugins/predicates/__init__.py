@@ -1,0 +1,143 @@
+"""predicates: where a task may run, apart from room.
+
+What only nodes decide (selectors, node affinity, taints) is answered once per shape over the ``columns`` of
+the node table. What other pods decide (host ports, pod affinity and anti-affinity, topology spread) is
+answered anew for each placement, from counters that the ``census`` of placed tasks keeps up to date. Each
+question is computed the way kube-scheduler does, one file per question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from pumice.model.accounts import ClusterNode, Task
+from pumice.model.shape import Shape
+from pumice.scheduling.nodes import NodeTable
+from pumice.scheduling.plugin import Arguments, Plugin
+from pumice.scheduling.plugins.arguments import flag
+from pumice.scheduling.plugins.predicates.census import Census
+from pumice.scheduling.plugins.predicates.columns import Mask, NodeColumns, columns_of
+from pumice.scheduling.plugins.predicates.interpod import Away, Near, Welcome
+from pumice.scheduling.plugins.predicates.ports import FreePorts
+from pumice.scheduling.plugins.predicates.selection import selected
+from pumice.scheduling.plugins.predicates.spread import spreads
+from pumice.scheduling.plugins.predicates.taints import obstacles
+
+
+class Check(Protocol):
+    """A question whose answer other pods can change."""
+
+    reason: str
+
+    def mask(self) -> Mask | None:
+        """The nodes that pass now; None for all."""
+
+
+class PredicatesPlugin(Plugin):
+    """The predicates, each of which can be switched off."""
+
+    name = "predicates"
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        # Volcano has more switches than there is something to switch here; all of them are true or false.
+        enabled = {name: flag(arguments, name, True) for name in arguments if name.endswith("Enable")}
+        self.node_affinity = enabled.get("predicate.NodeAffinityEnable", True)
+        self.taints = enabled.get("predicate.TaintTolerationEnable", True)
+        self.ports = enabled.get("predicate.NodePortsEnable", True)
+        self.pod_affinity = enabled.get("predicate.PodAffinityEnable", True)
+        self.spread = enabled.get("predicate.PodTopologySpreadEnable", True)
+        self._census = Census()
+        self._columns: NodeColumns | None = None
+        self._checks: dict[Shape, list[Check]] = {}
+
+    def node_filter(self, shape: Shape, nodes: NodeTable) -> Mask | None:
+        """Where the nodes themselves have nothing against the shape."""
+        return _all_of(mask for _, mask in self._by_nodes(shape, nodes))
+
+    def node_filter_now(self, shape: Shape, nodes: NodeTable) -> Mask | None:
+        """Where other pods have nothing against the shape."""
+        return _all_of(mask for _, mask in self._by_pods(shape, nodes))
+
+    def node_reasons(self, shape: Shape, nodes: NodeTable) -> dict[str, int]:
+        """What rules out how many nodes: for each node what does so first; all resources it lacks."""
+        left = np.ones(len(nodes.nodes), np.bool_)
+        reasons: dict[str, int] = {}
+        for rules in (_by_state(nodes), self._by_nodes(shape, nodes), self._by_pods(shape, nodes)):
+            for reason, mask in rules:
+                _count(reasons, reason, left & ~mask)
+                left &= mask
+        names = self.registry.names
+        for j, amount in shape.items:
+            short = np.fromiter((node.idle[j] < amount for node in nodes.nodes), np.bool_, len(left))
+            _count(reasons, f"node(s) have too little {names[j]} idle", left & short)
+        return reasons
+
+    def placed(self, task: Task, node: ClusterNode) -> None:
+        """Note who came."""
+        self._census.placed(task, node)
+
+    def removed(self, task: Task, node: ClusterNode) -> None:
+        """Note who left."""
+        self._census.removed(task)
+
+    def _by_nodes(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        columns = self._columns = columns_of(nodes, self._columns)
+        constraints = shape.constraints
+        if self.node_affinity:
+            mask = selected(constraints, columns)
+            if mask is not None:
+                yield "node(s) do not match its node selector or affinity", mask
+        if self.taints:
+            for taint, blocked in obstacles(constraints.tolerations, columns).items():
+                text = f"{taint.key}={taint.value}" if taint.value else taint.key
+                yield f"node(s) have the taint {text}:{taint.effect} that it does not tolerate", ~blocked
+
+    def _by_pods(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        columns = self._columns = columns_of(nodes, self._columns)
+        if self._census.follow(columns):
+            self._checks.clear()
+        checks = self._checks.get(shape)
+        if checks is None:
+            checks = self._checks[shape] = self._make_checks(shape, columns)
+        for check in checks:
+            mask = check.mask()
+            if mask is not None:
+                yield check.reason, mask
+
+    def _make_checks(self, shape: Shape, columns: NodeColumns) -> list[Check]:
+        constraints, identity, census = shape.constraints, shape.identity, self._census
+        checks: list[Check] = []
+        if self.ports and constraints.ports:
+            checks.append(FreePorts(shape, census))
+        if self.pod_affinity and identity is not None:
+            if constraints.affinity:
+                checks.append(Near(constraints.affinity, identity, census))
+            if constraints.anti_affinity:
+                checks.append(Away(constraints.anti_affinity, census))
+            checks.append(Welcome(identity, census))
+        if self.spread:
+            checks += spreads(shape, columns, census, hard=True)
+        return checks
+
+
+def _by_state(nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+    specs = [node.spec for node in nodes.nodes]
+    yield "node(s) are not ready", np.array([s is not None and s.ready for s in specs], np.bool_)
+    yield "node(s) are cordoned", np.array([s is not None and not s.unschedulable for s in specs], np.bool_)
+
+
+def _all_of(masks: Iterator[Mask]) -> Mask | None:
+    allowed: Mask | None = None
+    for mask in masks:
+        allowed = mask if allowed is None else allowed & mask
+    return allowed
+
+
+def _count(reasons: dict[str, int], reason: str, ruled_out: Mask) -> None:
+    count = int(ruled_out.sum())
+    if count:
+        reasons[reason] = reasons.get(reason, 0) + count
