@@ -4,8 +4,8 @@ A peer is a Go program in peers/ that feeds a workload to the peer's own schedul
 from the Go module registry, and prints one JSON line. Programs are built once per version of their sources,
 into the user's cache. Every system gets one run of every workload before any gets its second, so that a
 noisy neighbour disturbs all of them alike. What is compared is the median rate, from everything pending to
-everything placed. A peer that reaches a limit is stopped and marked: as its rate falls while the cluster
-fills, the rate up to there flatters it.
+everything placed. A peer that reaches a limit is stopped and marked; its rate is that of the placements it
+made until then, without the time its cycle took to open.
 """
 
 import hashlib
@@ -87,7 +87,7 @@ class Summary(msgspec.Struct):
     peak_rss_mib: float
     partial: bool
     reason: str
-    pumice_is_faster_by: float | None  # None without a run of Pumice beside it
+    pumice_is_faster_by: float | None  # None without a run of Pumice, or if nothing was placed
 
 
 def build(peer: Peer, go: str) -> Path:
@@ -118,13 +118,15 @@ def build(peer: Peer, go: str) -> Path:
 
 def run_peer(peer: Peer, program: Path, workload: dict[str, Any], limit: float, memory: int) -> Trial:
     """One run of a peer's program."""
-    done = subprocess.run(
-        [program, f"-limit={limit}s", f"-memory={memory}"],
-        input=msgspec.json.encode(workload),
-        capture_output=True,
-        timeout=limit + SETUP_SECONDS,
-        check=False,
-    )
+    command = [str(program), f"-limit={limit}s", f"-memory={memory}"]
+    document = msgspec.json.encode(workload)
+    deadline = limit + SETUP_SECONDS
+    try:
+        done = subprocess.run(command, input=document, capture_output=True, timeout=deadline, check=False)
+    except subprocess.TimeoutExpired:
+        raise click.ClickException(
+            f"{peer.name} on {workload['name']} hung: nothing after {deadline:.0f} s"
+        ) from None
     if done.returncode:
         raise click.ClickException(f"{peer.name} on {workload['name']} failed:\n{tail(done.stderr.decode())}")
     return msgspec.json.decode(done.stdout.splitlines()[-1], type=Trial)
@@ -164,20 +166,20 @@ def summarise(trials: list[Trial]) -> list[Summary]:
     summaries = []
     for (workload, system), group in groups.items():
         rates = [trial.placements_per_second for trial in group]
-        pumice = medians.get((workload, "Pumice"))
+        median, pumice = medians[workload, system], medians.get((workload, "Pumice"))
         summaries.append(
             Summary(
                 workload=workload,
                 system=system,
                 version=group[0].version,
                 runs=len(group),
-                median=medians[workload, system],
+                median=median,
                 min=min(rates),
                 max=max(rates),
                 peak_rss_mib=max(trial.peak_rss_mib for trial in group),
                 partial=any(trial.partial for trial in group),
                 reason=next((trial.reason for trial in group if trial.partial), ""),
-                pumice_is_faster_by=pumice / medians[workload, system] if pumice else None,
+                pumice_is_faster_by=pumice / median if pumice and median else None,
             )
         )
     return summaries
@@ -199,7 +201,7 @@ def table(summaries: list[Summary]) -> str:
         "| " + " | ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) + " |" for row in rows
     ]
     notes = dict.fromkeys(f"* {s.system}: {s.reason}" for s in summaries if s.partial)
-    return "\n".join([*lines, *(["", *notes] if notes else [])])
+    return "\n".join([*lines, "", "Median (range); the multiple is Pumice's median over the peer's.", *notes])
 
 
 def cell(summary: Summary | None) -> str:
@@ -221,6 +223,33 @@ def progress(message: str) -> None:
 def tail(text: str) -> str:
     """The last lines of an output, where the reason usually stands."""
     return "\n".join(text.strip().splitlines()[-15:])
+
+
+def read_workload(name: str) -> dict[str, Any]:
+    """A file of workloads/."""
+    path = HERE / "workloads" / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
+        raise click.BadParameter(f"no workload {name!r}; there are {known}", param_hint="--workload")
+    workload: dict[str, Any] = yaml.safe_load(path.read_text())
+    return workload
+
+
+def one_round(
+    workload: dict[str, Any], programs: dict[Peer, Path], limit: float, memory: int, only_peers: bool
+) -> Iterator[Trial]:
+    """One run of every system that can do the workload. Pumice comes first: if it fails, no time is lost."""
+    if not only_peers:
+        yield from run_pumice(workload)
+    for peer, program in programs.items():
+        if workload["minMember"] == 1 or peer.gangs:
+            yield run_peer(peer, program, workload, limit, memory)
+
+
+def describe(trial: Trial) -> str:
+    """A line of progress."""
+    rate, memory = f"{trial.placements_per_second:,.0f}/s", f"{trial.peak_rss_mib:,.0f} MiB"
+    return f"{trial.workload:8} {trial.peer:9} {rate:>10} {memory:>10}  {trial.reason}".rstrip()
 
 
 @click.command(help=str(__doc__).partition("\n")[0])
@@ -256,33 +285,6 @@ def main(
     click.echo(table(summaries))
     if not all(trial.check.ok for trial in trials):
         raise click.ClickException(f'a run placed tasks wrongly: see "check" in {output}')
-
-
-def read_workload(name: str) -> dict[str, Any]:
-    """A file of workloads/."""
-    path = HERE / "workloads" / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml")))
-        raise click.BadParameter(f"no workload {name!r}; there are {known}", param_hint="--workload")
-    workload: dict[str, Any] = yaml.safe_load(path.read_text())
-    return workload
-
-
-def one_round(
-    workload: dict[str, Any], programs: dict[Peer, Path], limit: float, memory: int, only_peers: bool
-) -> Iterator[Trial]:
-    """One run of every system that can do the workload. Pumice comes first: if it fails, no time is lost."""
-    if not only_peers:
-        yield from run_pumice(workload)
-    for peer, program in programs.items():
-        if workload["minMember"] == 1 or peer.gangs:
-            yield run_peer(peer, program, workload, limit, memory)
-
-
-def describe(trial: Trial) -> str:
-    """A line of progress."""
-    rate, memory = f"{trial.placements_per_second:,.0f}/s", f"{trial.peak_rss_mib:,.0f} MiB"
-    return f"{trial.workload:8} {trial.peer:9} {rate:>10} {memory:>10}  {trial.reason}".rstrip()
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ class Workload:
         queues = list(self._queues())
         yield from map(Changed, queues)
         shapes = [
-            registry.vector({"cpu": s["cpu"], "memory": s["memory"], GPU: s["gpu"], "pods": 1}, where="shapes")
+            registry.vector(
+                {"cpu": s["cpu"], "memory": s["memory"], GPU: s["gpu"], "pods": 1}, where="shapes"
+            )
             for s in spec["shapes"]
         ]
         for j in range(spec["jobs"]):
@@ -74,7 +76,9 @@ class Workload:
             )
             for t in range(spec["tasksPerJob"]):
                 yield Changed(
-                    TaskSpec(namespace, f"{name}-{t}", request, f"{namespace}/{name}", j, labels={"app": name})
+                    TaskSpec(
+                        namespace, f"{name}-{t}", request, f"{namespace}/{name}", j, labels={"app": name}
+                    )
                 )
 
     def _queues(self) -> Iterator[Queue]:

@@ -67,6 +67,7 @@ func main() {
 	fill(cluster, &t.Workload)
 	t.Measure(func() {
 		session := framework.OpenSession(cluster, tiers, arguments)
+		t.Opened()
 		for _, action := range actions {
 			action.Initialize()
 			action.Execute(session)
@@ -159,6 +160,7 @@ func pod(task string, job trial.Job, created metav1.Time) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: task, Namespace: job.Namespace, UID: types.UID(task), CreationTimestamp: created,
+			Labels:      map[string]string{"app": job.Name},
 			Annotations: map[string]string{v1beta1.KubeGroupNameAnnotationKey: job.Name},
 		},
 		Spec: v1.PodSpec{

@@ -1,39 +1,43 @@
 """What every leaf of the share tree is entitled to: the divisible static H-DRF target, without simulation.
 
-The rule, as a story: start from zero; again and again walk from the root to the child with the smallest weighted share
-that can still be served, down to a leaf, and give that leaf a drop. A node holds the sum of what its leaves hold; its
-share is the largest fraction it holds of any resource that is not used up, over its weight. Whoever needs a resource
-that is used up is frozen. Stop when nobody can be served.
+The rule as a story: start from zero; again and again walk from the root to the child with the smallest weighted
+share that can still be served, down to a leaf, and give that leaf a drop. A node holds the sum of what its
+leaves hold; its share is the largest fraction it holds of any resource that is not used up, over its weight.
+Whoever needs a resource that is used up is frozen. Stop when nobody can be served.
 
-The same, computed. While no further resource is used up, what a node's children hold depends on one thing only: the
-level to which they have risen together. So each node has a *path*, piecewise linear: what it has been given as a
-function of its children's level. The path of a node is the sum of its children's at a common level; from what it holds
-at a point follows its own share there, which is the level that its parent sees. Paths are made bottom-up. On the
-root's path the first point is found where a resource is used up, and top-down this point gives each node its place on
-its path, and each leaf what it holds. Then those who need that resource freeze, and the next phase goes on from there:
-at most one phase for each resource.
+The same, computed. As long as no further resource is used up, what the children of a node hold depends only on
+the level to which they have risen together. So each node has a *path*, piecewise linear: what it has been given,
+by its children's level. It is the sum of the children's own paths; and from what the node holds at a point
+follows its share there, which is the level that its parent sees. Paths are made bottom-up. On the root's path
+the first point is found where a resource is used up; top-down that gives each node its place on its path, and
+each leaf what it holds. Those who need that resource freeze, and the next phase goes on from there: at most one
+phase for each resource.
 
-A share can stand still while its node is served: the resource that makes it is held by leaves that are satisfied or
-frozen, and others below catch up. A level alone does not say then how far the node has come; a second coordinate, the
-*sliver*, does: the raw dominant share handed out below the node since its share came to a halt. All siblings that halt
-at one level move through their slivers together, the others wait; so the tie is broken by equal drops.
+A share can stand still while its node is served: the resource that makes it is held by leaves that are satisfied
+or frozen, and others below catch up. The level alone does not tell then how far the node has come; a second
+coordinate does, the *sliver*: the raw dominant share handed out below the node since its share came to a halt.
+All siblings that halt at one level go through their slivers together, the others wait. So ties are broken by
+equal drops.
 
-An example. 10 cpu, 10 mem; tasks of one unit; a(b) are weights:
+An example, with 10 cpu, 10 mem, tasks of one unit, and weights in brackets:
 
-    root -- A(1) -- c(3): cpu, at most 3 tasks       root's level  A's children's  A holds      B holds   sum
-         |       `- m(1): mem                        and sliver    level           cpu   mem    mem       mem
-         `- B(1) -- k(1): mem                        0    0        0               0     0      0         0
-                                                     0.3  0        0.1             0.3   0.1    0.3       0.4
-                                                     0.3  0.2      0.3             0.3   0.3    0.3       0.6
-                                                     0.5  0        0.5             0.3   0.5    0.5       1
+    root -- A (1) -- c (3): cpu, at most 3 tasks
+         |        `- m (1): mem
+         `- B (1) -- k (1): mem
 
-c rises three times as fast as m and is satisfied at 0.3, when m has 0.1. Then m alone is served, and A's share stands
-at 0.3 until m has caught up; B waits, for nobody serves it before its sibling with an equal share moves on. From there
-A and B rise together until memory is used up: c, m and k are entitled to 3, 5 and 5 tasks.
+    level of A and B   sliver   level of c and m   A holds cpu, mem   B holds mem   mem in all
+    0                  0        0                  0    0             0             0
+    0.3                0        0.1                0.3  0.1           0.3           0.4
+    0.3                0.2      0.3                0.3  0.3           0.3           0.6
+    0.5                0        0.5                0.3  0.5           0.5           1
 
-*Classes.* Leaves of one parent with different ranks are composed one after another: a parent's path is the paths of its
-classes, each from its own level zero, end to end. Inner nodes side by side with leaves belong to the first class that
-wants anything.
+c rises three times as fast as m and is satisfied at 0.3, when m has 0.1. Now only m is served below A, and A's
+share stands at 0.3 until m has caught up; B, no higher and able to move on, waits. From there A and B rise
+together until memory is used up: c, m and k are entitled to 3, 5 and 5 tasks.
+
+*Classes.* Leaves of one parent with different ranks are served one after another: the next when nobody of the
+one before can be. A parent's path is then the paths of its classes end to end, each from its own level zero.
+Inner nodes beside such leaves belong to the first class that wants anything.
 """
 
 from __future__ import annotations
@@ -72,11 +76,11 @@ def solve(
     demand: FloatArray,
     rank: IntArray | None = None,
 ) -> FloatArray:
-    """The tasks that each leaf is entitled to.
+    """The tasks that each leaf is entitled to, as real numbers.
 
-    parent, weight: of every node, a parent before its children, the root first with parent -1. leaf: the nodes that
-    are leaves; of each, direction: one task's request as a fraction of capacity; demand: the most tasks, may be inf;
-    rank: its class among the leaves of its parent, smaller first. A leaf that asks for nothing has its demand.
+    parent, weight: of every node; parents come before their children, the root has parent -1. leaf: which nodes
+    are leaves. Of each leaf, direction: one task's request as fractions of capacity; demand: the most tasks, may
+    be inf; rank: its class among the leaves of its parent, smaller first. Who asks for nothing gets its demand.
     """
     target = demand.astype(np.float64)
     wanting = np.flatnonzero((target > 0) & direction.any(axis=1))
@@ -137,7 +141,7 @@ def _plant(
 
 
 def _breadth_first(parent: IntArray, inner: IntArray) -> tuple[IntArray, list[slice]]:
-    """The inner nodes by depth, siblings together and in the order of their parents; and the part of each depth."""
+    """The inner nodes by depth, and there in the order of their parents; and the part of each depth."""
     depth = np.zeros(len(inner), dtype=np.int64)
     above = parent[inner]
     while (above >= 0).any():
@@ -215,7 +219,7 @@ class _Phase:
         """What each inner node holds as the phase begins."""
         tree, count = self.tree, len(self.tree.parent)
         given = self.rows[:, :-1] * self.held[:, None]
-        total = np.column_stack([np.bincount(tree.leaf_parent, column, count) for column in given.T])
+        total: FloatArray = np.column_stack([np.bincount(tree.leaf_parent, column, count) for column in given.T])
         for depth in reversed(tree.depths[1:]):
             np.add.at(total, tree.parent[depth], total[depth])
         return total
@@ -256,7 +260,8 @@ class _Phase:
 
     def _share(self, paths: _Paths) -> FloatArray:
         """The weighted share of the node at each point."""
-        return self._tops(paths.node, paths.rows).max(axis=1) / self.tree.weight.take(paths.node)
+        top: FloatArray = self._tops(paths.node, paths.rows).max(axis=1)
+        return top / self.tree.weight.take(paths.node)
 
     def _tops(self, node: IntArray, rows: FloatArray) -> FloatArray:
         """What a node holds in all, of the resources that make its share."""
@@ -295,7 +300,7 @@ class _Phase:
         return total.rows + earlier.take(numbered(run_starts(total.of)), axis=0)
 
     def _end(self, root: _Paths) -> tuple[int, int, float, BoolArray]:
-        """Where a resource is first used up: two points of the root's path, the way between, and the resources."""
+        """Where a resource is first used up: two points of the root's path, the way between, which resources."""
         used = self.base[0] + root.rows[:, :-1]
         end = (len(used) - 1, 1.0)
         for j in self.left:
@@ -339,7 +344,7 @@ class _Phase:
 
 
 def _locate(outer: Place, start: IntArray, asked: Place) -> tuple[IntArray, IntArray, FloatArray]:
-    """For each path, from its start on, the two points around the place that is asked for, and the way between."""
+    """On each path, given by its start, the two points around the place asked for, and the way between."""
     stop = np.append(start[1:], len(outer.level))
     each = asked.take(np.repeat(np.arange(len(start)), stop - start))
     passed = (outer.level < each.level) | ((outer.level == each.level) & (outer.sliver <= each.sliver))

@@ -69,6 +69,9 @@ class Order(ABC):
         """Whether a unit that asks for this is within the job's part; orders without targets owe everybody."""
         return True
 
+    def forget(self, leaf: JobNode) -> None:
+        """A job that holds nothing and offers nothing is about to leave the tree."""
+
     def restructure(self) -> None:
         """Nodes came or went, or weights or the capacity changed."""
 

@@ -1,28 +1,28 @@
 """Many piecewise-linear curves at once: what the entitlement solver adds up and looks things up in.
 
-A curve says what a subtree has been given since the phase began, by how far the subtree has come. Its points are rows
-of shared arrays; all curves of a step lie end to end, told apart by a number per point, so that one NumPy call serves
-thousands of them.
+A curve says what a subtree has been given since the phase began, by how far the subtree has come. Its points
+are rows of shared arrays; all curves of a step lie end to end, told apart by a number per point, so that one
+NumPy call serves thousands of them.
 
 How far a curve has come has two coordinates, compared one after the other:
 
     level    the weighted share
     sliver   while the level stands still: the raw dominant share handed out since it came to a halt
 
-    given
-      |               / .     From a to b the level stands still at 0.3 and only the sliver moves. At (0.3, 0) the
-      |              | b      curve is at a, at (0.3, 0.05) on the way from a to b, at (0.4, 0) past b; at any
-      |           .  | a      (0.2, sliver) it is where its level is 0.2: a sliver moves those who halt at that
-      |_______.____________   level, and no others.
-             0.2    0.3  level
+    given |               /     From a to b the level stands still at 0.3 and only the sliver moves. At (0.3, 0)
+          |              | b    the curve is at a, at (0.3, 0.05) on the way from a to b, at (0.4, 0) past b.
+          |              | a    At (0.2, 0.05) it is where its level is 0.2: a sliver moves those who halt at
+          |           .         that level, and no others.
+          |_______.____________
+                 0.2    0.3  level
 
-What was given is a row: a column for each resource, and last the raw dominant share, summed over the leaves. The last
-one grows wherever anything does; so it can measure slivers.
+What was given is a row: a column for each resource, and last the raw dominant share, summed over the leaves.
+The last one grows wherever anything does; so it can measure slivers.
 
-Numerics. Rows are added and interpolated; no curve is ever got by taking one sum from another, so a resource of which
-nothing is given keeps its value to the last bit, and a share stands still or it does not. Levels that should be equal
-can differ by rounding, yet curves that halt at one level must be seen to do so: levels closer than TIE are made equal
-before curves are added.
+Numerics. Rows are added and interpolated; no curve is got by taking one sum from another, so a resource of which
+nothing is given keeps its value to the last bit, and a share stands still or it does not. Levels that should be
+equal can differ by rounding, yet curves that halt at one level must be seen to do so: levels closer than TIE are
+made equal before curves are added.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def run_ends(label: NDArray[np.generic]) -> BoolArray:
 
 def numbered(first: BoolArray) -> IntArray:
     """For every entry the number of its run, from 0, given the marks of run_starts."""
-    return np.cumsum(first) - 1
+    number: IntArray = np.cumsum(first) - 1
+    return number
 
 
 def start_of_run(first: BoolArray) -> IntArray:
@@ -104,8 +105,8 @@ def start_of_run(first: BoolArray) -> IntArray:
 def running_total(rows: FloatArray, label: IntArray) -> FloatArray:
     """Sums of rows from the start of each run of equal labels up to and including each row.
 
-    A cumsum drags the rounding of everything before along, and a hundred thousand equal terms all round the same way.
-    So sums are made of sums of 2, 4, ... rows, and then of those of blocks.
+    A cumsum drags the rounding of everything before along, and a hundred thousand equal terms round the same
+    way each time. So sums are made of sums of 2, 4, ... rows, and then of those of blocks.
     """
     offset = np.arange(len(label)) - start_of_run(run_starts(label))
     within = offset % BLOCK
@@ -132,12 +133,14 @@ def sort_by(major: IntArray, minor: FloatArray) -> IntArray:
     return order.take(np.argsort(key, kind="stable"))
 
 
-def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatArray, rows: FloatArray) -> Curves:
-    """One curve for all leaves with equal `of`, which never falls: what they are given up to each level together.
+def leaf_curves(
+    of: IntArray, weight: FloatArray, held: FloatArray, most: FloatArray, rows: FloatArray
+) -> Curves:
+    """One curve for all leaves with equal `of`, which never falls: what they are given together by each level.
 
-    A leaf goes from `held` to `most` of raw dominant share, by its weight per level, along its row. At level t it has
-    min(t * weight, most); what it has been given is that less the same with `held` for `most`. Both sums are taken
-    over the leaves that are past their bound, from below, and t times the weights of the others, from above.
+    A leaf goes from `held` to `most` of raw dominant share, by its weight per level, along its row. By level t it
+    has been given min(t * weight, most) less min(t * weight, held). Each is the sum of the bounds that are passed
+    by then, added up from below, and of t times the weights of the others, added up from above.
     """
     count = len(of)
     first = run_starts(of)
@@ -168,7 +171,7 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
 def common_places(
     curve: IntArray, group: IntArray, level: FloatArray, dominant: FloatArray
 ) -> tuple[Place, IntArray]:
-    """Where the points of the curves of a group lie, seen from each other, and these places numbered in order."""
+    """Where points lie, seen from all curves of their group, and these places numbered in order."""
     order = sort_by(group, level)
     level_in_order = level.take(order)
     new = run_starts(group.take(order))
@@ -193,11 +196,11 @@ def common_places(
 def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray) -> tuple[Curves, Place]:
     """Add up the curves of each group at common places.
 
-    Points come curve by curve, the curves of a group after each other. Returns the sums, a curve for each group with a
-    point wherever one of its curves has one, and the place of every point that came.
+    Points come curve by curve, the curves of a group after each other. Returns the sums, a curve for each group
+    with a point wherever one of its curves has one, and the place of every point that came.
 
-    Curves are added two by two, the sums again, until one is left: of k curves a point is touched log2(k) times, and
-    there are never more points than came.
+    Curves are added two by two, the sums again, until one is left: of k curves a point is touched log2(k) times,
+    and there are never more points than came.
     """
     first = run_starts(curve)
     at, place = common_places(curve, numbered(run_starts(group)), level, rows[:, -1])
@@ -209,61 +212,47 @@ def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray
     curve = numbered(first)
     while True:
         size = np.bincount(family)
-        mine = family.take(curve)
-        alone = size.take(mine) == 1
+        alone = size.take(family.take(curve)) == 1
         total.rows[place[alone]] = rows[alone]
-        if alone.all():
+        busy = np.flatnonzero(~alone)
+        if len(busy) == 0:
             return total, at
-        pairs = (size + 1) // 2
+        curve, place, rows = curve.take(busy), place.take(busy), rows.take(busy, axis=0)
+        mine = family.take(curve)
         nth = curve - (np.cumsum(size) - size).take(mine)
-        key = ((np.cumsum(pairs) - pairs).take(mine) + nth // 2) * len(one) + place
-        side = np.where(alone, -1, nth % 2)
-        left, right = (
-            _Side(key.take(points), place.take(points), rows.take(points, axis=0))
-            for points in (np.flatnonzero(side == 0), np.flatnonzero(side == 1))
-        )
-        key, rows = left.plus(right, common)
-        curve, place = np.divmod(key, len(one))
+        pairs = (size + 1) // 2
+        pair = (np.cumsum(pairs) - pairs).take(mine) + nth // 2
+        curve, place, rows = _add_pairs(pair, nth % 2, place, rows, common)
         family = np.repeat(np.arange(len(pairs)), pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """The left, or the right, curves of many pairs. A key is the number of the pair, times all places, plus the place."""
-
-    key: IntArray
-    place: IntArray
-    rows: FloatArray
-
-    def plus(self, other: _Side, common: Place) -> tuple[IntArray, FloatArray]:
-        """The sums of all pairs, at the places of both, in order of their keys."""
-        mine, shared = self._with(other, common)
-        theirs, _ = other._with(self, common)
-        only = np.flatnonzero(~shared)
-        key = np.concatenate([self.key.take(only), other.key])
-        order = np.argsort(key, kind="stable")
-        return key.take(order), np.concatenate([mine.take(only, axis=0), theirs]).take(order, axis=0)
-
-    def _with(self, other: _Side, common: Place) -> tuple[FloatArray, BoolArray]:
-        """Own rows plus those of the other curve of the pair there; and whether that has a point there as well."""
-        start = self.key - self.place
-        after = np.searchsorted(other.key, self.key, side="right")
-        before = np.maximum(after - 1, 0)
-        reached = other.key.take(before)
-        begun = (reached >= start) & (reached <= self.key)
-        over = (after == len(other.key)) | (other.key.take(after, mode="clip") >= start + len(common.level))
-        after = np.where(over, before, after)
-        a, b = other.place.take(before), other.place.take(after)
-        way = way_between(common.take(self.place), common.take(a), common.take(b))
-        given = other.rows.take(before, axis=0)
-        given += way[:, None] * (other.rows.take(after, axis=0) - given)
-        given[~begun] = 0.0
-        given += self.rows
-        return given, begun & (reached == self.key)
+def _add_pairs(
+    pair: IntArray, side: IntArray, place: IntArray, rows: FloatArray, common: Place
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Add the two curves, side 0 and 1, of each pair: to every point of one comes what the other gives there."""
+    key = pair * len(common.level) + place
+    left, right = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
+    before, after = np.empty_like(key), np.empty_like(key)
+    for own, other in ((left, right), (right, left)):
+        follows = np.searchsorted(key.take(other), key.take(own), side="right")
+        before[own] = other.take(follows - 1, mode="clip")
+        after[own] = other.take(follows, mode="clip")
+    begun = (pair.take(before) == pair) & (key.take(before) <= key)
+    ended = (pair.take(after) != pair) | (key.take(after) <= key)
+    after = np.where(ended, before, after)
+    way = way_between(common.take(place), common.take(place.take(before)), common.take(place.take(after)))
+    given = rows.take(before, axis=0)
+    given += way[:, None] * (rows.take(after, axis=0) - given)
+    given[~begun] = 0.0
+    given += rows
+    merged = np.concatenate([left, right])
+    merged = merged.take(np.argsort(key.take(merged), kind="stable"))  # two sorted runs: no more than a merge
+    merged = merged[run_ends(key.take(merged))]
+    return pair.take(merged), place.take(merged), given.take(merged, axis=0)
 
 
 def crossings(curve: IntArray, tops: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Where another column of `tops` becomes the largest between two points of a curve: the first of them, and the way.
+    """Between which points of a curve another column of `tops` becomes the largest: the first, and the way.
 
     A column that is the largest at both points is so in between; only the others are looked at.
     """

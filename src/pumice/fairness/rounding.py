@@ -5,65 +5,73 @@ the cluster is handed out in units, at most one a job, each to the job that a wa
 missing, (E - whole so far) / r, finds. Incumbents, who already hold more than their whole part, go first, as
 long as something is missing on every level above them: nobody loses a place to rounding noise.
 
-While units are handed out, what is missing only falls and able jobs only become fewer, so a node's key only gets
-worse: a heap entry that is out of date is found out when it comes up, and put back where it belongs.
+Whole parts are kept and summed up the tree (``base``): a job whose target moves without passing a whole number
+costs nothing. While units are handed out, what is missing only falls and able jobs only become fewer, so a node's
+key only gets worse: a heap entry that is out of date is found out when it comes up, and put back where it belongs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from heapq import heappop, heappush, heapreplace
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heapreplace
 
 from pumice.fairness.order import TIE
-from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.tree import Entry, JobNode, ShareNode, ShareTree, latest_owed_start
 from pumice.model.objects import Items
-
-
-class _Stand:
-    """Where a node stands in the hand-out: what is missing, and which resources able jobs below ask for."""
-
-    __slots__ = ("able", "children", "count", "heap", "leaf", "missing", "node", "parent", "served", "unit")
-
-    def __init__(self, node: ShareNode, parent: _Stand | None, missing: list[int], served: int) -> None:
-        self.node = node
-        self.parent = parent
-        self.missing = missing
-        self.served = served
-        self.children: list[_Stand] = []
-        self.count = [0] * len(missing)
-        self.heap: list[Entry] = []
-        self.leaf = node if isinstance(node, JobNode) else None
-        self.unit: Items = ()
-        self.able = False
 
 
 def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
     """Round every job's target to whole units; returns the jobs whose whole target changed."""
-    changed = []
-    pool = list(capacity)
-    rounded: dict[JobNode, list[int]] = {}
-    wanting: list[tuple[JobNode, Items]] = []
+    wanting: list[JobNode] = []
     for leaf in tree.jobs.values():
-        counts = _whole_part(leaf)
-        whole = rounded[leaf] = _vector(leaf, counts, tree.width)
-        for j, amount in enumerate(whole):
-            if amount:
-                pool[j] -= amount
-        leaf.incumbent = any(leaf.held[j] > whole[j] for j, _ in leaf.demand.direction)
-        unit = _unit(leaf, counts)
+        target, demand, gang, unit = leaf.rounded
+        if target != leaf.target or demand is not leaf.demand or gang != leaf.gang:
+            unit = _set_base(leaf, tree.width)
         if unit:
-            wanting.append((leaf, unit))
-    wanting = [(leaf, unit) for leaf, unit in wanting if all(amount <= pool[j] for j, amount in unit)]
-    if wanting:
-        _HandOut(tree, capacity, pool, rounded).run(wanting)
-    for leaf, whole in rounded.items():
+            wanting.append(leaf)
+    pool = [offered - taken for offered, taken in zip(capacity, tree.root.base, strict=True)]
+    takers = [leaf for leaf in wanting if all(amount <= pool[j] for j, amount in leaf.rounded[3])]
+    extra = _HandOut(capacity, pool).run(takers) if takers else {}
+    changed = []
+    for leaf in tree.jobs.values():
+        whole = leaf.base
+        if leaf in extra:
+            whole = list(whole)
+            for j, amount in extra[leaf]:
+                whole[j] += amount
         if whole != leaf.whole:
-            leaf.whole = whole
+            leaf.whole = list(whole)
             changed.append(leaf)
     return changed
 
 
-def _whole_part(leaf: JobNode) -> list[int]:
+# --- whole parts -------------------------------------------------------------------------------------------------
+
+
+def _set_base(leaf: JobNode, width: int) -> Items:
+    """Work out a job's whole part and count the difference on its path; returns what one more unit asks for."""
+    counts = _whole_counts(leaf)
+    base = _vector(leaf, counts, width)
+    unit = _unit(leaf, counts)
+    leaf.rounded = (leaf.target, leaf.demand, leaf.gang, unit)
+    if base != leaf.base:
+        difference = [(j, new - old) for j, (new, old) in enumerate(zip(base, leaf.base, strict=True)) if new != old]
+        node: ShareNode | None = leaf
+        while node is not None:
+            for j, amount in difference:
+                node.base[j] += amount
+            node = node.parent
+    return unit
+
+
+def forget_base(leaf: JobNode) -> None:
+    """Before a job leaves the tree: its whole part no longer counts."""
+    leaf.target = 0.0
+    leaf.demand = type(leaf.demand)((), (), ())
+    _set_base(leaf, len(leaf.base))
+
+
+def _whole_counts(leaf: JobNode) -> list[int]:
     """Whole tasks of each part of the demand; none if together they are less than the gang."""
     demand = leaf.demand
     if demand.alike:
@@ -102,92 +110,100 @@ def _unit(leaf: JobNode, counts: list[int]) -> Items:
     return ()
 
 
+# --- handing out the rest ------------------------------------------------------------------------------------------
+
+
+class _Stand:
+    """Where a node stands in the hand-out: what is missing, and which resources able jobs below ask for."""
+
+    __slots__ = ("able", "children", "count", "heap", "leaf", "missing", "node", "parent", "served", "unit")
+
+    def __init__(self, node: ShareNode, parent: _Stand | None) -> None:
+        self.node = node
+        self.parent = parent
+        self.missing = [e - w for e, w in zip(node.entitled, node.base, strict=True)]
+        self.served = latest_owed_start(node)
+        self.children: list[_Stand] = []
+        self.count = [0] * len(self.missing)
+        self.heap: list[Entry] = []
+        self.leaf = node if isinstance(node, JobNode) else None
+        self.unit: Items = self.leaf.rounded[3] if self.leaf is not None else ()
+        self.able = False
+        if parent is not None:
+            parent.children.append(self)
+
+
+Sizes = dict[int, list[tuple[int, int, list[_Stand]]]]
+"""Per resource, the amounts that units ask for, with who asks; the largest last."""
+
+
 class _HandOut:
-    def __init__(
-        self, tree: ShareTree, capacity: list[int], pool: list[int], rounded: dict[JobNode, list[int]]
-    ) -> None:
+    """Hands out what the whole parts leave."""
+
+    def __init__(self, capacity: list[int], pool: list[int]) -> None:
         self.capacity = capacity
         self.pool = pool
-        self.rounded = rounded
         self.stands: dict[ShareNode, _Stand] = {}
-        self.root = self._stand_tree(tree)
+        self.extra: dict[JobNode, Items] = {}
 
-    def _stand_tree(self, tree: ShareTree) -> _Stand:
-        """What is missing at every node, bottom-up, and who was served last while owed."""
-        order = list(tree.root.walk())
-        missing: dict[ShareNode, list[int]] = {}
-        served: dict[ShareNode, int] = {}
-        for node in reversed(order):
-            if node.kind is Kind.JOB:
-                assert isinstance(node, JobNode)
-                whole = self.rounded[node]
-                missing[node] = [e - w for e, w in zip(node.entitled, whole, strict=True)]
-                served[node] = node.owed_starts[-1] if node.owed_starts else 0
-                continue
-            total, last = [0] * tree.width, 0
-            for child in node.children.values():
-                for j, amount in enumerate(missing[child]):
-                    if amount:
-                        total[j] += amount
-                if served[child] > last:
-                    last = served[child]
-            missing[node], served[node] = total, last
-        for node in order:
-            parent = self.stands[node.parent] if node.parent is not None else None
-            stand = self.stands[node] = _Stand(node, parent, missing[node], served[node])
-            if parent is not None:
-                parent.children.append(stand)
-        return self.stands[tree.root]
+    def run(self, takers: list[JobNode]) -> dict[JobNode, Items]:
+        """Incumbents first, then everybody; returns who got a unit."""
+        stands = [self._stand(leaf) for leaf in takers]
+        for stand in stands:
+            leaf = stand.leaf
+            assert leaf is not None
+            leaf.incumbent = any(leaf.held[j] > leaf.base[j] for j, _ in leaf.demand.direction)
+        self._pass([s for s in stands if s.leaf is not None and s.leaf.incumbent], only_missing=True)
+        self._pass([s for s in stands if s.leaf not in self.extra], only_missing=False)
+        return self.extra
 
-    def run(self, wanting: list[tuple[JobNode, Items]]) -> None:
-        for leaf, unit in wanting:
-            self.stands[leaf].unit = unit
-        incumbents = [self.stands[leaf] for leaf, _ in wanting if leaf.incumbent]
-        got = self._pass(incumbents, only_missing=True)
-        self._pass([self.stands[leaf] for leaf, _ in wanting if self.stands[leaf] not in got], only_missing=False)
+    def _stand(self, node: ShareNode) -> _Stand:
+        stand = self.stands.get(node)
+        if stand is None:
+            parent = self._stand(node.parent) if node.parent is not None else None
+            stand = self.stands[node] = _Stand(node, parent)
+        return stand
 
-    def _pass(self, takers: list[_Stand], *, only_missing: bool) -> set[_Stand]:
-        """Hand out units until nobody can take one; returns who got one."""
-        got: set[_Stand] = set()
+    def _pass(self, takers: list[_Stand], *, only_missing: bool) -> None:
+        """Hand out units until nobody can take one."""
+        if not takers:
+            return
         sizes = self._enter(takers)
         if only_missing:
             for stand in takers:
                 if any(_nothing_missing(above, stand) for above in _path(stand)):
                     self._leave(stand)
+        root = next(iter(self.stands.values()))
+        while root.parent is not None:
+            root = root.parent
         while True:
             self._drop_too_large(sizes)
-            if not any(self.root.count):
-                break
-            stand = self.root
+            if not any(root.count):
+                return
+            stand = root
             while stand.leaf is None:
                 stand = self._first(stand)
-            got.add(stand)
             self._give(stand)
             self._leave(stand)
             if only_missing:
-                for above in _path(stand):
-                    if any(above.missing[j] <= 0 for j, _ in stand.unit):
-                        for other in _able_below(above):
-                            if _nothing_missing(above, other):
-                                self._leave(other)
-        return got
+                self._drop_satisfied(stand)
 
-    def _enter(self, takers: Iterable[_Stand]) -> dict[int, list[tuple[int, int, list[_Stand]]]]:
-        """Everybody takes part; returns, per resource, the sizes of units asked for (largest last)."""
+    def _enter(self, takers: Iterable[_Stand]) -> Sizes:
+        """Everybody takes part: count them and stand them in line."""
         by_unit: dict[Items, list[_Stand]] = {}
+        lines: dict[_Stand, dict[_Stand, None]] = {}
         for stand in takers:
             stand.able = True
             by_unit.setdefault(stand.unit, []).append(stand)
             for above in _path(stand):
                 for j, _ in stand.unit:
                     above.count[j] += 1
-        for stand in takers:
-            child = stand
-            while child.parent is not None:
-                # An entry may be pushed twice (by two jobs below): an equal entry is as good as the first.
-                heappush(child.parent.heap, self._entry(child))
-                child = child.parent
-        sizes: dict[int, list[tuple[int, int, list[_Stand]]]] = {}
+                if above.parent is not None:
+                    lines.setdefault(above.parent, {})[above] = None
+        for stand, children in lines.items():
+            stand.heap = [self._entry(child) for child in children]
+            heapify(stand.heap)
+        sizes: Sizes = {}
         for number, (unit, stands) in enumerate(by_unit.items()):
             for j, amount in unit:
                 sizes.setdefault(j, []).append((amount, number, stands))
@@ -195,12 +211,20 @@ class _HandOut:
             asked.sort(key=lambda size: size[:2])
         return sizes
 
-    def _drop_too_large(self, sizes: dict[int, list[tuple[int, int, list[_Stand]]]]) -> None:
+    def _drop_too_large(self, sizes: Sizes) -> None:
         """Who asks for more than is left is able no longer."""
         for j, asked in sizes.items():
             while asked and asked[-1][0] > self.pool[j]:
                 for stand in asked.pop()[2]:
                     self._leave(stand)
+
+    def _drop_satisfied(self, served: _Stand) -> None:
+        """Who now lacks nothing on some level above is able no longer."""
+        for above in _path(served):
+            if any(above.missing[j] <= 0 for j, _ in served.unit):
+                for other in _able_below(above):
+                    if _nothing_missing(above, other):
+                        self._leave(other)
 
     def _leave(self, stand: _Stand) -> None:
         if stand.able:
@@ -211,9 +235,8 @@ class _HandOut:
 
     def _give(self, stand: _Stand) -> None:
         assert stand.leaf is not None
-        whole = self.rounded[stand.leaf]
+        self.extra[stand.leaf] = stand.unit
         for j, amount in stand.unit:
-            whole[j] += amount
             self.pool[j] -= amount
         for above in _path(stand):
             for j, amount in stand.unit:
@@ -233,20 +256,20 @@ class _HandOut:
             heapreplace(heap, fresh)
 
     def _entry(self, stand: _Stand) -> Entry:
-        want = -2.0**20
+        want = -(2.0**20)
         for j, count in enumerate(stand.count):
             if count:
                 part = stand.missing[j] / self.capacity[j]
                 if part > want:
                     want = part
         key = -((want + TIE) - TIE)
-        if stand.leaf is not None:
-            leaf = stand.leaf
+        leaf = stand.leaf
+        if leaf is not None:
             return (leaf.before, not leaf.incumbent, key, leaf.after, stand.served, leaf.rank, stand)
         return ((), False, key, (), stand.served, stand.node.rank, stand)
 
 
-def _path(stand: _Stand) -> Iterable[_Stand]:
+def _path(stand: _Stand) -> Iterator[_Stand]:
     above: _Stand | None = stand
     while above is not None:
         yield above

@@ -12,7 +12,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from pumice.fairness.order import TIE, HeapOrder, entry_of
-from pumice.fairness.rounding import set_whole_targets
+from pumice.fairness.rounding import forget_base, set_whole_targets
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
@@ -66,6 +66,10 @@ class SteerOrder(HeapOrder):
                 node.flagged = True
                 parent.front.changed.append(node)
             node = parent
+
+    def forget(self, leaf: JobNode) -> None:
+        """Its whole part no longer counts."""
+        forget_base(leaf)
 
     def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
         """Solve if the target can have moved, round in any case."""

@@ -23,13 +23,15 @@ def set_targets(tree: ShareTree, capacity: list[int]) -> None:
             leaf.target = float(leaf.demand.count)
     else:
         _solve(tree, capacity)
+    width = tree.width
     for leaf in jobs:
-        entitled = [0] * tree.width
+        target = leaf.target
+        entitled = [0] * width
         for j, amount in leaf.demand.direction:
-            entitled[j] = int(leaf.target * amount)
+            entitled[j] = int(target * amount)
         if entitled != leaf.entitled:
             leaf.entitled = entitled
-            tree.mark(leaf)
+            tree.flag(leaf)
     _sum_up(tree)
 
 
@@ -104,11 +106,8 @@ def _sum_up(tree: ShareTree) -> None:
     """Entitlements of inner nodes: the sums of their children's."""
     inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
     for node in reversed(inner):
-        entitled = [0] * tree.width
-        for child in node.children.values():
-            for j, amount in enumerate(child.entitled):
-                if amount:
-                    entitled[j] += amount
+        columns = zip(*(child.entitled for child in node.children.values()), strict=True)
+        entitled = [sum(column) for column in columns] or [0] * tree.width
         if entitled != node.entitled:
             node.entitled = entitled
-            tree.mark(node)
+            tree.flag(node)

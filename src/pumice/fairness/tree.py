@@ -48,6 +48,7 @@ class ShareNode:
     __slots__ = (
         "able_asks",
         "able_count",
+        "base",
         "children",
         "entitled",
         "entry",
@@ -56,6 +57,7 @@ class ShareNode:
         "held",
         "kind",
         "latest",
+        "latest_owed",
         "lent_entry",
         "lent_flagged",
         "lent_front",
@@ -66,6 +68,7 @@ class ShareNode:
         "parent",
         "rank",
         "stale",
+        "stale_owed",
         "weight",
     )
 
@@ -81,6 +84,9 @@ class ShareNode:
         self.entitled: list[int] = [0] * width
         self.latest = 0  # latest start below; an upper bound while stale
         self.stale = False
+        self.latest_owed = 0  # the same over starts made while owed (fairness.md 3, ties in rounding)
+        self.stale_owed = False
+        self.base: list[int] = [0] * width  # the whole parts of the targets below, before units are handed out
         # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
         self.able_count: list[int] = [0] * width
         self.owed_count: list[int] = [0] * width
@@ -126,6 +132,7 @@ class JobNode(ShareNode):
         "job",
         "owed_starts",
         "rank_class",
+        "rounded",
         "starts",
         "target",
         "unit",
@@ -145,11 +152,16 @@ class JobNode(ShareNode):
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
         self.target = 0.0  # tasks it is entitled to, a real number (of unlike tasks: its part of the demand)
         self.whole: list[int] = [0] * width  # the same in whole units, as a vector
+        self.rounded: Rounded = (0.0, NO_DEMAND, 1, ())
         self.incumbent = False
         self.ask: Items | None = None  # what its unit asks for; None: nothing it could start
         self.able = False  # whether the unit can be placed now and no gate refuses it
         self.counted_able: Items | None = None
         self.counted_owed: Items | None = None
+
+
+Rounded = tuple[float, "Demand", int, Items]
+"""What a job's whole part was worked out from (target, demand, gang) and what one more unit asks for."""
 
 
 class Demand:
@@ -223,7 +235,7 @@ class ShareTree:
 
     def remove(self, node: ShareNode) -> None:
         """Take out a node that holds nothing and has nobody below."""
-        assert node.parent is not None and not node.children and not any(node.held)
+        assert node.parent is not None and not node.children and not any(node.held) and not any(node.base)
         del node.parent.children[(node.kind, node.name)]
         node.entry = node.lent_entry = None
         if isinstance(node, JobNode):
@@ -245,6 +257,9 @@ class ShareTree:
             if stamp > node.latest:
                 node.latest = stamp
                 node.stale = False
+            if owed and stamp > node.latest_owed:
+                node.latest_owed = stamp
+                node.stale_owed = False
             parent = node.parent
             if parent is None:
                 return
@@ -266,6 +281,8 @@ class ShareTree:
                 held[j] -= amount
             if stamp == node.latest:
                 node.stale = True
+            if owed and stamp == node.latest_owed:
+                node.stale_owed = True
             parent = node.parent
             if parent is None:
                 return
@@ -273,6 +290,12 @@ class ShareTree:
                 node.flagged = True
                 parent.front.changed.append(node)
             node = parent
+
+    def flag(self, node: ShareNode) -> None:
+        """The key of this node alone may have changed."""
+        if not node.flagged and node.parent is not None:
+            node.flagged = True
+            node.parent.front.changed.append(node)
 
     def mark(self, node: ShareNode) -> None:
         """The key of a node, and so of everyone above it, may have changed."""
@@ -286,7 +309,7 @@ class ShareTree:
         """Make room for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
-            for vector in (node.held, node.entitled, node.able_count, node.owed_count):
+            for vector in (node.held, node.entitled, node.base, node.able_count, node.owed_count):
                 vector.extend(more)
             if isinstance(node, JobNode):
                 node.whole.extend(more)
@@ -307,3 +330,14 @@ def latest_start(node: ShareNode) -> int:
         node.stale = False
     return node.latest
 
+
+
+def latest_owed_start(node: ShareNode) -> int:
+    """The same over starts made while owed: lent work does not spoil a queue's turn."""
+    if node.stale_owed:
+        if isinstance(node, JobNode):
+            node.latest_owed = node.owed_starts[-1] if node.owed_starts else 0
+        else:
+            node.latest_owed = max(map(latest_owed_start, node.children.values()), default=0)
+        node.stale_owed = False
+    return node.latest_owed

@@ -221,6 +221,7 @@ class Engine:
             if task.status.held:
                 self.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
         parent = leaf.parent
+        self.order.forget(leaf)
         self.tree.remove(leaf)
         if parent is not None and parent.kind is Kind.NAMESPACE and not parent.children:
             self.tree.remove(parent)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.objects import PodTerm, TaskStatus
 from pumice.model.shape import selects
-from pumice.scheduling.plugins.predicates.columns import Column, Mask, NodeColumns
+from pumice.scheduling.plugins.predicates.columns import Mask, NodeColumns
 from pumice.scheduling.plugins.predicates.questions import Handle, Pair, Pods, Port, Question, first_pair
 
+Codes = NDArray[np.intp]
 Counts = NDArray[np.int64]
 GroupKey = tuple[str, tuple[str | None, ...], tuple[PodTerm, ...], tuple[Port, ...], bool]
 
@@ -29,23 +30,23 @@ MOST_COUNTERS = 1000
 class Counter:
     """How many pods that a question concerns are in each domain."""
 
-    __slots__ = ("_domain_of", "_index", "codes", "counts", "question", "total")
+    __slots__ = ("_counted", "_index", "codes", "counts", "question", "total")
 
-    def __init__(
-        self, question: Question, index: Mapping[str, int], column: Column[str], eligible: Mask | None
-    ) -> None:
+    def __init__(self, question: Question, index: Mapping[str, int], codes: Codes, counted: Codes) -> None:
         self.question = question
-        self.codes = column.codes
-        self.counts: Counts = np.zeros(len(column.values) + 1, np.int64)  # the last, for no domain, stays 0
+        self.codes = codes  # the domain of each node
+        self.counts: Counts = np.zeros(
+            codes.max(initial=-1) + 2, np.int64
+        )  # the last, for no domain, stays 0
         self.total = 0
         self._index = index
-        self._domain_of = column.codes if eligible is None else np.where(eligible, column.codes, -1)
+        self._counted = counted  # the same, but -1 where pods do not count
 
     def add(self, node: ClusterNode, pods: int) -> None:
         """So many pods more (or less) on a node; a node without a domain does not count."""
         i = self._index.get(node.name, -1)
         if i >= 0:
-            domain = self._domain_of[i]
+            domain = self._counted[i]
             if domain >= 0:
                 self.counts[domain] += pods
                 self.total += pods
@@ -53,6 +54,10 @@ class Counter:
     def around(self) -> Counts:
         """For each node, the pods in its domain."""
         return self.counts[self.codes]
+
+    def emptied(self) -> Counter:
+        """The same counter before anybody was counted."""
+        return Counter(self.question, self._index, self.codes, self._counted)
 
 
 class Census:
@@ -121,7 +126,8 @@ class Census:
         columns = self._columns
         assert columns is not None, "follow the nodes before asking"
         column = columns.names if topology_key is None else columns.label(topology_key)
-        counter = Counter(question, columns.index, column, eligible)
+        counted = column.codes if eligible is None else np.where(eligible, column.codes, -1)
+        counter = Counter(question, columns.index, column.codes, counted)
         handle = question.handle
         self._counters_with.setdefault(handle, []).append(counter)
         candidates: Iterable[Pods] = (
@@ -201,6 +207,23 @@ class Census:
             pods = self._group(task, old.leaving)
             pods.where[node] = pods.where.get(node, 0) + 1
             self._seats[task] = pods, node
+
+    def validate(self) -> None:
+        """Check groups and counters against the tasks; raises AssertionError on the first difference."""
+        where: dict[Pods, dict[ClusterNode, int]] = {}
+        for pods, node in self._seats.values():
+            here = where.setdefault(pods, {})
+            here[node] = here.get(node, 0) + 1
+        assert where == {pods: pods.where for pods in self._groups.values()}, "groups are off"
+        for (question, topology_key, _), counter in self._counters.items():
+            fresh = counter.emptied()
+            for pods in where:
+                concerned = question.concerns(pods)
+                assert pods.counters.count(counter) == concerned, f"{question}: counts the wrong pods"
+                for node, count in pods.where.items() if concerned else ():
+                    fresh.add(node, count)
+            same = fresh.total == counter.total and np.array_equal(fresh.counts, counter.counts)
+            assert same, f"{question} over {topology_key}: {counter.counts} is not {fresh.counts}"
 
 
 def _change(pods: Pods, node: ClusterNode, by: int) -> None:

@@ -1,0 +1,131 @@
+"""From paths to manifests: which files make up a scenario, and what objects stand in them.
+
+Files are YAML streams as ``kubectl apply`` takes them, JSON included; ``-`` is standard input and a folder
+stands for the YAML and JSON files in it, by name. Nothing is interpreted here except that a ``List`` is what
+it lists. Two things that YAML allows are refused or read differently, because they are mistakes in a
+manifest: a key that stands twice, and text that happens to look like a date (it stays text).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pumice.sim.problems import BadInput, Problem
+
+STDIN = "-"
+SUFFIXES = (".yaml", ".yml", ".json")
+SCENARIO = "Scenario"
+
+# libyaml's loader where PyYAML was built with it: the same nodes, only faster.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object as it is written, and the file it stands in."""
+
+    file: str
+    document: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """The kind it says it is; empty if it does not say."""
+        kind = self.document.get("kind")
+        return kind if isinstance(kind, str) else ""
+
+
+def read_manifests(paths: Sequence[str]) -> list[Manifest]:
+    """All objects of these files and folders, as one scenario, in the order given."""
+    return [manifest for path in paths for file in _files(path) for manifest in _read(file)]
+
+
+def read_apart(paths: Sequence[str]) -> list[tuple[str, list[Manifest]]]:
+    """The scenarios in these files and folders, each with the path it goes by.
+
+    A file is a scenario. So is a folder, with all its files together, unless several of them hold a Scenario
+    object: then each file is one.
+    """
+    scenarios = []
+    for path in paths:
+        files = [(file, _read(file)) for file in _files(path)]
+        holders = [file for file, manifests in files if any(m.kind == SCENARIO for m in manifests)]
+        if len(holders) > 1:
+            scenarios += files
+        else:
+            scenarios.append((path, [manifest for _, manifests in files for manifest in manifests]))
+    return scenarios
+
+
+def _files(path: str) -> list[str]:
+    if path == STDIN:
+        return [path]
+    if not Path(path).is_dir():
+        return [path]
+    files = sorted(str(file) for file in Path(path).iterdir() if file.suffix in SUFFIXES and file.is_file())
+    if not files:
+        raise BadInput([Problem(path, "", "", "the folder holds no file that ends in .yaml, .yml or .json")])
+    return files
+
+
+def _read(file: str) -> list[Manifest]:
+    shown = "standard input" if file == STDIN else file
+    try:
+        raw = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        documents = [_construct(node) for node in yaml.compose_all(raw.decode(), Loader=_LOADER)]
+    except OSError as error:
+        raise BadInput([Problem(shown, "", "", error.strerror or str(error))]) from None
+    except UnicodeDecodeError as error:
+        raise BadInput([Problem(shown, "", "", f"is not UTF-8 text (byte {error.start})")]) from None
+    except yaml.MarkedYAMLError as error:
+        raise BadInput([_malformed(shown, error)]) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise BadInput([Problem(shown, "", "", f"not valid YAML: {' '.join(str(error).split())}")]) from None
+    except RecursionError:
+        raise BadInput([Problem(shown, "", "", "not valid YAML: nested too deeply")]) from None
+    return list(_objects(shown, documents))
+
+
+def _objects(file: str, documents: Iterable[object]) -> Iterable[Manifest]:
+    for number, document in enumerate(documents, start=1):
+        if document is None:
+            continue  # nothing between two `---`
+        if not isinstance(document, dict):
+            kind = "a list" if isinstance(document, list) else repr(document)
+            message = f"document {number} is {kind}, but an object (apiVersion, kind, metadata, ...) is needed"
+            raise BadInput([Problem(file, "", "", message)])
+        if document.get("kind") == "List" and isinstance(document.get("items"), list):
+            yield from _objects(file, document["items"])
+        else:
+            yield Manifest(file, document)
+
+
+class _Constructor(yaml.constructor.SafeConstructor):
+    """Plain values out of nodes; every key once, and dates as the text they are."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and seen.setdefault(key.value, id(key)) != id(key):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key.value}' stands twice in one mapping; keep one", key.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", yaml.constructor.SafeConstructor.construct_yaml_str)
+
+
+def _construct(node: yaml.Node) -> object:
+    return _Constructor().construct_document(node)
+
+
+def _malformed(file: str, error: yaml.MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    where = f"{file}:{mark.line + 1}" if mark is not None else file
+    return Problem(where, "", "", f"not valid YAML: {error.problem or error.context}")

@@ -1,0 +1,76 @@
+"""``spec.hierarchy`` becomes queues, level by level (fairness.md 4).
+
+Each entry is a child: it gets its parent, its parameters as fields, and the part of the hierarchy below it. A
+queue that exists already keeps what the hierarchy does not name. An entry that is taken out makes no queue any
+more; its queue is closed, and goes when it is empty (see ``cluster``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pumice.model.objects import HierarchyEntry, Queue
+
+_FIELDS = ("weight", "priority", "reclaimable", "capability", "deserved", "guarantee")
+
+
+@dataclass(slots=True)
+class Expansion:
+    """The queues that hierarchies make, whose hierarchy each comes from, and what contradicts (by queue)."""
+
+    queues: dict[str, Queue] = field(default_factory=dict)
+    owner: dict[str, str] = field(default_factory=dict)
+    conflicts: list[tuple[str, str]] = field(default_factory=list)
+
+
+def expand(queues: Mapping[str, Queue]) -> Expansion:
+    """Follow all hierarchies of these queues down."""
+    found = Expansion()
+    named = {name for queue in queues.values() for name in _names(queue.hierarchy)}
+    level = [queue for queue in queues.values() if queue.hierarchy and queue.name not in named]
+    done = set()
+    while level:
+        below: list[Queue] = []
+        for parent in level:
+            done.add(parent.name)
+            below += _children(parent, queues, found)
+        level = [child for child in below if child.hierarchy]
+    for queue in queues.values():
+        if queue.hierarchy and queue.name not in done:
+            found.conflicts.append((queue.name, "goes round in a circle: a queue below it has it as a child"))
+    return found
+
+
+def _children(parent: Queue, queues: Mapping[str, Queue], found: Expansion) -> Iterator[Queue]:
+    for i, entry in enumerate(parent.hierarchy, start=1):
+        # Entries stand one after another in the file: so do their queues in age.
+        child = queues.get(entry.name) or Queue(entry.name, created=parent.created + i)
+        above = found.owner.get(entry.name, child.parent)
+        if above is not None and above != parent.name:
+            message = f"'{entry.name}' is below '{above}' already; take it out of one of the two"
+            found.conflicts.append((parent.name, message))
+            continue
+        below = entry.hierarchy or child.hierarchy
+        child = replace(child, parent=parent.name, hierarchy=below, **_parameters(entry))
+        found.queues[child.name] = child
+        found.owner[child.name] = parent.name
+        yield child
+
+
+def withdrawn(before: Queue, after: Mapping[str, Queue]) -> set[str]:
+    """The queues that a hierarchy named, at any depth, and that none of these queues names any more."""
+    return _names(before.hierarchy) - {name for queue in after.values() for name in _names(queue.hierarchy)}
+
+
+def _names(entries: tuple[HierarchyEntry, ...]) -> set[str]:
+    return {entry.name for entry in entries}.union(*(_names(entry.hierarchy) for entry in entries))
+
+
+def _parameters(entry: HierarchyEntry) -> dict[str, Any]:
+    given = dict(entry.parameters)
+    changes = {name: given[name] for name in _FIELDS if name in given}
+    if "dequeueStrategy" in given:
+        changes["fifo"] = given["dequeueStrategy"] == "fifo"
+    return changes

@@ -1,0 +1,110 @@
+"""From manifests to the objects a cluster starts with, and everything that is wrong with them.
+
+A problem does not end the reading: all are found, each with its file, object and field. Objects with a problem
+are left out whole, with what belongs to them; whether the rest is run is for the caller to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from pumice.kube.errors import ObjectError
+from pumice.model.events import Described
+from pumice.model.objects import DEFAULT_QUEUE, Queue
+from pumice.model.resources import Registry
+from pumice.sim.admission import complete, faults
+from pumice.sim.files import Manifest
+from pumice.sim.hierarchy import expand
+from pumice.sim.manifests import Translated, translate
+from pumice.sim.objects import KIND_OF, Objects, key_of
+from pumice.sim.problems import Problem
+from pumice.sim.scenario import Scenario
+
+SECOND = 1_000_000
+
+
+class Origin(NamedTuple):
+    """Where an object comes from: the file, and how its manifest is called."""
+
+    file: str
+    name: str
+
+
+@dataclass(slots=True)
+class Loaded:
+    """The objects a cluster starts with, and what was left out."""
+
+    registry: Registry
+    objects: Objects = field(default_factory=Objects)
+    translated: list[Translated] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def load(scenario: Scenario) -> Loaded:
+    """Read the objects of a scenario. The file's order is their age, a second apart, unless they say theirs."""
+    loaded = Loaded(Registry())
+    origins: dict[tuple[type[Described], str], Origin] = {}
+    seen: dict[str, Manifest] = {}
+    for position, manifest in enumerate(scenario.manifests, start=1):
+        try:
+            translated = translate(manifest.document, loaded.registry, position * SECOND)
+        except ObjectError as error:
+            loaded.problems.append(Problem(manifest.file, error.object, error.field, error.message))
+            continue
+        first = seen.setdefault(translated.name, manifest)
+        if first is not manifest and first.document == manifest.document:
+            continue  # files that go together often repeat what they share
+        slots = [(type(part), key_of(part)) for part in translated.parts]
+        taken = next((origins[slot] for slot in slots if slot in origins), None)
+        if taken is not None or first is not manifest:
+            file, name = taken or Origin(first.file, translated.name)
+            as_whom = "" if name == translated.name else f" (as {name})"
+            message = f"stands in {file} already{as_whom}; keep one of the two"
+            loaded.problems.append(Problem(manifest.file, translated.name, "metadata.name", message))
+            continue
+        loaded.translated.append(translated)
+        for slot, part in zip(slots, translated.parts, strict=True):
+            origins[slot] = Origin(manifest.file, translated.name)
+            loaded.objects.put(part)
+    loaded.problems += _judge(loaded.objects, origins, set(_announced(scenario)))
+    return loaded
+
+
+def _judge(
+    objects: Objects, origins: dict[tuple[type[Described], str], Origin], announced: set[str]
+) -> Iterator[Problem]:
+    """Grow the queues that hierarchies stand for, and take out what can't be let in."""
+    expansion = expand(objects.queues)
+    for name, message in expansion.conflicts:
+        file, subject = origins[Queue, name]
+        yield Problem(file, subject, "spec.hierarchy", message)
+        objects.put(replace(objects.queues[name], hierarchy=()))
+    for queue in expansion.queues.values():
+        owner = origins[Queue, expansion.owner[queue.name]]
+        origins.setdefault((Queue, queue.name), Origin(owner.file, f"Queue/{queue.name}"))
+        objects.put(queue)
+    complete(objects)
+    origins.setdefault((Queue, DEFAULT_QUEUE), Origin("", f"Queue/{DEFAULT_QUEUE}"))
+    refused = list(faults(objects, announced))
+    for fault in refused:
+        file, subject = origins[fault.kind, fault.key]
+        yield Problem(file, subject, fault.field, fault.message)
+        objects.drop(fault.kind, fault.key)
+    for key in [task.key for task in objects.tasks.values() if task.job and task.job not in objects.jobs]:
+        objects.drop(type(objects.tasks[key]), key)
+
+
+def _announced(scenario: Scenario) -> Iterator[str]:
+    """The jobs that events will bring."""
+    for event in scenario.spec.events:
+        document: Mapping[str, Any] = event.apply or {}
+        metadata = document.get("metadata")
+        if document.get("kind") in ("PodGroup", "Job") and isinstance(metadata, Mapping):
+            yield f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
+
+
+def subject(kind: type[Described], key: str) -> str:
+    """How errors call an object that stands for itself."""
+    return f"{KIND_OF[kind]}/{key}"

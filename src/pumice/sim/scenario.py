@@ -1,0 +1,313 @@
+"""The Scenario object: how long to run, what happens on the way, and what must come out.
+
+It is our own kind, so nobody else reads it and nothing in it is there for somebody else: a field that is not
+known is an error, with the closest one that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import fields
+
+from pumice.kube.errors import FieldError
+from pumice.kube.reading import one_of, read
+from pumice.model.objects import JobPhase
+from pumice.model.resources import ResourceError, milli_amounts
+from pumice.scheduling.config import ConfigError
+from pumice.sim.configuration import SchedulerConfig, default_config, read_config
+from pumice.sim.files import Manifest
+from pumice.sim.problems import BadInput, Problem, did_you_mean
+
+API_VERSION = "pumice.dev/v1"
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Number = Annotated[float, Meta(ge=0)]
+Quantities = dict[str, Any]
+
+
+class Part(Struct, rename="camel", frozen=True):
+    """A part of the object; names on the wire are camelCase."""
+
+
+# ---- what happens ------------------------------------------------------------------------------------------
+
+
+class Finish(Part, frozen=True):
+    """Tasks that end well: so many of a job, the longest running first, or these pods."""
+
+    job: str | None = None
+    tasks: Positive | None = None
+    pods: tuple[str, ...] = ()
+
+
+class Delete(Part, frozen=True):
+    """An object that goes, with what belongs to it."""
+
+    kind: str
+    name: str
+    namespace: str = "default"
+
+
+class Command(Part, frozen=True):
+    """What the Command object asks of a queue."""
+
+    queue: str
+    action: str
+
+
+class Event(Part, frozen=True):
+    """One thing that happens before the named cycle. Exactly one of the others is given."""
+
+    cycle: Positive
+    finish: Finish | None = None
+    apply: dict[str, Any] | None = None
+    delete: Delete | None = None
+    command: Command | None = None
+    config: str | None = None
+
+
+class Churn(Part, frozen=True):
+    """Tasks that end at random, one a cycle, each replaced by an equal one that waits."""
+
+    seed: int
+    completions: Positive
+
+
+# ---- what must come out ------------------------------------------------------------------------------------
+
+
+class ExpectedJob(Part, frozen=True):
+    """Figures of a job."""
+
+    running: Number | None = None
+    pending: Number | None = None
+    allocated: Quantities = {}
+    phase: str | None = None
+
+
+class ExpectedQueue(Part, frozen=True):
+    """Figures of a node of the tree."""
+
+    allocated: Quantities = {}
+    share: Number | None = None
+    entitled: Quantities = {}
+
+
+class ExpectedError(Part, frozen=True):
+    """An object that must be refused, and what the message must say."""
+
+    object: str
+    contains: str = ""
+
+
+class Tolerance(Part, frozen=True):
+    """By how much figures may differ."""
+
+    share: Number = 1e-6
+    tasks: Number = 0
+
+
+class Expect(Part, frozen=True):
+    """What is compared; what is not given is not."""
+
+    jobs: dict[str, ExpectedJob] = {}
+    queues: dict[str, ExpectedQueue] = {}
+    binds: dict[str, str] | None = None
+    evicted: tuple[str, ...] | None = None
+    pipelined: dict[str, tuple[str, ...]] = {}
+    errors: tuple[ExpectedError, ...] = ()
+    tolerance: Tolerance = Tolerance()
+
+
+# ---- the object --------------------------------------------------------------------------------------------
+
+
+class Spec(Part, frozen=True):
+    """All of it."""
+
+    config: str | None = None
+    config_file: str | None = None
+    cycles: Positive | None = None
+    cycle_seconds: Annotated[float, Meta(gt=0)] = 1.0
+    termination_cycles: Count = 0
+    events: tuple[Event, ...] = ()
+    churn: Churn | None = None
+    expect: Expect | None = None
+
+
+class Metadata(Part, frozen=True):
+    """Its name."""
+
+    name: str
+
+
+class Document(Part, frozen=True):
+    """The object as a whole."""
+
+    api_version: str
+    kind: str
+    metadata: Metadata
+    spec: Spec = Spec()
+
+
+class Scenario(Struct, frozen=True):
+    """A scenario that was read: its object (or what stands for one), its configuration, all other objects."""
+
+    name: str
+    file: str
+    spec: Spec
+    config: SchedulerConfig
+    manifests: tuple[Manifest, ...] = field(default=())
+
+    @property
+    def object(self) -> str:
+        """How errors call it."""
+        return f"Scenario/{self.name}"
+
+    @property
+    def expects_refusals(self) -> bool:
+        """Whether objects are meant to be refused, so that one is no reason not to run."""
+        return self.spec.expect is not None and bool(self.spec.expect.errors)
+
+
+def read_scenario(manifests: list[Manifest], path: str) -> Scenario:
+    """The scenario that these objects are; raises BadInput. Without a Scenario object it goes by its path."""
+    own = [manifest for manifest in manifests if manifest.kind == "Scenario"]
+    others = tuple(manifest for manifest in manifests if manifest.kind != "Scenario")
+    if len(own) > 1:
+        message = f"there is one in {own[0].file} already, and these files are one scenario; keep one of the two"
+        raise BadInput([Problem(m.file, _name(m), "", message) for m in own[1:]])
+    if not own:
+        name = "standard input" if path == "-" else Path(path).stem
+        return Scenario(name, path, Spec(), default_config(), others)
+    manifest = own[0]
+    document = _decode(manifest)
+    try:
+        config = _configuration(document.spec, manifest.file)
+    except FieldError as error:
+        raise BadInput([Problem(manifest.file, _name(manifest), error.field, error.message)]) from None
+    return Scenario(document.metadata.name, manifest.file, document.spec, config, others)
+
+
+def _name(manifest: Manifest) -> str:
+    metadata = manifest.document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f"Scenario/{name or '?'}"
+
+
+def _configuration(spec: Spec, file: str) -> SchedulerConfig:
+    if spec.config_file is None:
+        if spec.config is None:
+            return default_config()
+        try:
+            return read_config(spec.config, "spec.config")
+        except ConfigError as error:
+            raise FieldError("spec.config", f"line {error.line}: {error.message}") from None
+    if spec.config is not None:
+        raise FieldError("spec.configFile", "there is spec.config as well; keep one of the two")
+    path = Path(file).parent / spec.config_file
+    try:
+        return read_config(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else "is not UTF-8 text"
+        raise FieldError("spec.configFile", f"{path}: {reason}") from None
+    except ConfigError as error:
+        raise FieldError("spec.configFile", str(error)) from None
+
+
+# ---- reading and checking ----------------------------------------------------------------------------------
+
+
+def _decode(manifest: Manifest) -> Document:
+    problems = list(_unknown(manifest.document, Document, ""))
+    if not problems:
+        try:
+            document = read(manifest.document, Document)
+            problems = list(_contradictions(document))
+        except FieldError as error:
+            problems = [error]
+    if problems:
+        name = _name(manifest)
+        raise BadInput([Problem(manifest.file, name, error.field, error.message) for error in problems])
+    return document
+
+
+def _unknown(value: object, kind: Any, where: str) -> Iterator[FieldError]:
+    """Fields that the types of this module do not have, anywhere below."""
+    arguments = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, Part) and isinstance(value, Mapping):
+        types = {known.encode_name: known.type for known in fields(kind)}
+        for name, part in value.items():
+            inside = f"{where}.{name}" if where else str(name)
+            if name in types:
+                yield from _unknown(part, types[name], inside)
+            elif not (where == "metadata" and name in ("annotations", "labels", "namespace")):
+                hint = did_you_mean(str(name), types) or f"; the fields are {', '.join(types)}"
+                yield FieldError(inside, f"unknown field{hint}")
+    elif get_origin(kind) is dict and isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _unknown(part, arguments[1], f"{where}.{name}")
+    elif get_origin(kind) is tuple and isinstance(value, list):
+        for i, part in enumerate(value):
+            yield from _unknown(part, arguments[0], f"{where}[{i}]")
+    else:
+        for alternative in arguments:  # of X | None
+            yield from _unknown(value, alternative, where)
+
+
+def _contradictions(document: Document) -> Iterator[FieldError]:
+    """Everything else that can't be meant."""
+    spec = document.spec
+    if document.api_version != API_VERSION:
+        yield FieldError("apiVersion", f"{document.api_version!r} is not known; write {API_VERSION}")
+    for i, event in enumerate(spec.events):
+        yield from _event(event, f"spec.events[{i}]", spec)
+    expect = spec.expect or Expect()
+    for name, job in expect.jobs.items():
+        where = f"spec.expect.jobs.{name}"
+        if "/" not in name:
+            yield FieldError(where, f"a job is named with its namespace; write default/{name}")
+        yield from _amounts(job.allocated, f"{where}.allocated")
+        if job.phase is not None:
+            try:
+                one_of(job.phase, [phase.value for phase in JobPhase], f"{where}.phase")
+            except FieldError as error:
+                yield error
+    for name, queue in expect.queues.items():
+        yield from _amounts(queue.allocated, f"spec.expect.queues.{name}.allocated")
+        yield from _amounts(queue.entitled, f"spec.expect.queues.{name}.entitled")
+
+
+def _amounts(quantities: Quantities, where: str) -> Iterator[FieldError]:
+    try:
+        milli_amounts(quantities, where=where)
+    except ResourceError as error:
+        field, _, message = str(error).partition(": ")
+        yield FieldError(field, message)
+
+
+KINDS = ("finish", "apply", "delete", "command", "config")
+ACTIONS = ("OpenQueue", "CloseQueue", "PauseQueue", "ResumeQueue")
+
+
+def _event(event: Event, where: str, spec: Spec) -> Iterator[FieldError]:
+    given = [kind for kind in KINDS if getattr(event, kind) is not None]
+    if len(given) != 1:
+        what = "nothing happens in it" if not given else f"it has {' and '.join(given)}"
+        yield FieldError(where, f"{what}; an event has one of {', '.join(KINDS)}")
+    last = None if spec.cycles is None else spec.cycles + (spec.churn.completions if spec.churn else 0)
+    if last is not None and event.cycle > last:
+        yield FieldError(f"{where}.cycle", f"{event.cycle} never comes: the last cycle is {last}")
+    finish = event.finish
+    if finish is not None and not finish.pods and (finish.job is None or finish.tasks is None):
+        yield FieldError(f"{where}.finish", "write {job: default/a, tasks: 2}, or {pods: [default/a-0]}")
+    elif finish is not None and finish.pods and finish.tasks is not None:
+        yield FieldError(f"{where}.finish.tasks", "the pods are listed; leave out one of the two")
+    if event.command is not None and event.command.action not in ACTIONS:
+        hint = did_you_mean(event.command.action, ACTIONS) or f"; write one of {', '.join(ACTIONS)}"
+        yield FieldError(f"{where}.command.action", f"'{event.command.action}' is not known{hint}")
