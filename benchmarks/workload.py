@@ -62,23 +62,17 @@ class Workload:
         queues = list(self._queues())
         yield from map(Changed, queues)
         shapes = [
-            registry.vector(
-                {"cpu": s["cpu"], "memory": s["memory"], GPU: s["gpu"], "pods": 1}, where="shapes"
-            )
+            registry.vector({"cpu": s["cpu"], "memory": s["memory"], GPU: s["gpu"], "pods": 1}, where="shapes")
             for s in spec["shapes"]
         ]
         for j in range(spec["jobs"]):
             namespace, name = f"ns{j % spec['namespaces']}", f"job-{j:05d}"
             queue = queues[j % len(queues)].name
             request = shapes[(j // 4 + j // len(queues)) % len(shapes)]
-            yield Changed(
-                JobSpec(namespace, name, queue, j, spec["minMember"], phase=JobPhase.INQUEUE, user=namespace)
-            )
+            yield Changed(JobSpec(namespace, name, queue, j, spec["minMember"], phase=JobPhase.INQUEUE, user=namespace))
             for t in range(spec["tasksPerJob"]):
                 yield Changed(
-                    TaskSpec(
-                        namespace, f"{name}-{t}", request, f"{namespace}/{name}", j, labels={"app": name}
-                    )
+                    TaskSpec(namespace, f"{name}-{t}", request, f"{namespace}/{name}", j, labels={"app": name})
                 )
 
     def _queues(self) -> Iterator[Queue]:

@@ -1,4 +1,4 @@
-"""The rule ``paper``: equal to the full recursion, equal to a rebuild, and fair under churn where sums are not."""
+"""The rule ``paper``: equal to the full recursion and to a rebuild, and fair under churn where sums are not."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class World:
         self.leaves.remove(leaf)
 
 
-# --- the rule, by hand --------------------------------------------------------------------------------------
+# --- the rule, by hand -------------------------------------------------------------------------------------
 
 
 def two_branches(*, n22_asks: Items | None, n22_able: bool) -> World:
@@ -150,7 +150,7 @@ def test_a_newcomer_pulls_its_group_to_the_front() -> None:
 
 
 def test_weights_inside_a_branch_leave_the_split_between_branches_alone() -> None:
-    # n2 holds .2 by weight 1 and .6 by weight 3: s = .2 both, M = .2, V = .2 + .6 = .8, as one job with .8 has.
+    # n2 holds .2 by weight 1 and .6 by weight 3: s = .2 both, so V = .2 + .6 = .8, as one job with .8 has.
     world = World({CPU: 100})
     n1, n2 = world.group(), world.group()
     world.job(n1, ((CPU, 1),), holds=((CPU, 79),), name="one")
@@ -201,7 +201,7 @@ def test_nobody_to_serve() -> None:
     assert world.order.explain() == ()
 
 
-# --- against the full recursion, and a rebuild ----------------------------------------------------------------
+# --- against the full recursion, and a rebuild -------------------------------------------------------------
 
 WEIGHTS = (1.0, 2.0, 3.0, 0.5, 0.3, 7.25)
 HOW_OFTEN = {
@@ -365,11 +365,11 @@ def test_long_histories_do_too(seed: int) -> None:
     assert lanes > 1
 
 
-# --- one pool under churn ---------------------------------------------------------------------------------------
+# --- one pool under churn ----------------------------------------------------------------------------------
 
 
 class Pool(World):
-    """One divisible machine: every leaf has one task shape, and can be placed while that fits in what is free."""
+    """One divisible machine: every leaf has one task shape, and can be placed while that fits."""
 
     def __init__(self, capacity: Mapping[str, Any], tree: Mapping[str, Any]) -> None:
         self.place = dict(zip(capacity, PLACES, strict=False))
@@ -420,7 +420,7 @@ class Pool(World):
         return {leaf.name: len(leaf.starts) for leaf in self.shape}
 
 
-def leaf(name: str, **demand: int) -> dict[str, object]:
+def wants(name: str, **demand: int) -> dict[str, object]:
     return {"name": name, "demand": demand}
 
 
@@ -430,15 +430,15 @@ def branch(*children: Mapping[str, object]) -> dict[str, object]:
 
 # Two branches of equal weight. Of cpu n11 and n21 want all: 5 and 5 of 10. Nobody but n22 wants gpu: 10.
 # Where a group's vector is the plain sum, n2 has a share of 1 by its gpu and n21 ends at 0.
-COMPLEMENTARY = branch(branch(leaf("n11", cpu=1)), branch(leaf("n21", cpu=1), leaf("n22", gpu=1)))
+COMPLEMENTARY = branch(branch(wants("n11", cpu=1)), branch(wants("n21", cpu=1), wants("n22", gpu=1)))
 
 # Three branches want cpu: 10 of 30 each. Two want gpu: 15 of 30 each. Where blocked nodes are scaled too,
 # n3 is held at its cpu's .33 and n32 takes 20.
 OVERLAPPING = branch(
-    branch(leaf("n11", cpu=1)),
-    branch(leaf("n21", cpu=1)),
-    branch(leaf("n31", cpu=1), leaf("n32", gpu=1)),
-    branch(leaf("n41", gpu=1)),
+    branch(wants("n11", cpu=1)),
+    branch(wants("n21", cpu=1)),
+    branch(wants("n31", cpu=1), wants("n32", gpu=1)),
+    branch(wants("n41", gpu=1)),
 )
 
 
@@ -450,9 +450,7 @@ OVERLAPPING = branch(
     ],
     ids=["complementary", "overlapping"],
 )
-def test_churn_keeps_what_the_first_fill_gave(
-    size: int, tree: Mapping[str, Any], tasks: dict[str, int]
-) -> None:
+def test_churn_keeps_what_the_first_fill_gave(size: int, tree: Mapping[str, Any], tasks: dict[str, int]) -> None:
     pool = Pool({"cpu": size, "gpu": size}, tree)
     pool.fill()
     assert pool.tasks() == tasks
@@ -462,3 +460,160 @@ def test_churn_keeps_what_the_first_fill_gave(
             pool.finish(rng.randrange(len(pool.running)))
         pool.fill()
         assert pool.tasks() == tasks
+
+
+# --- what it costs -----------------------------------------------------------------------------------------
+
+
+def wide_world() -> World:
+    """3 levels of groups, 4 each, and 1,000 jobs that can all be placed."""
+    world = World({CPU: 10**6, GPU: 10**6})
+    groups = [world.tree.root]
+    for _ in range(3):
+        groups = [world.group(parent) for parent in groups for _ in range(4)]
+    for i in range(1000):
+        ask = ((CPU, 1 + i % 7),) if i % 3 else ((CPU, 1), (GPU, 1 + i % 5))
+        world.job(groups[i % len(groups)], ask, holds=ask)
+    world.order.pick()
+    return world
+
+
+class Calls:
+    """Counts the calls of something, and lets them through."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
+        self.number = 0
+        original = getattr(owner, name)
+
+        def counted(*args: Any) -> Any:
+            self.number += 1
+            return original(*args)
+
+        monkeypatch.setattr(owner, name, counted)
+
+
+def test_an_event_costs_one_path_however_many_jobs_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = wide_world()
+    moves = Calls(monkeypatch, Standing, "move")
+    entries = Calls(monkeypatch, paper, "entry_of")
+    for index in range(200):
+        moves.number = 0
+        if index % 2:
+            world.end(index)
+        else:
+            leaf = world.leaves[index * 4]
+            world.start(leaf, leaf.ask or ())
+        world.order.pick()
+        assert moves.number <= 4  # the job and the three groups above it
+    # Each event gives those four new entries, at most; and everybody else at most the one to begin with.
+    assert entries.number <= 4 * 200 + 1000 + 4 + 16 + 64
+
+
+def test_a_job_that_changes_nothing_above_ends_the_climb(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It loses its room: it is as blocked, and holds as much, as before. Only the fronts hear of it.
+    world = wide_world()
+    moves = Calls(monkeypatch, Standing, "move")
+    leaf = world.leaves[123]
+    world.order.offer(leaf, leaf.ask, False)
+    assert world.order.pick() is not None
+    assert moves.number == 1
+
+
+def test_those_without_room_cost_a_pick_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 2,000 with less, who wait for more than there is, stand before the only one that can be placed.
+    world = World({CPU: 10**6})
+    group = world.group()
+    for _ in range(2000):
+        world.job(group, ((CPU, 5),), able=False)
+    one = world.job(group, ((CPU, 1),), holds=((CPU, 10),))
+    entries = Calls(monkeypatch, paper, "entry_of")
+    counts = Calls(monkeypatch, Lane, "_counts")
+    for _ in range(20):
+        assert world.order.pick() is one
+        world.start(one, ((CPU, 1),))
+    assert entries.number == 2 * 20  # the job and its group, each time anew
+    assert counts.number <= 2 * 2 * 20
+
+
+def test_jobs_that_come_and_go_leave_nothing_behind() -> None:
+    world = World({CPU: 1000, GPU: 1000})
+    stay = world.job(world.group(), ((CPU, 1),))
+    other = world.group()
+    for round_ in range(500):
+        space = world.group(other, kind=Kind.NAMESPACE)
+        come = [world.job(space, ((CPU, 1),) if k else ((GPU, 1),)) for k in range(5)]
+        picked = world.order.pick()
+        assert picked is not None
+        world.start(picked, picked.ask or ())
+        world.order.offer(come[0], ((GPU, 1),), round_ % 2 == 0)
+        world.order.pick()
+        for leaf in come:
+            world.remove(leaf)
+        world.tree.remove(space)
+        world.groups.remove(space)
+    assert world.order.pick() is stay
+    lane = world.order.lane
+    assert set(lane.of) == {world.tree.root, stay.parent, stay}
+    assert len(world.order.lanes) == 2
+    for lane in world.order.lanes.values():
+        assert not lane.lags
+        for standing in lane.of.values():
+            if isinstance(standing, Group):
+                assert len(standing.heap) <= 4 * standing.members + 64 + 1
+                assert len(standing.shares.heap) <= 2 * len(standing.shares.count) + 64
+                assert set(standing.changed) <= set(lane.of.values())
+    assert not any(node.front.changed for node in world.tree.root.walk())
+
+
+def test_what_no_pick_reads_does_not_pile_up() -> None:
+    # The first group has nothing and is always first. In the second, jobs come and go unseen; in the first, one
+    # job takes more and more and leaves its old places in the front, below the one that is read.
+    world = World({CPU: 10**6})
+    first, second = world.group(), world.group()
+    always = world.job(first, ((CPU, 1),))
+    grows = world.job(first, ((CPU, 1),))
+    world.job(second, None, holds=((CPU, 9),))
+    for _ in range(300):
+        leaf = world.job(second, ((CPU, 1),), holds=((CPU, 1),))
+        assert world.order.pick() is always
+        world.remove(leaf)
+        world.start(grows, ((CPU, 1),))
+    assert world.order.pick() is always
+    read, unread = world.order.lane.of[first], world.order.lane.of[second]
+    assert isinstance(read, Group) and len(read.heap) <= 4 * 2 + 64
+    assert isinstance(unread, Group) and (len(unread.changed), len(unread.heap)) == (1, 0)
+
+
+def test_a_lane_far_behind_is_dropped_and_one_that_is_near_catches_up() -> None:
+    world = World({CPU: 10**6, GPU: 10**6})
+    for _ in range(400):
+        world.job(world.tree.root, ((CPU, 1),))
+    gpu = world.job(world.tree.root, ((GPU, 1),))
+
+    def lane_for(*, gpus: bool) -> Lane:
+        world.order.offer(gpu, ((GPU, 1),), gpus)
+        world.order.pick()
+        return world.order.lane
+
+    both, cpu_only = lane_for(gpus=True), lane_for(gpus=False)
+    assert both is not cpu_only
+    for changes, kept in ((100, True), (390, False)):
+        for leaf in world.leaves[:changes]:
+            world.start(leaf, ((CPU, 1),))
+            world.order.pick()
+        assert ((CPU, GPU) in world.order.lanes) is kept
+        assert (lane_for(gpus=True) is both) is kept
+        assert lane_for(gpus=False) is cpu_only
+        check(world)
+
+
+def test_lanes_are_few_and_the_oldest_goes_first() -> None:
+    world = World(dict.fromkeys(PLACES, 100))
+    jobs = [world.job(world.tree.root, ((j, 1),)) for j in PLACES]
+    seen = []
+    for mask in range(1, 16):
+        for k, leaf in enumerate(jobs):
+            world.order.offer(leaf, leaf.ask, bool(mask >> k & 1))
+        world.order.pick()
+        seen.append(tuple(j for k, j in enumerate(PLACES) if mask >> k & 1))
+        assert list(world.order.lanes) == seen[-LANES:]

@@ -52,8 +52,6 @@ def test_any_flags_come_back_as_they_were_said(said: dict[Flag, bool], prefix: s
         assert gang.on(flag) == default
     idle = {f"drf: {keys[flag]} has no effect here" for flag in said if flag not in EFFECTIVE}
     moved = {
-        f"drf: {keys[flag]} is read as {flag.value}"
-        for flag in said
-        if flag in EFFECTIVE and keys[flag] != flag.value
+        f"drf: {keys[flag]} is read as {flag.value}" for flag in said if flag in EFFECTIVE and keys[flag] != flag.value
     }
     assert sorted(config.notes) == sorted(idle | moved)

@@ -26,7 +26,11 @@ tiers:
 
 
 def make_engine(
-    rule: str = "steer", *, hierarchy: bool = True, namespaces: bool = False, arguments: Mapping[str, object] = {}
+    rule: str = "steer",
+    *,
+    hierarchy: bool = True,
+    namespaces: bool = False,
+    arguments: Mapping[str, object] = {},
 ) -> Engine:
     """An engine with nothing but drf and gang."""
     text = CONFIG.format(
@@ -65,7 +69,9 @@ def leaves(tree: Mapping[str, Any], path: str = "root") -> Iterator[tuple[str, s
 class Pool:
     """A case's tree in an engine: every leaf is a queue with one job."""
 
-    def __init__(self, engine: Engine, capacity: Mapping[str, Any], tree: Mapping[str, Any], unlimited: int = 0) -> None:
+    def __init__(
+        self, engine: Engine, capacity: Mapping[str, Any], tree: Mapping[str, Any], unlimited: int = 0
+    ) -> None:
         self.engine = engine
         registry = engine.state.registry
         names = {{"mem": "memory"}.get(name, name): name for name in capacity}
@@ -87,9 +93,7 @@ class Pool:
             self.request[name] = tuple(request)
             engine.apply(Changed(Queue(name, created=age, path=path, path_weights=weights)))
             gang = int(leaf.get("gang", 1))
-            engine.apply(
-                Changed(JobSpec("ns", name, name, created=age, min_member=gang, phase=JobPhase.INQUEUE))
-            )
+            engine.apply(Changed(JobSpec("ns", name, name, created=age, min_member=gang, phase=JobPhase.INQUEUE)))
             limit = leaf.get("max_tasks")
             # Without a limit a leaf must always have something pending: one more than fits.
             count = int(limit) if limit is not None else most + max(1, unlimited)
@@ -114,7 +118,11 @@ class Pool:
         self.engine.apply(
             Changed(
                 TaskSpec(
-                    spec.namespace, spec.name, spec.request, job=spec.job, created=spec.created,
+                    spec.namespace,
+                    spec.name,
+                    spec.request,
+                    job=spec.job,
+                    created=spec.created,
                     status=TaskStatus.FAILED,
                 )
             )

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
@@ -71,9 +70,11 @@ class Order(ABC):
 
     def forget(self, leaf: JobNode) -> None:
         """A job that holds nothing and offers nothing is about to leave the tree."""
+        return
 
     def restructure(self) -> None:
         """Nodes came or went, or weights or the capacity changed."""
+        return
 
     def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
         """Called before the actions of a cycle when something changed; returns jobs whose part changed."""

@@ -138,16 +138,16 @@ class SteerOrder(HeapOrder):
                 heapify(heap)
         while True:
             entry = heap[0]
-            child = entry[-1]
-            if child.lent_entry is entry:
-                return child
+            first: ShareNode = entry[-1]
+            if first.lent_entry is entry:
+                return first
             heappop(heap)
 
     # --- keys --------------------------------------------------------------------------------------------------
 
     def entry(self, node: ShareNode) -> Entry:
         """Key among the owed."""
-        want = -2.0**20
+        want = -(2.0**20)
         held, entitled = node.held, node.entitled
         for j in node.owed_asks:
             whole = entitled[j]
@@ -157,7 +157,7 @@ class SteerOrder(HeapOrder):
         return entry_of(node, -((want + TIE) - TIE))
 
     def _lent_entry(self, node: ShareNode) -> Entry:
-        want = -2.0**20
+        want = -(2.0**20)
         held, entitled, capacity = node.held, node.entitled, self.capacity
         for j in node.able_asks:
             part = (entitled[j] - held[j]) / (capacity[j] or 1)

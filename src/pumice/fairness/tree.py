@@ -173,11 +173,10 @@ class Demand:
         self.parts = parts
         self.floor = floor
         self.gang_items = gang_items  # the tasks of its first unit, summed
+        if len(parts) == 1 and _covers(parts[0], floor):
+            self.direction, self.count = parts[0]
+            return
         total = dict(floor)
-        if len(parts) == 1 and all(total.get(j, 0) <= amount * parts[0][1] for j, amount in parts[0][0]):
-            if all(any(j == k for k, _ in parts[0][0]) for j in total):
-                self.direction, self.count = parts[0]
-                return
         summed: dict[int, int] = {}
         for items, count in parts:
             for j, amount in items:
@@ -201,6 +200,11 @@ class Demand:
     def alike(self) -> bool:
         """Whether all of it is tasks with one request, so that a target is a number of tasks."""
         return len(self.parts) == 1 and self.direction is self.parts[0][0]
+
+
+def _covers(part: tuple[Items, int], floor: Items) -> bool:
+    items, count = dict(part[0]), part[1]
+    return all(amount <= items.get(j, 0) * count for j, amount in floor)
 
 
 NO_DEMAND = Demand((), (), ())
@@ -329,7 +333,6 @@ def latest_start(node: ShareNode) -> int:
             node.latest = max(map(latest_start, node.children.values()), default=0)
         node.stale = False
     return node.latest
-
 
 
 def latest_owed_start(node: ShareNode) -> int:

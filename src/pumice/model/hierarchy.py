@@ -7,6 +7,7 @@ a parent that is not there or closes a circle is refused with a reason, and ever
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -79,13 +80,12 @@ def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, t
 
 
 def _weight(text: str, whole: str) -> Fraction:
-    try:
-        weight = Fraction(text.strip())
-    except (ValueError, ZeroDivisionError):
-        weight = Fraction(0)
-    if weight <= 0 or "/" in text:
+    # A plain decimal: an exponent could make a number that takes minutes to write out.
+    weight = Fraction(text) if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,12})?", text := text.strip()) else Fraction(0)
+    if weight <= 0:
         raise HierarchyError(
-            HIERARCHY_WEIGHTS, f"{text!r} in {whole!r} is not a weight; write a number above 0, for example 2 or 0.5"
+            HIERARCHY_WEIGHTS,
+            f"{text!r} in {whole!r} is not a weight; write a number above 0, for example 2 or 0.5",
         )
     return weight
 
@@ -186,7 +186,12 @@ def _place_by_parent(layout: Layout, queues: list[Queue]) -> None:
         if circle:
             _refuse(layout, queue, "spec.parent", f"goes round in a circle: {' -> '.join(circle)}")
         else:
-            _refuse(layout, queue, "spec.parent", f"there is no queue '{queue.parent}'; create it first or use 'root'")
+            _refuse(
+                layout,
+                queue,
+                "spec.parent",
+                f"there is no queue '{queue.parent}'; create it first or use 'root'",
+            )
 
 
 def _circle(name: str, waiting: Mapping[str, Queue]) -> list[str]:

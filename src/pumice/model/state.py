@@ -355,4 +355,3 @@ class ClusterState:
             if task.status.on_node:
                 assert task.node is not None and task.node.tasks[key] is task
                 assert self.nodes[task.node.name] is task.node
-

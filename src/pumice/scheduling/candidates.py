@@ -248,10 +248,10 @@ class Candidates:
         job = leaf.job
         assert job.spec is not None
         counts: dict[Items, int] = {}
-        for shape, unfinished in job.unfinished.items():
+        for shape, total in job.unfinished.items():
             if not shape.ask:
                 continue
-            waiting = len(job.pending.get(shape, ()))
+            unfinished, waiting = total, len(job.pending.get(shape, ()))
             alone = len(job.unfinished) == 1 and not _coupled(shape)
             if waiting and not (
                 open_queue
@@ -296,5 +296,3 @@ def _best_effort_waiting(job: Job) -> int:
 
 def _coupled(shape: Shape) -> bool:
     return shape.constraints.coupled or shape.identity is not None
-
-

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job, Task
 from pumice.model.events import Event
-from pumice.model.hierarchy import Layout, lay_out
+from pumice.model.hierarchy import Layout, inner_paths, lay_out
 from pumice.model.objects import JobPhase, Queue, QueueState
 from pumice.model.resources import Registry
 from pumice.model.state import ClusterState
@@ -29,7 +29,10 @@ class Engine:
     """A cluster, a configuration, and what follows."""
 
     def __init__(
-        self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], registry: Registry | None = None
+        self,
+        config: SchedulerConfig,
+        factories: Mapping[str, PluginFactory],
+        registry: Registry | None = None,
     ) -> None:
         self.state = ClusterState(registry)
         self.state.watcher = self
@@ -48,6 +51,8 @@ class Engine:
         self._demand_moved = True  # targets may differ
         self._held_moved = True  # whole targets may differ
         self._capacity_seen = -1
+        self._leaf_queues: set[str] = set()  # names of the queues that may take jobs
+        self._open: dict[ShareNode, bool] = {}  # queues that take new work, as far as asked
         self._to_enqueue: dict[JobNode, None] = {}
         self._to_backfill: dict[JobNode, None] = {}
         self._grown: dict[int, None] = {}  # nodes on which room grew since the last cycle
@@ -142,6 +147,9 @@ class Engine:
     def _follow_queues(self) -> None:
         """Bring the upper part of the tree in line with the queues."""
         self.layout = lay_out(self.state.queues)
+        parents = inner_paths(self.layout.places)
+        self._leaf_queues = {name for name, path in self.layout.path_of.items() if path not in parents}
+        self._open.clear()
         nodes: dict[tuple[str, ...], ShareNode] = {}
         for path, place in self.layout.places.items():
             node = self.tree.root if len(path) == 1 else self.tree.child(nodes[path[:-1]], Kind.QUEUE, path[-1])
@@ -232,8 +240,13 @@ class Engine:
     def _is_open(self, leaf: JobNode) -> bool:
         """Whether a job's queue takes new work: a leaf of the queue tree, Open, and so is every queue above it."""
         queue = _queue_node(leaf)
-        if any(kind is Kind.QUEUE for kind, _ in queue.children):
-            return False
+        known = self._open.get(queue)
+        if known is None:
+            takes_jobs = queue.object is not None and queue.object in self._leaf_queues
+            known = self._open[queue] = takes_jobs and self._all_open(queue)
+        return known
+
+    def _all_open(self, queue: ShareNode) -> bool:
         above: ShareNode | None = queue
         while above is not None:
             described = self.queue_of(above)

@@ -31,7 +31,19 @@ FEW = 12  # up to so many changed nodes are scored one by one
 class View:
     """What one shape sees of the nodes."""
 
-    __slots__ = ("coupled", "even", "linear", "mask", "possible", "scores", "seen", "shape", "static", "uneven", "witness")
+    __slots__ = (
+        "coupled",
+        "even",
+        "linear",
+        "mask",
+        "possible",
+        "scores",
+        "seen",
+        "shape",
+        "static",
+        "uneven",
+        "witness",
+    )
 
     def __init__(self, shape: Shape, mask: Mask, static: Scores, weights: RoomWeights) -> None:
         self.shape = shape
@@ -339,5 +351,3 @@ def _sum(parts: list[Scores]) -> Scores:
     for part in parts:
         total = total + part
     return total
-
-

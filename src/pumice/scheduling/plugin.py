@@ -22,10 +22,10 @@ from pumice.model.resources import Registry
 from pumice.model.shape import Shape
 
 if TYPE_CHECKING:
-    from pumice.scheduling.config import PluginConfig
     import numpy as np
     from numpy.typing import NDArray
 
+    from pumice.scheduling.config import PluginConfig
     from pumice.scheduling.nodes import NodeTable
     from pumice.scheduling.units import Unit
 

@@ -32,9 +32,7 @@ class JobKeys:
 class Policy:
     """All plugins in the order of the tiers."""
 
-    def __init__(
-        self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], registry: Registry
-    ) -> None:
+    def __init__(self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], registry: Registry) -> None:
         self.config = config
         self.enqueues = "enqueue" in config.actions
         self.plugins: list[tuple[PluginConfig, Plugin]] = []

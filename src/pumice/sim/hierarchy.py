@@ -7,7 +7,7 @@ more; its queue is closed, and goes when it is empty (see ``cluster``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ class Expansion:
 def expand(queues: Mapping[str, Queue]) -> Expansion:
     """Follow all hierarchies of these queues down."""
     found = Expansion()
-    named = {name for queue in queues.values() for name in _names(queue.hierarchy)}
+    named = named_in(queues)
     level = [queue for queue in queues.values() if queue.hierarchy and queue.name not in named]
     done = set()
     while level:
@@ -38,7 +38,7 @@ def expand(queues: Mapping[str, Queue]) -> Expansion:
             below += _children(parent, queues, found)
         level = [child for child in below if child.hierarchy]
     for queue in queues.values():
-        if queue.hierarchy and queue.name not in done:
+        if queue.hierarchy and queue.name not in done and not found.conflicts:
             found.conflicts.append((queue.name, "goes round in a circle: a queue below it has it as a child"))
     return found
 
@@ -59,13 +59,25 @@ def _children(parent: Queue, queues: Mapping[str, Queue], found: Expansion) -> I
         yield child
 
 
-def withdrawn(before: Queue, after: Mapping[str, Queue]) -> set[str]:
-    """The queues that a hierarchy named, at any depth, and that none of these queues names any more."""
-    return _names(before.hierarchy) - {name for queue in after.values() for name in _names(queue.hierarchy)}
+def released(queue: Queue, queues: Mapping[str, Queue]) -> list[Queue]:
+    """The queues below one without the hierarchy it gave them, so that another can take its place."""
+    handed_down = {entry.name: entry.hierarchy for entry in _entries(queue.hierarchy) if entry.hierarchy}
+    return [
+        replace(queues[name], hierarchy=())
+        for name, below in handed_down.items()
+        if name in queues and queues[name].hierarchy == below
+    ]
 
 
-def _names(entries: tuple[HierarchyEntry, ...]) -> set[str]:
-    return {entry.name for entry in entries}.union(*(_names(entry.hierarchy) for entry in entries))
+def named_in(queues: Mapping[str, Queue]) -> set[str]:
+    """The queues that some hierarchy names, at any depth."""
+    return {entry.name for queue in queues.values() for entry in _entries(queue.hierarchy)}
+
+
+def _entries(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
+    for entry in entries:
+        yield entry
+        yield from _entries(entry.hierarchy)
 
 
 def _parameters(entry: HierarchyEntry) -> dict[str, Any]:

@@ -7,18 +7,18 @@ are left out whole, with what belongs to them; whether the rest is run is for th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pumice.kube.errors import ObjectError
 from pumice.model.events import Described
-from pumice.model.objects import DEFAULT_QUEUE, Queue
+from pumice.model.objects import JobSpec, Queue, TaskSpec
 from pumice.model.resources import Registry
 from pumice.sim.admission import complete, faults
 from pumice.sim.files import Manifest
 from pumice.sim.hierarchy import expand
 from pumice.sim.manifests import Translated, translate
-from pumice.sim.objects import KIND_OF, Objects, key_of
+from pumice.sim.objects import Objects, key_of
 from pumice.sim.problems import Problem
 from pumice.sim.scenario import Scenario
 
@@ -77,23 +77,23 @@ def _judge(
 ) -> Iterator[Problem]:
     """Grow the queues that hierarchies stand for, and take out what can't be let in."""
     expansion = expand(objects.queues)
+    contradicted = {name for name, _ in expansion.conflicts}
     for name, message in expansion.conflicts:
-        file, subject = origins[Queue, name]
-        yield Problem(file, subject, "spec.hierarchy", message)
-        objects.put(replace(objects.queues[name], hierarchy=()))
+        yield Problem(*origins[Queue, name], "spec.hierarchy", message)
+        objects.drop(Queue, name)
     for queue in expansion.queues.values():
-        owner = origins[Queue, expansion.owner[queue.name]]
-        origins.setdefault((Queue, queue.name), Origin(owner.file, f"Queue/{queue.name}"))
-        objects.put(queue)
+        owner = expansion.owner[queue.name]
+        if not {owner, queue.name} & contradicted:
+            file = origins[Queue, owner].file
+            origins.setdefault((Queue, queue.name), Origin(file, f"Queue/{queue.name}"))
+            objects.put(queue)
     complete(objects)
-    origins.setdefault((Queue, DEFAULT_QUEUE), Origin("", f"Queue/{DEFAULT_QUEUE}"))
-    refused = list(faults(objects, announced))
-    for fault in refused:
-        file, subject = origins[fault.kind, fault.key]
-        yield Problem(file, subject, fault.field, fault.message)
+    for fault in list(faults(objects, announced)):
+        yield Problem(*origins[fault.kind, fault.key], fault.field, fault.message)
         objects.drop(fault.kind, fault.key)
-    for key in [task.key for task in objects.tasks.values() if task.job and task.job not in objects.jobs]:
-        objects.drop(type(objects.tasks[key]), key)
+        if fault.kind is JobSpec:
+            for task in [task for task in objects.tasks.values() if task.job == fault.key]:
+                objects.drop(TaskSpec, task.key)
 
 
 def _announced(scenario: Scenario) -> Iterator[str]:
@@ -104,7 +104,3 @@ def _announced(scenario: Scenario) -> Iterator[str]:
         if document.get("kind") in ("PodGroup", "Job") and isinstance(metadata, Mapping):
             yield f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
 
-
-def subject(kind: type[Described], key: str) -> str:
-    """How errors call an object that stands for itself."""
-    return f"{KIND_OF[kind]}/{key}"

@@ -98,7 +98,7 @@ class JobSpecification(wire.Wire, frozen=True):
     priority_class_name: str = ""
 
 
-class Job(wire.Object, frozen=True):
+class Job(wire.Object, frozen=True, kw_only=True):
     """A job of the batch API."""
 
     spec: JobSpecification

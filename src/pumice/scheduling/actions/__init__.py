@@ -12,4 +12,8 @@ from pumice.scheduling.actions.enqueue import enqueue
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
 
-ACTIONS: Mapping[str, Callable[[Engine], None]] = {"enqueue": enqueue, "allocate": allocate, "backfill": backfill}
+ACTIONS: Mapping[str, Callable[[Engine], None]] = {
+    "enqueue": enqueue,
+    "allocate": allocate,
+    "backfill": backfill,
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pumice.fairness.order import DrfOrder, Order
+from pumice.fairness.paper import PaperOrder
+from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import ShareTree
 from pumice.model.accounts import Job
 from pumice.scheduling.config import Flag
@@ -32,11 +34,7 @@ class DrfPlugin(Plugin):
         if not self.config.on(Flag.HIERARCHY):
             return DrfOrder(tree, capacity)
         if self.rule == "paper":
-            from pumice.fairness.paper import PaperOrder
-
             return PaperOrder(tree, capacity)
-        from pumice.fairness.steer import SteerOrder
-
         return SteerOrder(tree, capacity, self.patience, self.hold_limit)
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:
@@ -56,5 +54,7 @@ def _seconds(arguments: Arguments, name: str, default: int) -> int:
     except (ValueError, ZeroDivisionError):
         seconds = Fraction(-2)
     if seconds < 0 and seconds != -1:
-        raise PluginError(name, f"{value!r} is not a number of seconds; write for example 300, 0 (at once) or -1 (never)")
+        raise PluginError(
+            name, f"{value!r} is not a number of seconds; write for example 300, 0 (at once) or -1 (never)"
+        )
     return int(seconds * 1_000_000)

@@ -1,0 +1,217 @@
+"""What is measured. Each function does one run and returns plain numbers; ``run`` repeats and reports.
+
+Rates are wall-clock, as users see them. Ratios of two costs are taken of CPU time within one run, so that a noisy
+neighbour moves both sides alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import resource
+from collections.abc import Callable
+from time import perf_counter, process_time
+
+from benchmarks.workload import Workload
+from benchmarks.workload_e import WorkloadE
+from pumice.fairness.steer import SteerOrder
+from pumice.fairness.tree import Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.model.accounts import Job
+from pumice.model.events import Changed
+from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
+from pumice.scheduling.actions import ACTIONS
+from pumice.scheduling.config import parse_config
+from pumice.scheduling.decisions import Bind
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.plugins import BUILT_IN
+
+# What the peers run too: their loop has no enqueue and no backfill.
+ALLOCATE_ONLY = """
+actions: "allocate"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: drf, enableHierarchy: true}, {name: predicates}, {name: nodeorder}]
+"""
+
+
+def new_engine() -> Engine:
+    config = parse_config(ALLOCATE_ONLY, known_plugins=BUILT_IN, known_actions=ACTIONS)
+    return Engine(config, BUILT_IN)
+
+
+def peak_mib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def allocate(workload: Workload) -> dict[str, float]:
+    """Everything pending to everything placed: one cycle, targets and first look at every job included."""
+    engine = new_engine()
+    for event in workload.events(engine.state.registry):
+        engine.apply(event)
+    gc.collect()
+    start = perf_counter()
+    engine.settle()
+    settled = perf_counter()
+    decisions = engine.cycle(0)
+    seconds = perf_counter() - start
+    placed = sum(isinstance(decision, Bind) for decision in decisions)
+    engine.validate()
+    return {
+        "placements": placed,
+        "seconds": seconds,
+        "settle_seconds": settled - start,
+        "placements_per_second": placed / seconds,
+        "peak_rss_mib": peak_mib(),
+    }
+
+
+def small_changes(workload: Workload) -> dict[str, float]:
+    """On a full cluster: a cycle in which nothing changed, and one with a job more and ten tasks fewer."""
+    engine = new_engine()
+    for event in workload.events(engine.state.registry):
+        engine.apply(event)
+    gc.collect()
+    placing = _cpu(lambda: engine.cycle(0))
+    running = [task for task in engine.state.tasks.values() if task.status.held]
+    waiting = len(engine.state.tasks) - len(running)
+    engine.cycle(1_000_000)
+    nothing = min(_cpu(lambda: engine.cycle(2_000_000)) for _ in range(3))
+    costs = []
+    for round_number in range(5):
+        for task in running[round_number * 1000 : round_number * 1000 + 10]:
+            spec = task.spec
+            done = TaskSpec(
+                spec.namespace, spec.name, spec.request, spec.job, spec.created, status=TaskStatus.SUCCEEDED
+            )
+            engine.apply(Changed(done))
+        name, sample = f"late-{round_number}", running[round_number].spec
+        engine.apply(Changed(JobSpec("ns0", name, "q7", 10**6, phase=JobPhase.INQUEUE)))
+        for i in range(10):
+            engine.apply(Changed(TaskSpec("ns0", f"{name}-{i}", sample.request, f"ns0/{name}", 10**6)))
+        costs.append(_cpu(lambda: engine.cycle(3_000_000)))
+    costs.sort()
+    return {
+        "running": len(running),
+        "waiting": waiting,
+        "placing_seconds": placing,
+        "nothing_percent": 100 * nothing / placing,
+        "small_change_percent": 100 * costs[len(costs) // 2] / placing,
+    }
+
+
+def churn_e(workload: WorkloadE, rounds: int = 3) -> dict[str, float]:
+    """Workload E: the first fill, then rounds of completions and arrivals."""
+    engine = new_engine()
+    for event in workload.events(engine.state.registry):
+        engine.apply(event)
+    gc.collect()
+    start = perf_counter()
+    first = sum(isinstance(decision, Bind) for decision in engine.cycle(0))
+    fill = perf_counter() - start
+    later, spent = 0, 0.0
+    for number in range(1, rounds + 1):
+        for event in workload.round(engine.state, number):
+            engine.apply(event)
+        start = perf_counter()
+        later += sum(isinstance(decision, Bind) for decision in engine.cycle(number * 1_000_000))
+        spent += perf_counter() - start
+    engine.validate()
+    return {
+        "placements": first,
+        "seconds": fill,
+        "placements_per_second": first / fill,
+        "later_placements": later,
+        "later_per_second": later / spent if spent else 0.0,
+        "peak_rss_mib": peak_mib(),
+    }
+
+
+# --- the share tree alone -------------------------------------------------------------------------------------------
+
+
+def tree_events(leaves: int, events: int = 2000) -> dict[str, float]:
+    """One pick with its placement, or one release, on a tree of so many leaves; against a full recursion."""
+    tree, order = _grown_tree(leaves)
+    rng = random.Random(1)
+    held = []
+    places, releases = 0.0, 0.0
+    for stamp in range(1, events + 1):
+        start = process_time()
+        leaf = order.pick()
+        assert leaf is not None and leaf.ask is not None
+        order.hold(leaf, leaf.ask, stamp)
+        places += process_time() - start
+        held.append((leaf, stamp))
+        if rng.random() < 0.5:
+            at = rng.randrange(len(held))
+            held[at], held[-1] = held[-1], held[at]
+            victim, when = held.pop()
+            start = process_time()
+            order.release(victim, victim.ask or (), when)
+            releases += process_time() - start
+    repeats = max(1, 20_000 // leaves)
+    start = process_time()
+    for _ in range(repeats):
+        _full_recursion(tree.root, order.capacity)
+    full = (process_time() - start) / repeats
+    return {
+        "leaves": leaves,
+        "place_microseconds": places / events * 1e6,
+        "release_microseconds": releases / (events / 2) * 1e6,
+        "full_recursion_microseconds": full * 1e6,
+        "times_faster": full / (places / events),
+    }
+
+
+def _grown_tree(leaves: int) -> tuple[ShareTree, SteerOrder]:
+    """Depth 4: ten organisations, ten or a hundred teams, jobs below them, all wanting more than there is."""
+    tree = ShareTree(3)
+    capacity = [leaves * 4000, leaves * 16 * 2**30, 0]
+    order = SteerOrder(tree, capacity, patience=-1)
+    teams = 10 if leaves <= 10_000 else 100
+    per_team = leaves // (10 * teams)
+    for o in range(10):
+        organisation = tree.child(tree.root, Kind.QUEUE, f"org{o}")
+        organisation.weight = 1.0 + o % 3
+        for t in range(teams):
+            team = tree.child(organisation, Kind.QUEUE, f"team{t}")
+            team.weight = 1.0 + t % 2
+            for n in range(per_team):
+                _add_leaf(tree, team, f"ns/{o}-{t}-{n}", n)
+    order.refresh_targets(demand_changed=True)
+    for leaf in tree.jobs.values():
+        order.offer(leaf, leaf.demand.direction, True)
+    for node in list(tree.root.walk()):
+        if node.children:
+            order.first(node)  # every heap is built before anything is timed
+    return tree, order
+
+
+def _add_leaf(tree: ShareTree, parent: ShareNode, key: str, n: int) -> JobNode:
+    leaf = tree.add_job(Job(key, 3), parent)
+    leaf.rank = (n, Kind.JOB, key)
+    ask = ((0, 1000), (1, (2 + n % 3) * 2**30))
+    leaf.demand = Demand(((ask, 10),), (), ask)
+    return leaf
+
+
+def _full_recursion(node: ShareNode, capacity: list[int]) -> list[int]:
+    """What a scheduler does that recomputes the tree: every node's vector and share, for one decision."""
+    if not node.children:
+        held = list(node.held)
+    else:
+        held = [0] * len(capacity)
+        for child in node.children.values():
+            for j, amount in enumerate(_full_recursion(child, capacity)):
+                held[j] += amount
+    share = 0.0
+    for j, amount in enumerate(held):
+        if capacity[j]:
+            share = max(share, amount / capacity[j])
+    return held
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    start = process_time()
+    work()
+    return process_time() - start

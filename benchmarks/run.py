@@ -1,0 +1,140 @@
+"""Run the benchmarks: each measurement several times, every time in a process of its own; medians and spreads.
+
+python -m benchmarks.run                     everything, as a table; JSON in benchmarks/results/
+python -m benchmarks.run --workload C        one workload
+python -m benchmarks.run --workload C --json -   as JSON on standard output (what the peers' comparison reads)
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks import measures
+from benchmarks.workload import Workload
+from benchmarks.workload_e import WorkloadE
+
+RESULTS = Path(__file__).parent / "results"
+
+# name -> (what it says, the figures shown)
+MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "A": ("allocate, 5,000 tasks on 500 nodes", ("placements_per_second", "peak_rss_mib")),
+    "B": ("allocate, 10,000 tasks on 1,000 nodes", ("placements_per_second", "peak_rss_mib")),
+    "C": ("allocate, 50,000 tasks on 5,000 nodes", ("placements_per_second", "peak_rss_mib")),
+    "C-gang": ("the same in gangs of ten", ("placements_per_second", "peak_rss_mib")),
+    "C-double": ("C with everything doubled", ("placements_per_second", "peak_rss_mib")),
+    "C-flat": ("C with 500 queues under one parent", ("placements_per_second", "peak_rss_mib")),
+    "E": (
+        "2,000 shapes, constraints, gangs, 150 % demand",
+        ("placements_per_second", "later_per_second", "peak_rss_mib"),
+    ),
+    "F": ("a full cluster: nothing or little changes", ("nothing_percent", "small_change_percent")),
+    "tree-1000": ("share tree, 1,000 leaves", ("place_microseconds", "release_microseconds", "times_faster")),
+    "tree-10000": (
+        "share tree, 10,000 leaves",
+        ("place_microseconds", "release_microseconds", "times_faster"),
+    ),
+    "tree-100000": (
+        "share tree, 100,000 leaves",
+        ("place_microseconds", "release_microseconds", "times_faster"),
+    ),
+}
+
+
+def measure(name: str) -> dict[str, float]:
+    """One run of one measurement, in this process."""
+    if name.startswith("tree-"):
+        return measures.tree_events(int(name.removeprefix("tree-")))
+    if name == "E":
+        return measures.churn_e(WorkloadE.load("E"))
+    if name == "F":
+        return measures.small_changes(Workload.load("F"))
+    if name == "C-double":
+        return measures.allocate(Workload.load("C").scaled(2))
+    if name == "C-flat":
+        return measures.allocate(Workload.load("C").flat())
+    return measures.allocate(Workload.load(name))
+
+
+def repeat(name: str, runs: int) -> list[dict[str, float]]:
+    """Several runs, each in a fresh process."""
+    results = []
+    for _ in range(runs):
+        command = [sys.executable, "-m", "benchmarks.run", "--once", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
+        if done.returncode:
+            raise click.ClickException(f"{name} failed:\n{done.stderr}")
+        results.append(json.loads(done.stdout))
+    return results
+
+
+def summarise(results: list[dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Median, least and most of every figure."""
+    return {
+        key: {
+            "median": statistics.median(r[key] for r in results),
+            "min": min(r[key] for r in results),
+            "max": max(r[key] for r in results),
+        }
+        for key in results[0]
+    }
+
+
+def document(name: str, results: list[dict[str, float]]) -> dict[str, Any]:
+    """What others read: the figures of one workload."""
+    summary = summarise(results)
+    return {
+        "workload": name,
+        "placements": int(results[0].get("placements", 0)),
+        "seconds": [r.get("seconds", 0.0) for r in results],
+        "peak_rss_mib": summary.get("peak_rss_mib", {}).get("max", 0.0),
+        **{key: value for key, value in summary.items() if key not in ("placements", "seconds", "peak_rss_mib")},
+    }
+
+
+@click.command()
+@click.option("--workload", "names", multiple=True, type=click.Choice(list(MEASURES)), help="Only these.")
+@click.option("--runs", default=5, show_default=True, help="Runs of each.")
+@click.option("--json", "target", metavar="FILE", help="Where the figures go as JSON; - for standard output only.")
+@click.option("--once", metavar="NAME", help="One run in this process, as JSON.", hidden=True)
+def main(names: tuple[str, ...], runs: int, target: str | None, once: str | None) -> None:
+    """Measure the engine."""
+    if once is not None:
+        click.echo(json.dumps(measure(once)))
+        return
+    documents = []
+    quiet = target == "-"
+    if not quiet:
+        click.echo(f"{'':14}{'':50}median (least to most of {runs})")
+    for name in names or MEASURES:
+        results = repeat(name, runs)
+        documents.append(document(name, results))
+        if not quiet:
+            what, shown = MEASURES[name]
+            figures = summarise(results)
+            texts = [
+                f"{key.replace('_', ' ')} {v['median']:,.4g} ({v['min']:,.4g} to {v['max']:,.4g})"
+                if v["median"] < 1000
+                else f"{key.replace('_', ' ')} {v['median']:,.0f} ({v['min']:,.0f} to {v['max']:,.0f})"
+                for key, v in ((key, figures[key]) for key in shown)
+            ]
+            click.echo(f"{name:14}{what:50}" + "; ".join(texts))
+    if quiet:
+        click.echo(json.dumps(documents[0] if len(documents) == 1 else documents))
+        return
+    path = Path(target) if target else RESULTS / "bench.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    machine = {"python": platform.python_version(), "machine": platform.machine(), "runs": runs}
+    path.write_text(json.dumps({**machine, "measures": documents}, indent=1, sort_keys=True))
+    click.echo(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()

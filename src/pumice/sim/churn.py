@@ -1,0 +1,79 @@
+"""Churn: tasks end at random, one a cycle, and equal ones wait in their place.
+
+A first fill says little about a policy: many look right on an empty cluster and starve somebody once tasks come
+and go. Here every running task is as likely to end next as any other, demand stays as it is, and what counts is
+the mean over the second half, when the fill is forgotten. The same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pumice.fairness.tree import JobNode, ShareNode
+from pumice.model.objects import TaskSpec, TaskStatus
+from pumice.scheduling.decisions import Bind
+from pumice.sim import scenario
+
+if TYPE_CHECKING:
+    from pumice.sim.simulation import Simulation
+
+
+class Means:
+    """Sums of what was seen, and of how often."""
+
+    def __init__(self) -> None:
+        self._times = 0
+        self._held: dict[str, list[int]] = {}
+        self._running: dict[str, int] = {}
+
+    def see(self, root: ShareNode) -> None:
+        """Count in what everybody holds now."""
+        self._times += 1
+        for node in root.walk():
+            total = self._held.setdefault(node.path, [])
+            total.extend([0] * (len(node.held) - len(total)))
+            for j, amount in enumerate(node.held):
+                total[j] += amount
+            if isinstance(node, JobNode):
+                self._running[node.name] = self._running.get(node.name, 0) + node.job.running
+
+    def held(self, node: ShareNode) -> list[float]:
+        """What a node held on average."""
+        return [amount / self._times for amount in self._held.get(node.path, [0] * len(node.held))]
+
+    def running(self, leaf: JobNode) -> float:
+        """How many tasks of a job ran on average."""
+        return self._running.get(leaf.name, 0) / self._times
+
+
+def churn(simulation: Simulation, plan: scenario.Churn, watch: Callable[[Simulation], None]) -> Means:
+    """Let tasks end as planned, a cycle after each; returns the means over the last half."""
+    cluster = simulation.cluster
+    chance = random.Random(plan.seed)
+    running = [task.key for task in cluster.running()]
+    means = Means()
+    for done in range(plan.completions):
+        if running:
+            # The last takes the place of the one that ends: no search, and the order depends on the seed alone.
+            at = chance.randrange(len(running))
+            running[at], running[-1] = running[-1], running[at]
+            _replace(simulation, running.pop())
+        decisions = simulation.step()
+        running += [decision.task for decision in decisions if isinstance(decision, Bind)]
+        if 2 * done >= plan.completions - 1:
+            means.see(cluster.engine.tree.root)
+        watch(simulation)
+    return means
+
+
+def _replace(simulation: Simulation, key: str) -> None:
+    """A running task ends and an equal one, the youngest of its job, waits under its name."""
+    cluster = simulation.cluster
+    task = cluster.objects.tasks.get(key)
+    if task is None or task.status is not TaskStatus.RUNNING:
+        return  # an event was faster
+    cluster.drop(TaskSpec, key)
+    cluster.put(replace(task, status=TaskStatus.PENDING, node=None, started=0, created=cluster.now))

@@ -1,0 +1,204 @@
+"""What happens to a cluster while it runs: tasks finish, objects come, change and go, commands are given.
+
+An event is carried out whole or refused whole. A refusal is written down and the run goes on, as it would in a
+cluster where somebody's ``kubectl apply`` was turned down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pumice.kube.errors import FieldError, ObjectError
+from pumice.model.events import Described
+from pumice.model.objects import JobSpec, PriorityClass, Queue, QueueState, Quota, TaskSpec, TaskStatus
+from pumice.scheduling.config import ConfigError
+from pumice.sim.admission import complete, faults
+from pumice.sim.cluster import Cluster
+from pumice.sim.configuration import read_config
+from pumice.sim.hierarchy import expand, named_in, released
+from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, translate
+from pumice.sim.objects import KIND_OF, KINDS, Objects, key_of
+from pumice.sim.problems import Problem, did_you_mean
+from pumice.sim.scenario import Command, Delete, Event, Finish, Scenario
+
+Slot = tuple[type[Described], str]
+
+
+class Events:
+    """The events of a scenario, in order, and what each manifest brought into the cluster."""
+
+    def __init__(self, scenario: Scenario, cluster: Cluster, translated: Iterable[Translated]) -> None:
+        self._scenario = scenario
+        self._cluster = cluster
+        self._parts = {one.name: _slots(one.parts) for one in translated}
+        self._waiting = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
+
+    @property
+    def last_cycle(self) -> int:
+        """The cycle before which the last event that is still to come happens; 0: none is."""
+        return self._waiting[-1][1].cycle if self._waiting else 0
+
+    def before(self, cycle: int) -> Iterator[Problem]:
+        """Let happen what happens before this cycle; yields what was refused."""
+        while self._waiting and self._waiting[0][1].cycle <= cycle:
+            number, event = self._waiting.pop(0)
+            where = f"spec.events[{number}]"
+            try:
+                self._happen(event, where)
+            except ObjectError as error:
+                yield Problem(self._scenario.file, error.object, error.field, error.message)
+            except FieldError as error:
+                yield Problem(self._scenario.file, self._scenario.object, error.field, error.message)
+
+    def _happen(self, event: Event, where: str) -> None:
+        if event.finish is not None:
+            self._finish(event.finish, f"{where}.finish")
+        elif event.apply is not None:
+            self._apply(event.apply)
+        elif event.delete is not None:
+            self._delete(event.delete, f"{where}.delete")
+        elif event.command is not None:
+            self._command(event.command, f"{where}.command")
+        elif event.config is not None:
+            try:
+                self._cluster.reconfigure(read_config(event.config, f"{where}.config"))
+            except ConfigError as error:
+                raise FieldError(f"{where}.config", f"line {error.line}: {error.message}") from None
+
+    # --- tasks finish -------------------------------------------------------------------------------------------
+
+    def _finish(self, finish: Finish, where: str) -> None:
+        running = self._cluster.running()
+        if finish.tasks is None:
+            home = finish.job.partition("/")[0] if finish.job is not None else "default"
+            wanted = {pod if "/" in pod else f"{home}/{pod}" for pod in finish.pods}
+            ending = [task for task in running if task.key in wanted]
+            missing = sorted(wanted - {task.key for task in ending})
+            if missing:
+                raise FieldError(f"{where}.pods", f"{', '.join(missing)} does not run in this cycle")
+        else:
+            ending = sorted((task for task in running if task.job == finish.job), key=lambda task: task.started)
+            if len(ending) < finish.tasks:
+                known = self._cluster.objects.jobs
+                hint = "" if finish.job in known else did_you_mean(finish.job or "", known)
+                message = f"{finish.tasks} tasks of {finish.job} can't finish, {len(ending)} run in this cycle"
+                raise FieldError(f"{where}.tasks", message + hint)
+            del ending[finish.tasks :]
+        for task in ending:
+            self._cluster.finish(task)
+
+    # --- objects come and change ----------------------------------------------------------------------------------
+
+    def _apply(self, document: Mapping[str, Any]) -> None:
+        cluster = self._cluster
+        translated = translate(document, cluster.registry, cluster.now)
+        parts = [self._merged(part, document) for part in translated.parts]
+        slots = _slots(parts)
+        after = cluster.objects.copy()
+        for kind, key in self._parts.get(translated.name, ()):
+            if (kind, key) not in slots:
+                after.drop(kind, key)
+        for part in parts:
+            if isinstance(part, Queue) and part.name in after.queues:
+                for child in released(after.queues[part.name], after.queues):
+                    after.put(child)
+            after.put(part)
+        expansion = expand(after.queues)
+        for queue, message in expansion.conflicts:
+            culprit = "" if translated.name == f"Queue/{queue}" else f"Queue/{queue}: "
+            raise ObjectError(translated.name, "spec.hierarchy", culprit + message)
+        for child in expansion.queues.values():
+            after.put(child)
+        complete(after)
+        self._judge(after, translated.name, slots)
+        self._bring_about(after)
+        self._parts[translated.name] = slots
+
+    def _merged(self, part: Described, document: Mapping[str, Any]) -> Described:
+        """A part of a manifest, with what the cluster itself has written on the object so far."""
+        before = self._cluster.objects.of(type(part)).get(key_of(part))
+        if before is None:
+            return part
+        metadata, status = document.get("metadata") or {}, document.get("status") or {}
+        if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass):
+            part = replace(part, created=before.created)
+        if isinstance(part, Queue) and not status.get("state"):
+            part = replace(part, state=before.state)
+        elif isinstance(part, JobSpec) and not status.get("phase"):
+            part = replace(part, phase=self._cluster.engine.state.jobs[part.key].phase)
+        elif isinstance(part, TaskSpec) and part.status is TaskStatus.PENDING:
+            part = replace(part, node=before.node, status=before.status, started=before.started)
+        return part
+
+    def _judge(self, after: Objects, name: str, slots: tuple[Slot, ...]) -> None:
+        """Refuse what would add a fault, or move a queue that is in use."""
+        before = self._cluster.objects
+        known = set(faults(before))
+        for fault in faults(after):
+            if fault in known:
+                continue
+            if (fault.kind, fault.key) in slots:
+                raise ObjectError(name, fault.field, fault.message)
+            who = f"{KIND_OF[fault.kind]}/{fault.key}"
+            raise ObjectError(name, "", f"{who} could not stay: {fault.field}: {fault.message}")
+        used = {job.queue for job in before.jobs.values()}
+        for queue in before.queues.values():
+            if queue.name in used and after.queues[queue.name].parent != queue.parent:
+                message = "can't change while the queue has podgroups; finish or delete them first"
+                raise ObjectError(f"Queue/{queue.name}", "spec.parent", message)
+
+    def _bring_about(self, after: Objects) -> None:
+        """Make the cluster's objects these."""
+        cluster, before = self._cluster, self._cluster.objects.copy()
+        for kind in reversed(KINDS.values()):
+            for key in before.of(kind).keys() - after.of(kind).keys():
+                cluster.drop(kind, key)
+        for described in after:
+            if before.of(type(described)).get(key_of(described)) != described:
+                cluster.put(described)
+        cluster.refresh_phases(after.jobs)
+        unnamed = named_in(before.queues) - named_in(after.queues)
+        cluster.leaving = (cluster.leaving | unnamed) - named_in(after.queues)
+        for name in sorted(unnamed & after.queues.keys()):
+            cluster.close(name)
+
+    # --- objects go -----------------------------------------------------------------------------------------------
+
+    def _delete(self, delete: Delete, where: str) -> None:
+        if delete.kind not in KNOWN:
+            hint = did_you_mean(delete.kind, KNOWN) or f"; write one of {', '.join(KNOWN)}"
+            raise FieldError(f"{where}.kind", f"'{delete.kind}' is not known{hint}")
+        cluster, kind = self._cluster, KINDS.get(delete.kind)
+        name = name_of({"kind": delete.kind, "metadata": {"name": delete.name, "namespace": delete.namespace}})
+        key = f"{delete.namespace}/{delete.name}" if delete.kind in NAMESPACED else delete.name
+        parts = self._parts.pop(name, ())
+        present: Mapping[str, Described] = cluster.objects.of(kind) if kind is not None else {}
+        if key not in present and not parts:
+            raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, present)}")
+        if kind is Queue:
+            cluster.drop_queue(key)
+            return
+        for part in dict.fromkeys([*parts, *([(kind, key)] if kind is not None else [])]):
+            cluster.drop(*part)
+
+    # --- commands -------------------------------------------------------------------------------------------------
+
+    def _command(self, command: Command, where: str) -> None:
+        cluster = self._cluster
+        queue = cluster.objects.queues.get(command.queue)
+        if queue is None:
+            hint = did_you_mean(command.queue, cluster.objects.queues)
+            raise FieldError(f"{where}.queue", f"there is no queue '{command.queue}'{hint}")
+        if command.action == "CloseQueue":
+            cluster.close(queue.name)
+        elif command.action == "PauseQueue":
+            cluster.put(replace(queue, state=QueueState.PAUSED))
+        elif command.action == "OpenQueue" or queue.state is QueueState.PAUSED:
+            cluster.put(replace(queue, state=QueueState.OPEN))
+
+
+def _slots(parts: Iterable[Described]) -> tuple[Slot, ...]:
+    return tuple((type(part), key_of(part)) for part in parts)
+

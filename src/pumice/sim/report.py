@@ -1,0 +1,221 @@
+"""What came out of a scenario, as the plain values that ``-o json`` prints.
+
+Others build on these keys. Amounts are canonical quantities, under churn plain numbers (they are means); shares
+are parts of the cluster: the raw dominant share of fairness.md 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pumice.fairness.order import Level
+from pumice.fairness.steer import SteerOrder
+from pumice.fairness.targets import set_targets
+from pumice.fairness.tree import JobNode, Kind, ShareNode
+from pumice.model.objects import JobPhase, Vector
+from pumice.model.resources import MEMORY, PODS, Registry, dominant_share
+from pumice.scheduling.config import Flag
+from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue
+from pumice.scheduling.engine import Engine
+from pumice.sim.simulation import Simulation
+
+Report = dict[str, Any]
+
+_COUNTED = (JobPhase.PENDING, JobPhase.INQUEUE, JobPhase.RUNNING)
+
+
+def run_report(simulation: Simulation) -> Report:
+    """The result of a run: the tree, queues, jobs, decisions and errors."""
+    cluster, scenario = simulation.cluster, simulation.scenario
+    engine = cluster.engine
+    if _is_hierarchical(engine) and not isinstance(engine.order, SteerOrder):
+        set_targets(engine.tree, engine.state.capacity)  # a rule that follows no target has one all the same
+    seconds = cluster.cycles * scenario.spec.cycle_seconds
+    nodes = [node for node in engine.tree.root.walk() if node.kind is not Kind.JOB]
+    return {
+        "scenario": scenario.name,
+        "cycles": cluster.cycles,
+        "seconds": int(seconds) if seconds == int(seconds) else seconds,
+        "tree": {node.path: _tree_node(simulation, node) for node in nodes},
+        "queues": {
+            node.object: _queue(simulation, node)
+            for node in nodes
+            if node.object is not None and engine.queue_of(node) is not None
+        },
+        "jobs": {key: _job(simulation, leaf) for key, leaf in engine.tree.jobs.items()},
+        "decisions": [_decision(cycle, decision, engine.tracing) for cycle, decision in simulation.decisions],
+        "errors": [{"object": error.object, "message": error.reason} for error in simulation.errors],
+    }
+
+
+def entitle_report(engine: Engine) -> Report:
+    """The static fair allocation of the cluster that an engine was told about; nothing is scheduled."""
+    engine.settle()
+    set_targets(engine.tree, engine.state.capacity)
+    root = engine.tree.root
+    return {
+        "queues": {
+            node.object: {
+                "entitled": _amounts(engine.state.registry, node.entitled),
+                "share": _rounded(dominant_share(target_of(node), engine.state.capacity)),
+            }
+            for node in root.walk()
+            if node.kind is Kind.QUEUE and engine.queue_of(node) is not None
+        },
+        "jobs": {
+            key: {
+                "tasks": _rounded(_target_tasks(leaf)),
+                "entitled": _amounts(engine.state.registry, leaf.entitled),
+                "share": _rounded(dominant_share(target_of(leaf), engine.state.capacity)),
+            }
+            for key, leaf in engine.tree.jobs.items()
+        },
+    }
+
+
+def below(node: ShareNode) -> Iterator[JobNode]:
+    """The jobs below a node of the tree, itself included."""
+    return (leaf for leaf in node.walk() if isinstance(leaf, JobNode))
+
+
+# ---- nodes and jobs ------------------------------------------------------------------------------------------
+
+
+def _tree_node(simulation: Simulation, node: ShareNode) -> Report:
+    engine = simulation.cluster.engine
+    shown: Report = {"kind": "queue" if node.kind is Kind.QUEUE else "namespace"}
+    if engine.queue_of(node) is not None:
+        shown["object"] = node.object
+    return shown | {"weight": _number(node.weight)} | _holding(simulation, node)
+
+
+def _queue(simulation: Simulation, node: ShareNode) -> Report:
+    engine = simulation.cluster.engine
+    queue = engine.queue_of(node)
+    assert queue is not None
+    registry = engine.state.registry
+    phases = [leaf.job.phase for leaf in below(node)]
+    return _holding(simulation, node) | {
+        "path": node.path,
+        "weight": _number(node.weight),
+        "state": queue.state.value,
+        "deserved": _amounts(registry, queue.deserved),
+        "guarantee": _amounts(registry, queue.guarantee),
+        "capability": _amounts(registry, queue.capability),
+        "realCapability": {},
+        "conditions": [
+            {"field": warning.field, "message": warning.message}
+            for warning in engine.layout.refusals
+            if warning.queue == queue.name and not warning.refused
+        ],
+        "jobs": {phase.value.lower(): phases.count(phase) for phase in _COUNTED},
+    }
+
+
+def _holding(simulation: Simulation, node: ShareNode) -> Report:
+    state, held = simulation.cluster.engine.state, simulation.held(node)
+    return {
+        "allocated": _amounts(state.registry, held, mean=simulation.means is not None),
+        "share": _rounded(dominant_share(held, state.capacity)),
+        "entitled": _amounts(state.registry, node.entitled),
+    }
+
+
+def _job(simulation: Simulation, leaf: JobNode) -> Report:
+    spec = leaf.job.spec
+    assert spec is not None
+    holding = _holding(simulation, leaf)
+    return {
+        "queue": spec.queue,
+        "user": spec.user or spec.namespace,
+        "phase": leaf.job.phase.value,
+        "running": _count(simulation.running(leaf)),
+        "pending": _count(simulation.pending(leaf)),
+        "wholeTarget": whole_target(simulation.cluster.engine, leaf),
+        "allocated": holding["allocated"],
+        "share": holding["share"],
+    }
+
+
+def whole_target(engine: Engine, leaf: JobNode) -> int | None:
+    """How many tasks of a job its whole target is; None where tasks differ or the policy has no such target."""
+    if not isinstance(engine.order, SteerOrder) or len(leaf.demand.parts) != 1:
+        return None
+    (items, _) = leaf.demand.parts[0]
+    return min(leaf.whole[j] // amount for j, amount in items)
+
+
+def target_of(node: ShareNode) -> list[float]:
+    """The target of a node as real amounts: what ``entitled`` is before it is rounded down."""
+    total = [0.0] * len(node.held)
+    for leaf in below(node):
+        for j, amount in leaf.demand.direction:
+            total[j] += leaf.target * amount
+    return total
+
+
+def _target_tasks(leaf: JobNode) -> float:
+    if leaf.demand.alike:
+        return leaf.target
+    # Of unlike tasks the target is a part of all of them; of a group whose pods are not there, of its minimum.
+    tasks = sum(count for _, count in leaf.demand.parts)
+    assert leaf.job.spec is not None
+    return leaf.target * (tasks or leaf.job.spec.min_member)
+
+
+def _is_hierarchical(engine: Engine) -> bool:
+    return any(entry.name == "drf" and entry.on(Flag.HIERARCHY) for entry in engine.policy.config.plugins)
+
+
+# ---- decisions -----------------------------------------------------------------------------------------------
+
+
+def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:
+    shown: Report = {"cycle": cycle}
+    match decision:
+        case Enqueue(job):
+            shown |= {"type": "enqueue", "job": job}
+        case Bind(task, node, _, path):
+            shown |= {"type": "bind", "pod": task, "node": node}
+            if tracing:
+                shown["path"] = [_level(level) for level in path]
+        case Condition(job, kind, reason, message):
+            shown |= {"type": "condition", "job": job, "condition": kind, "reason": reason, "message": message}
+    return shown
+
+
+def _level(level: Level) -> Report:
+    return {
+        "node": level.node,
+        "key": _rounded(level.key),
+        "runnerUp": level.runner_up,
+        "runnerUpKey": None if level.runner_up_key is None else _rounded(level.runner_up_key),
+    }
+
+
+# ---- values ----------------------------------------------------------------------------------------------------
+
+
+def _amounts(registry: Registry, vector: Vector | Sequence[float], *, mean: bool = False) -> dict[str, Any]:
+    if not mean:
+        return dict(registry.format([int(amount) for amount in vector]))
+    return {
+        name: _rounded(amount if index in (MEMORY, PODS) else amount / 1000)
+        for index, (name, amount) in enumerate(zip(registry.names, vector, strict=False))
+        if amount
+    }
+
+
+def _count(tasks: float) -> int | float:
+    """A number of tasks; a mean is no integer, even where it comes out whole."""
+    return tasks if isinstance(tasks, int) else _rounded(tasks)
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value == int(value) else _rounded(value)
+
+
+def _rounded(value: float) -> float:
+    """To nine places: more is noise of the arithmetic."""
+    return round(float(value), 9)

@@ -1,0 +1,206 @@
+"""What every job is entitled to, in real numbers and in whole tasks, from scratch (fairness.md 3).
+
+The divisible target comes from the solver, which has its own exact test; everything around it is here: what counts
+as demand, entitlements in integers, and rounding by walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pumice.fairness.entitlement import solve
+from pumice.model.objects import Vector
+from tests.oracles.slow_tree import Branch, Key, on_grid, walk
+
+SNAP = 1e-6
+
+Amounts = dict[int, int]
+"""What is asked for or held, by resource, nothing at zero and never ``pods``."""
+
+
+@dataclass
+class Wish:
+    """A job's demand, and what else rounding has to know of it."""
+
+    tasks: list[Amounts]  # what each unfinished task asks for, in task order
+    floor: Amounts  # minResources
+    gang: int  # how many it starts with
+    first: list[int]  # which of the tasks make its gang
+    rank: tuple[int, ...]  # its class among the jobs of its parent
+    held: Amounts
+    tiers: tuple[int, ...]  # its keys ahead of the share
+    served: int  # latest start of a task that it holds and that was owed, 0 for none
+    target: float = 0.0
+    entitled: Amounts = field(default_factory=dict)
+    whole: Amounts = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> list[tuple[Amounts, int]]:
+        """How many tasks there are of each request, in task order of the first."""
+        kinds: list[tuple[Amounts, int]] = []
+        for request in self.tasks:
+            if request not in [kind for kind, _ in kinds]:
+                kinds.append((request, self.tasks.count(request)))
+        return kinds
+
+    @property
+    def alike(self) -> bool:
+        """Whether a target is a number of equal tasks, or else a part of the whole demand."""
+        return len(self.kinds) == 1 and within(self.floor, add_up(self.tasks))
+
+    @property
+    def direction(self) -> Amounts:
+        """What one unit of target holds."""
+        if self.alike:
+            return self.tasks[0]
+        total = add_up(self.tasks)
+        return {j: max(total.get(j, 0), self.floor.get(j, 0)) for j in {*total, *self.floor}}
+
+    @property
+    def count(self) -> int:
+        """The largest target."""
+        return len(self.tasks) if self.alike else int(bool(self.direction))
+
+
+def add_up(vectors: Sequence[Amounts]) -> Amounts:
+    """The sum."""
+    total: Amounts = {}
+    for vector in vectors:
+        for j, amount in vector.items():
+            total[j] = total.get(j, 0) + amount
+    return total
+
+
+def within(small: Amounts, large: Amounts) -> bool:
+    """Whether small <= large everywhere."""
+    return all(amount <= large.get(j, 0) for j, amount in small.items())
+
+
+def set_targets(root: Branch, wishes: Mapping[str, Wish], capacity: Vector) -> None:
+    """Solve, and set the target and the entitlement of every job."""
+    parent, weight = [-1], [root.weight]
+    leaves: list[tuple[int, list[Wish]]] = []  # the parent's number, and jobs that are equal to the solver
+
+    def visit(node: Branch, number: int) -> None:
+        alike: list[list[Wish]] = []
+        for child in sorted(node.children, key=lambda child: child.rank):
+            if child.job is None:
+                parent.append(number)
+                weight.append(child.weight)
+                visit(child, len(parent) - 1)
+            elif wishes[child.name].count:
+                _join(alike, wishes[child.name])
+        leaves.extend((number, group) for group in alike)
+
+    visit(root, 0)
+    if leaves:
+        _solve(parent, weight, leaves, capacity)
+    for wish in wishes.values():
+        wish.entitled = {j: int(wish.target * amount) for j, amount in wish.direction.items()}
+
+
+def _join(groups: list[list[Wish]], wish: Wish) -> None:
+    for group in groups:
+        if (group[0].direction, group[0].count, group[0].rank) == (wish.direction, wish.count, wish.rank):
+            group.append(wish)
+            return
+    groups.append([wish])
+
+
+def _solve(parent: list[int], weight: list[float], leaves: list[tuple[int, list[Wish]]], capacity: Vector) -> None:
+    used = sorted({j for _, (wish, *_) in leaves for j in wish.direction})
+    classes = sorted({wish.rank for _, (wish, *_) in leaves})
+    tasks = solve(
+        np.array([*parent, *(number for number, _ in leaves)]),
+        np.array([*weight, *(float(len(group)) for _, group in leaves)]),
+        np.arange(len(parent), len(parent) + len(leaves)),
+        np.array([[group[0].direction.get(j, 0) / capacity[j] for j in used] for _, group in leaves]),
+        np.array([float(group[0].count * len(group)) for _, group in leaves]),
+        np.array([classes.index(group[0].rank) for _, group in leaves]),
+    )
+    for (_, group), total in zip(leaves, tasks.tolist(), strict=True):
+        for wish in group:
+            each = total / len(group)
+            wish.target = snap(each) if wish.alike or each > 1 - SNAP / max(1, len(wish.tasks)) else each
+
+
+def snap(number: float) -> float:
+    """The whole number if it is that near."""
+    return float(round(number)) if abs(number - round(number)) < SNAP else number
+
+
+def set_whole_targets(root: Branch, lines: Mapping[str, list[Branch]], wishes: Mapping[str, Wish], capacity: Vector) -> None:
+    """Round: the whole parts, then what is left of capacity in units, at most one a job."""
+    have: dict[str, list[int]] = {name: whole_part(wish) for name, wish in wishes.items()}
+    base = {name: holds(wishes[name], tasks) for name, tasks in have.items()}
+    incumbents = [name for name, wish in wishes.items() if not within(wish.held, base[name])]
+    used = add_up([holds(wishes[name], tasks) for name, tasks in have.items()])
+    left = {j: amount - used.get(j, 0) for j, amount in enumerate(capacity)}
+
+    def lacks(branch: Branch, j: int) -> int:
+        """D: what the jobs below are entitled to, less what their whole targets hold so far."""
+        total = 0
+        for leaf in branch.jobs():
+            wish = wishes[leaf.name]
+            total += wish.entitled.get(j, 0) - holds(wish, have[leaf.name]).get(j, 0)
+        return total
+
+    def key(branch: Branch, able: list[Branch]) -> Key:
+        asked = {j for leaf in able for j in ask(leaf.name)}
+        lack = max(lacks(branch, j) / capacity[j] for j in asked)
+        served = max((wishes[leaf.name].served for leaf in branch.jobs()), default=0)
+        if branch.job is None:
+            return (-on_grid(lack), served, branch.rank)
+        return (wishes[branch.name].tiers, branch.name not in incumbents, -on_grid(lack), served, branch.rank)
+
+    def ask(name: str) -> Amounts:
+        return holds(wishes[name], next_unit(wishes[name], have[name]))
+
+    def hand_out(names: list[str], *, lacking_only: bool) -> None:
+        while True:
+            able = []
+            for name in names:
+                unit = ask(name)
+                wanting = all(max(lacks(branch, j) for j in unit) > 0 for branch in lines[name]) if unit else False
+                if unit and within(unit, left) and (wanting or not lacking_only):
+                    able.append(lines[name][-1])
+            if not able:
+                return
+            name = walk(root, able, key).name
+            for j, amount in ask(name).items():
+                left[j] -= amount
+            have[name] = [*have[name], *next_unit(wishes[name], have[name])]
+            names = [other for other in names if other != name]
+
+    hand_out(incumbents, lacking_only=True)
+    unserved = [name for name, tasks in have.items() if len(tasks) == len(whole_part(wishes[name]))]
+    hand_out(unserved, lacking_only=False)
+    for name, wish in wishes.items():
+        wish.whole = holds(wish, have[name])
+
+
+def whole_part(wish: Wish) -> list[int]:
+    """Which of its tasks the whole part of a job's target holds; none if that is less than its gang."""
+    if wish.alike:
+        tasks = list(range(int(wish.target)))
+    else:
+        tasks = []
+        for request, count in wish.kinds:
+            number = int(snap(wish.target * count))
+            tasks += [i for i, other in enumerate(wish.tasks) if other == request][:number]
+    return tasks if len(tasks) >= wish.gang else []
+
+
+def next_unit(wish: Wish, have: list[int]) -> list[int]:
+    """Which tasks a job that has these would start next: its gang, or the first that is missing."""
+    if len(have) < wish.gang:
+        return wish.first
+    return [i for i in range(len(wish.tasks)) if i not in have][:1]
+
+
+def holds(wish: Wish, tasks: list[int]) -> Amounts:
+    """What these tasks of a job ask for together."""
+    return add_up([wish.tasks[i] for i in tasks])
