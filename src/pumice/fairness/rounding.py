@@ -80,7 +80,18 @@ def _whole_counts(leaf: JobNode) -> list[int]:
         return [count for _, count in demand.parts]
     else:
         counts = [int(leaf.target * count + 1e-9) for _, count in demand.parts]
-    return counts if sum(counts) >= leaf.gang else [0] * len(counts)
+    if sum(counts) < leaf.gang or (len(counts) > 1 and not _contains_gang(leaf, counts)):
+        return [0] * len(counts)
+    return counts
+
+
+def _contains_gang(leaf: JobNode, counts: list[int]) -> bool:
+    """Whether so many tasks of each part leave room for what the job must start with (its roles' minimums)."""
+    whole = {j: 0 for j, _ in leaf.demand.direction}
+    for (items, _), count in zip(leaf.demand.parts, counts, strict=True):
+        for j, amount in items:
+            whole[j] += amount * count
+    return all(amount <= whole.get(j, 0) for j, amount in leaf.demand.gang_items)
 
 
 def _vector(leaf: JobNode, counts: list[int], width: int) -> list[int]:

@@ -62,7 +62,8 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
             else:
                 assert isinstance(child, JobNode)
                 child.target = 0.0
-                if child.demand.count:
+                # What the cluster has nothing of (all of it is taken by others' pods) can't be given.
+                if child.demand.count and all(capacity[j] > 0 for j, _ in child.demand.direction):
                     alike.setdefault((child.rank_class, child.demand), []).append(child)
         for (rank_class, demand), members in alike.items():
             groups.append((index, demand, members))

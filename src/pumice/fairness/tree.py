@@ -112,6 +112,10 @@ class ShareNode:
             yield node
             stack.extend(node.children.values())
 
+    def __lt__(self, other: object) -> bool:
+        # Heaps compare nodes only when a stale entry meets a live one of the same name: any answer will do.
+        return False
+
     def __repr__(self) -> str:
         return f"ShareNode({self.path})"
 
@@ -133,6 +137,7 @@ class JobNode(ShareNode):
         "owed_starts",
         "rank_class",
         "rounded",
+        "started",
         "starts",
         "target",
         "unit",
@@ -149,6 +154,7 @@ class JobNode(ShareNode):
         self.after: tuple[int, ...] = ()  # and behind it
         self.rank_class: tuple[int, ...] = ()  # of ``before``, what orders jobs for good: its class in the target
         self.demand = NO_DEMAND
+        self.started = False  # whether it has what it must start with
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
         self.target = 0.0  # tasks it is entitled to, a real number (of unlike tasks: its part of the demand)
         self.whole: list[int] = [0] * width  # the same in whole units, as a vector

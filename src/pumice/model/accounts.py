@@ -6,6 +6,8 @@ A ``ClusterNode`` knows who is on it and what is idle. Both can tell the same fr
 
 from __future__ import annotations
 
+from bisect import insort
+
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, TaskSpec, TaskStatus
 from pumice.model.resources import widen
 from pumice.model.shape import Shape
@@ -110,10 +112,12 @@ class Job:
             self.succeeded -= 1
 
     def start(self, task: Task) -> None:
-        """The next waiting task of its shape comes to hold a place: ``leave`` and ``enter`` in one."""
+        """A waiting task comes to hold a place: ``leave`` and ``enter`` in one, quick for the next of its shape."""
         waiting = self.pending[task.shape]
-        first = waiting.pop()
-        assert first is task, f"{task.spec.key} is not the next of its shape"
+        if waiting[-1] is task:
+            waiting.pop()
+        else:
+            waiting.remove(task)
         if not waiting:
             del self.pending[task.shape]
         self.running += 1
@@ -122,8 +126,12 @@ class Job:
             held[j] += amount
 
     def unstart(self, task: Task) -> None:
-        """Exactly undo ``start``; starts are undone last first."""
-        self.pending.setdefault(task.shape, []).append(task)
+        """Exactly undo ``start``."""
+        waiting = self.pending.setdefault(task.shape, [])
+        if not waiting or task.order < waiting[-1].order:
+            waiting.append(task)
+        else:
+            insort(waiting, task, key=_backwards)
         self.running -= 1
         held = self.held
         for j, amount in task.shape.items:
@@ -157,6 +165,22 @@ class Job:
 
     def __repr__(self) -> str:
         return f"Job({self.key})"
+
+
+class _Backwards:
+    """Reverses an order, for lists that are kept largest first."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, order: TaskOrder) -> None:
+        self.order = order
+
+    def __lt__(self, other: _Backwards) -> bool:
+        return other.order < self.order
+
+
+def _backwards(task: Task) -> _Backwards:
+    return _Backwards(task.order)
 
 
 def _by_order(task: Task) -> TaskOrder:

@@ -88,7 +88,9 @@ class ClusterState:
         elif isinstance(event, BindFailed):
             task = self.tasks.get(event.task)
             if task is not None and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
-                self._move(task, TaskStatus.PENDING, None, 0)
+                self._leave(task)
+                task.shape, task.owed = self.shapes.of(task.spec), True
+                self._enter(task, TaskStatus.PENDING, None, 0)
 
     def _set_queue(self, queue: Queue) -> None:
         if self.queues.get(queue.name) != queue:
@@ -126,13 +128,10 @@ class ClusterState:
 
     def _set_job(self, spec: JobSpec) -> None:
         job = self._job(spec.key)
-        if job.spec is not None and job.phase is JobPhase.INQUEUE and spec.phase is JobPhase.PENDING:
-            # We admitted it; an update from before that does not take it back.
-            phase = JobPhase.INQUEUE
-        else:
-            phase = spec.phase
+        if job.spec is None or spec.phase is not JobPhase.PENDING:
+            # Once we admitted a job, an update from before that does not take it back.
+            job.phase = spec.phase
         job.spec = spec
-        job.phase = phase
         self.jobs_touched[job] = None
 
     def _drop_job(self, key: str) -> None:
@@ -163,9 +162,10 @@ class ClusterState:
         task = Task(spec, self.shapes.of(spec), self.task_priority(spec))
         task.owed = owed
         self.tasks[spec.key] = task
-        if spec.job is not None:
+        if spec.job is not None and spec.managed:
             task.job = self._job(spec.job)
-        self._enter(task, status, self._node(node) if node is not None else None, started)
+        here = self._node(node) if node is not None and (status.on_node or status.held) else None
+        self._enter(task, status, here, started)
 
     def _confirms(self, task: Task, spec: TaskSpec) -> bool:
         """Whether an update only says that a task is where we think it is: no account moves."""
@@ -204,22 +204,18 @@ class ClusterState:
     # --- moves: what the engine itself decides ---------------------------------------------------------
 
     def place(self, task: Task, node: ClusterNode, stamp: int) -> None:
-        """The next waiting task of its shape takes its place on a node. Watchers are the caller's business."""
+        """A waiting task takes its place on a node. Watchers are the caller's business."""
         assert task.job is not None
         task.job.start(task)
         task.status, task.node, task.started = TaskStatus.BINDING, node, stamp
         node.admit(task)
 
     def unplace(self, task: Task) -> None:
-        """Exactly undo ``place``; places are undone last first."""
+        """Exactly undo ``place``."""
         assert task.job is not None and task.node is not None
         task.node.release(task)
         task.status, task.node, task.started = TaskStatus.PENDING, None, 0
         task.job.unstart(task)
-
-    def _move(self, task: Task, status: TaskStatus, node: ClusterNode | None, started: int) -> None:
-        self._leave(task)
-        self._enter(task, status, node, started)
 
     # --- accounts ----------------------------------------------------------------------------------------
 
@@ -278,8 +274,8 @@ class ClusterState:
 
     def _touch_node(self, node: ClusterNode) -> None:
         """Refresh what a node gives to capacity; one that nothing speaks of any more goes."""
-        if node.spec is None and not node.tasks:
-            self.nodes.pop(node.name, None)
+        if node.spec is None and not node.tasks and self.nodes.get(node.name) is node:
+            del self.nodes[node.name]
         gives = node.contribution()
         if gives != node.counted:
             for j, (new, old) in enumerate(zip(gives, node.counted, strict=True)):

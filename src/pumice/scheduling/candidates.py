@@ -19,7 +19,16 @@ from pumice.model.shape import Shape
 from pumice.model.state import ClusterState
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import Policy
-from pumice.scheduling.units import Unit, UnitTable, gang_size, gang_tasks, parts_of
+from pumice.scheduling.units import (
+    Unit,
+    UnitTable,
+    first_tasks,
+    gang_size,
+    gang_tasks,
+    missing_to_start,
+    parts_of,
+    sum_asks,
+)
 
 
 class Candidates:
@@ -44,10 +53,11 @@ class Candidates:
         job = leaf.job
         assert job.spec is not None
         job.sort_pending()
-        start = max(self.policy.start_size(job), 0)
-        leaf.gang = max(1, gang_size(job, start))
-        started = job.running + _best_effort_waiting(job) >= gang_size(job, start)
-        keys = self.policy.job_keys(job, self.state.job_priority(job), started)
+        start = self.policy.start_size(job)
+        free = sum(count for shape, count in job.unfinished.items() if not shape.ask)
+        leaf.gang = max(1, gang_size(job, start) - free)
+        leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
+        keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
         demand = self._demand(leaf, open_queue, start)
         moved = demand != leaf.demand or keys.rank_class != leaf.rank_class
         leaf.demand, leaf.rank_class = demand, keys.rank_class
@@ -70,13 +80,12 @@ class Candidates:
 
     def advance(self, leaf: JobNode) -> None:
         """A job's unit was placed: what does it start next?"""
-        unit = leaf.unit
-        if unit.size == 1 and leaf not in self.mixed and unit.parts[0][0] in leaf.job.pending:
+        if leaf.started and leaf not in self.mixed and leaf.unit.parts[0][0] in leaf.job.pending:
             return
         job = leaf.job
-        start = max(self.policy.start_size(job), 0)
-        started = job.running + _best_effort_waiting(job) >= gang_size(job, start)
-        keys = self.policy.job_keys(job, self.state.job_priority(job), started)
+        start = self.policy.start_size(job)
+        leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
+        keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
         if (keys.before, keys.after) != (leaf.before, leaf.after):
             leaf.before, leaf.after = keys.before, keys.after
             self.order.tree.mark(leaf)
@@ -86,12 +95,13 @@ class Candidates:
 
     def _unit(self, leaf: JobNode, start: int) -> Unit | None:
         job = leaf.job
-        missing = gang_size(job, start) - job.running - _best_effort_waiting(job)
-        if missing > 0 and start > 0:
+        missing = missing_to_start(job, start)
+        shapes = [shape for shape in job.pending if shape.ask]
+        if missing > 1 or (missing > 0 and job.spec is not None and job.spec.min_task_member):
             parts = self._gang_parts(job, missing)
             self.mixed.pop(leaf, None)
-            return self._get(parts) if parts else None
-        shapes = [shape for shape in job.pending if shape.ask]
+            # Tasks that ask for nothing never enter the walk by themselves: backfill serves them.
+            return self._get(parts) if parts and any(shape.ask for shape, _ in parts) else None
         if not shapes:
             self.mixed.pop(leaf, None)
             return None
@@ -103,10 +113,9 @@ class Candidates:
 
     def _gang_parts(self, job: Job, missing: int) -> tuple[tuple[Shape, int], ...] | None:
         assert job.spec is not None
-        shapes = [shape for shape in job.pending if shape.ask]
-        if len(shapes) == 1 and not job.spec.min_task_member:
-            waiting = len(job.pending[shapes[0]])
-            return ((shapes[0], missing),) if waiting >= missing else None
+        if len(job.pending) == 1 and not job.spec.min_task_member:
+            shape, waiting = next(iter(job.pending.items()))
+            return ((shape, missing),) if len(waiting) >= missing else None
         tasks = gang_tasks(job, missing)
         return parts_of(tasks) if tasks else None
 
@@ -168,18 +177,20 @@ class Candidates:
     def shape_full(self, shape: Shape) -> None:
         """A shape fits nowhere any more."""
         self.full[shape] = None
-        for unit in self.units.of_shape.get(shape, ()):
+        units = list(self.units.of_shape.get(shape, ()))
+        for unit in units:
             unit.full += 1
-            if unit.full == 1:
-                self._reoffer(unit)
+        for unit in units:
+            self._reoffer(unit)
 
     def shape_open(self, shape: Shape) -> None:
         """A shape that fitted nowhere fits again."""
         del self.full[shape]
-        for unit in list(self.units.of_shape.get(shape, ())):
+        units = list(self.units.of_shape.get(shape, ()))
+        for unit in units:
             unit.full -= 1
-            if unit.open:
-                self._reoffer(unit)
+        for unit in units:
+            self._reoffer(unit)
         for leaf in [leaf for leaf in self.mixed if shape in leaf.job.pending]:
             self._rechoose(leaf)
 
@@ -271,27 +282,15 @@ class Candidates:
             parts = tuple(counts.items())
         floor: Items = ()
         if open_queue and job.spec.min_resources:
-            floor = tuple((j, amount) for j, amount in enumerate(job.spec.min_resources) if amount and j != PODS)
-        demand = Demand(parts, floor, _first_unit(parts, leaf.gang))
+            # A minimum of something the cluster has nothing of can't be asked for.
+            here = self.state.capacity
+            floor = tuple((j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS and here[j] > 0)
+        if len(parts) == 1:
+            gang_items = tuple((j, amount * leaf.gang) for j, amount in parts[0][0])
+        else:
+            gang_items = sum_asks(parts_of(first_tasks(job, gang_size(job, start))))
+        demand = Demand(parts, floor, gang_items)
         return leaf.demand if demand == leaf.demand else demand
-
-
-def _first_unit(parts: tuple[tuple[Items, int], ...], size: int) -> Items:
-    """What the first ``size`` tasks ask for together."""
-    total: dict[int, int] = {}
-    for ask, count in parts:
-        take = min(count, size)
-        size -= take
-        for j, amount in ask:
-            total[j] = total.get(j, 0) + amount * take
-        if not size:
-            break
-    return tuple(sorted(total.items()))
-
-
-def _best_effort_waiting(job: Job) -> int:
-    """Waiting tasks that ask for nothing: backfill serves them, and they count towards the minimum."""
-    return sum(len(tasks) for shape, tasks in job.pending.items() if not shape.ask)
 
 
 def _coupled(shape: Shape) -> bool:

@@ -60,6 +60,8 @@ class Engine:
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
+        if self.tree.width < len(self.state.registry):
+            self.tree.widen(len(self.state.registry))
         self.state.apply(event)
 
     def cycle(self, now: int) -> list[Decision]:
@@ -80,7 +82,7 @@ class Engine:
         """A task counts now as its status says."""
         if task.status.held and task.job is not None:
             leaf = self.tree.jobs.get(task.job.key)
-            if leaf is not None:
+            if leaf is not None and leaf.job is task.job:
                 self._hold(leaf, task)
         if task.status.on_node and task.node is not None:
             self.stamp = max(self.stamp, task.started)
@@ -93,7 +95,7 @@ class Engine:
         """A task is about to count no longer as its status says."""
         if task.status.held and task.job is not None:
             leaf = self.tree.jobs.get(task.job.key)
-            if leaf is not None:
+            if leaf is not None and leaf.job is task.job:
                 self._held_moved = True
                 self.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
         if task.status.on_node and task.node is not None:
@@ -121,6 +123,7 @@ class Engine:
             jobs = dict.fromkeys(state.jobs.values())
         if state.nodes_described:
             self.nodes.rebuild(state.nodes.values(), self.tree.width)
+            self._grown.clear()  # indices of the old table; every shape is looked at again
             self.candidates.nodes_rebuilt()
             jobs = dict.fromkeys(state.jobs.values())
         for key in state.jobs_gone:
@@ -301,9 +304,6 @@ class Engine:
             if node.kind is not Kind.JOB:
                 total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
                 assert (total or [0] * self.tree.width) == node.held, f"{node.path}: children do not add up"
-        for node_here in self.state.nodes.values():
-            if node_here.schedulable:
-                assert all(amount >= 0 for amount in node_here.idle), f"{node_here.name} is over capacity"
 
 
 def _queue_node(node: ShareNode) -> ShareNode:

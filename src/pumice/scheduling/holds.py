@@ -44,10 +44,8 @@ class Holds:
         self._waiting: dict[JobNode, int] = {}  # since when an owed job has found no room
         self._doubled: dict[JobNode, int] = {}  # how often its wait was doubled
 
-    def review(self, engine: Engine) -> None:
-        """After the owed were served: end holds, start new ones, and reserve their room."""
-        if self.patience < 0:
-            return
+    def review(self, engine: Engine) -> dict[int, list[Items]]:
+        """After the owed were served: end holds, start new ones; returns what must stay free on which nodes."""
         now = engine.now
         stuck = _stuck(engine)
         self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
@@ -68,6 +66,7 @@ class Holds:
             if needs:
                 self.active[leaf] = Hold(leaf.unit, needs, lack, now, now, engine.nodes.epoch)
                 held_below.add(branch)
+        return self._reserved()
 
     def _renew(self, engine: Engine, leaf: JobNode, hold: Hold) -> bool:
         """Look again where it lacks least; False when it has made no progress for too long."""
@@ -87,8 +86,7 @@ class Holds:
     def _patience(self, leaf: JobNode) -> int:
         return self.patience << self._doubled.get(leaf, 0)
 
-    def reserved(self) -> dict[int, list[Items]]:
-        """What lending must leave on which nodes."""
+    def _reserved(self) -> dict[int, list[Items]]:
         room: dict[int, list[Items]] = {}
         for hold in self.active.values():
             for index, needs in hold.needs.items():

@@ -30,11 +30,12 @@ class Transaction:
         self._placed: list[tuple[Task, int]] = []
         self._charges: list[tuple[JobNode, Items, int, int, bool]] = []
 
-    def place(self, task: Task, index: int, stamp: int) -> None:
-        """Put a waiting task on the node with that index."""
+    def place(self, task: Task, index: int, stamp: int, owed: bool = True) -> None:
+        """Put a waiting task on the node with that index; owed: its job was, when it got its turn."""
         engine = self._engine
         node = engine.nodes.nodes[index]
         engine.state.place(task, node, stamp)
+        task.owed = owed
         engine.nodes.journal.append(index)
         for plugin in engine.policy.followers:
             plugin.placed(task, node)
@@ -56,6 +57,7 @@ class Transaction:
             for plugin in engine.policy.followers:
                 plugin.removed(task, node)
             engine.state.unplace(task)
+            task.owed = True
             engine.nodes.journal.append(index)
         self._charges.clear()
         self._placed.clear()

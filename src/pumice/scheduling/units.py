@@ -78,30 +78,60 @@ def gang_size(job: Job, start_size: int) -> int:
     return min(start_size - job.succeeded, sum(job.unfinished.values()))
 
 
+def missing_to_start(job: Job, start_size: int) -> int:
+    """How many tasks a job must still start together; 0 or less once it has started."""
+    missing = gang_size(job, start_size) - job.running
+    if missing <= 0 and job.spec is not None and job.spec.min_task_member:
+        return sum(need for need in _role_needs(job).values() if need > 0)
+    return missing
+
+
 def gang_tasks(job: Job, missing: int) -> list[Task] | None:
-    """The tasks a job starts with: the minimum of every role, then others in task order. None: too few wait."""
+    """The tasks a job starts with. None: too few wait.
+
+    The minimum of every role; then those that ask for nothing, since they cost nothing; then others in task order.
+    """
+    waiting = sorted((task for tasks in job.pending.values() for task in tasks), key=lambda task: task.order)
+    return _choose(waiting, _role_needs(job), missing)
+
+
+def first_tasks(job: Job, size: int) -> list[Task]:
+    """The tasks a job would start with if nothing of it ran yet (fairness.md 3: units from the whole target)."""
     assert job.spec is not None
-    waiting = [task for shape, tasks in job.pending.items() if not shape.best_effort for task in tasks]
-    waiting.sort(key=lambda task: task.order)
-    chosen: list[Task] = []
+    tasks = sorted((task for task in job.tasks.values() if task.status.unfinished), key=lambda task: task.order)
+    needs = dict(job.spec.min_task_member)
+    for task in job.tasks.values():
+        if task.status is TaskStatus.SUCCEEDED and task.spec.role in needs:
+            needs[task.spec.role] -= 1
+    return _choose(tasks, needs, size) or tasks
+
+
+def _role_needs(job: Job) -> dict[str, int]:
+    """What every role still lacks of its minimum."""
+    assert job.spec is not None
     needs = dict(job.spec.min_task_member)
     if needs:
         for task in job.tasks.values():
             if task.spec.role in needs and (task.status.held or task.status is TaskStatus.SUCCEEDED):
                 needs[task.spec.role] -= 1
-        for task in waiting:
-            if needs.get(task.spec.role, 0) > 0:
-                needs[task.spec.role] -= 1
-                chosen.append(task)
-        if any(need > 0 for need in needs.values()):
-            return None
-    taken = set(chosen)
-    for task in waiting:
-        if len(chosen) >= missing:
-            break
-        if task not in taken:
-            chosen.append(task)
-    return chosen if len(chosen) >= missing else None
+    return needs
+
+
+def _choose(tasks: list[Task], needs: dict[str, int], size: int) -> list[Task] | None:
+    chosen: dict[Task, None] = {}
+    for task in tasks:
+        if needs.get(task.spec.role, 0) > 0:
+            needs[task.spec.role] -= 1
+            chosen[task] = None
+    if any(need > 0 for need in needs.values()):
+        return None
+    for free in (True, False):
+        for task in tasks:
+            if len(chosen) >= size:
+                break
+            if task.shape.best_effort is free:
+                chosen[task] = None
+    return sorted(chosen, key=lambda task: task.order) if len(chosen) >= size else None
 
 
 def parts_of(tasks: list[Task]) -> tuple[tuple[Shape, int], ...]:

@@ -201,4 +201,3 @@ class Events:
 
 def _slots(parts: Iterable[Described]) -> tuple[Slot, ...]:
     return tuple((type(part), key_of(part)) for part in parts)
-

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -108,6 +108,10 @@ def _objects(file: str, documents: Iterable[object]) -> Iterable[Manifest]:
 class _Constructor(yaml.constructor.SafeConstructor):
     """Plain values out of nodes; every key once, and dates as the text they are."""
 
+    yaml_constructors: ClassVar = yaml.constructor.SafeConstructor.yaml_constructors | {
+        "tag:yaml.org,2002:timestamp": yaml.constructor.SafeConstructor.construct_yaml_str
+    }
+
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[str, int] = {}
         for key, _ in node.value:
@@ -116,9 +120,6 @@ class _Constructor(yaml.constructor.SafeConstructor):
                     None, None, f"the key '{key.value}' stands twice in one mapping; keep one", key.start_mark
                 )
         return super().construct_mapping(node, deep)
-
-
-_Constructor.add_constructor("tag:yaml.org,2002:timestamp", yaml.constructor.SafeConstructor.construct_yaml_str)
 
 
 def _construct(node: yaml.Node) -> object:

@@ -103,4 +103,3 @@ def _announced(scenario: Scenario) -> Iterator[str]:
         metadata = document.get("metadata")
         if document.get("kind") in ("PodGroup", "Job") and isinstance(metadata, Mapping):
             yield f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
-

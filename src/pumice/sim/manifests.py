@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import field
+
 from pumice.kube import wire
 from pumice.kube.convert import USER, decode
 from pumice.kube.errors import FieldError, ObjectError
@@ -77,7 +79,7 @@ class Template(wire.Wire, frozen=True):
     """What the pods of a task are made from."""
 
     metadata: wire.Metadata = wire.Metadata()
-    spec: dict[str, Any] = {}
+    spec: dict[str, Any] = field(default_factory=dict)  # ``kube`` reads it
 
 
 class JobTask(wire.Wire, frozen=True):
@@ -143,9 +145,7 @@ def _group(job: Job, created: int) -> JobSpec:
     )
 
 
-def _pods(
-    job: Job, role: str, task: JobTask, where: str, registry: Registry, created: int
-) -> Iterator[TaskSpec]:
+def _pods(job: Job, role: str, task: JobTask, where: str, registry: Registry, created: int) -> Iterator[TaskSpec]:
     metadata = task.template.metadata
     pod = {
         "apiVersion": "v1",

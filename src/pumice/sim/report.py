@@ -14,7 +14,7 @@ from pumice.fairness.steer import SteerOrder
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import JobPhase, Vector
-from pumice.model.resources import MEMORY, PODS, Registry, dominant_share
+from pumice.model.resources import MEMORY, PODS, Registry
 from pumice.scheduling.config import Flag
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue
 from pumice.scheduling.engine import Engine
@@ -32,7 +32,7 @@ def run_report(simulation: Simulation) -> Report:
     if _is_hierarchical(engine) and not isinstance(engine.order, SteerOrder):
         set_targets(engine.tree, engine.state.capacity)  # a rule that follows no target has one all the same
     seconds = cluster.cycles * scenario.spec.cycle_seconds
-    nodes = [node for node in engine.tree.root.walk() if node.kind is not Kind.JOB]
+    nodes = [node for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
     return {
         "scenario": scenario.name,
         "cycles": cluster.cycles,
@@ -43,8 +43,8 @@ def run_report(simulation: Simulation) -> Report:
             for node in nodes
             if node.object is not None and engine.queue_of(node) is not None
         },
-        "jobs": {key: _job(simulation, leaf) for key, leaf in engine.tree.jobs.items()},
-        "decisions": [_decision(cycle, decision, engine.tracing) for cycle, decision in simulation.decisions],
+        "jobs": {key: _job(simulation, leaf) for key, leaf in sorted(engine.tree.jobs.items())},
+        "decisions": decisions_report(simulation),
         "errors": [{"object": error.object, "message": error.reason} for error in simulation.errors],
     }
 
@@ -53,25 +53,45 @@ def entitle_report(engine: Engine) -> Report:
     """The static fair allocation of the cluster that an engine was told about; nothing is scheduled."""
     engine.settle()
     set_targets(engine.tree, engine.state.capacity)
-    root = engine.tree.root
+    queues = [node for node in in_order(engine.tree.root) if node.kind is Kind.QUEUE]
     return {
         "queues": {
-            node.object: {
-                "entitled": _amounts(engine.state.registry, node.entitled),
-                "share": _rounded(dominant_share(target_of(node), engine.state.capacity)),
-            }
-            for node in root.walk()
-            if node.kind is Kind.QUEUE and engine.queue_of(node) is not None
+            # As a scenario's expectations name them: by object, or by path where there is none.
+            (node.object if engine.queue_of(node) is not None else node.path): _entitlement(engine, node)
+            for node in queues
+            if node.parent is not None or engine.queue_of(node) is not None
         },
         "jobs": {
-            key: {
-                "tasks": _rounded(_target_tasks(leaf)),
-                "entitled": _amounts(engine.state.registry, leaf.entitled),
-                "share": _rounded(dominant_share(target_of(leaf), engine.state.capacity)),
-            }
-            for key, leaf in engine.tree.jobs.items()
+            key: {"tasks": _rounded(target_tasks(leaf))} | _entitlement(engine, leaf)
+            for key, leaf in sorted(engine.tree.jobs.items())
         },
     }
+
+
+def _entitlement(engine: Engine, node: ShareNode) -> Report:
+    return {
+        "entitled": _amounts(engine.state.registry, node.entitled),
+        "share": _rounded(share_of(target_of(node), engine.state.capacity)),
+    }
+
+
+def share_of(vector: Sequence[float], capacity: Sequence[int]) -> float:
+    """The raw dominant share of amounts that need not be whole: means, and targets before rounding."""
+    shares = [
+        (amount / capacity[j] if capacity[j] > 0 else 1.0)
+        for j, amount in enumerate(vector)
+        if amount > 0 and j != PODS
+    ]
+    return max(shares, default=0.0)
+
+
+def in_order(node: ShareNode) -> Iterator[ShareNode]:
+    """A node and all below it as people read a tree: children after their parent, oldest first."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += sorted(node.children.values(), key=lambda child: child.rank, reverse=True)
 
 
 def below(node: ShareNode) -> Iterator[JobNode]:
@@ -117,7 +137,7 @@ def _holding(simulation: Simulation, node: ShareNode) -> Report:
     state, held = simulation.cluster.engine.state, simulation.held(node)
     return {
         "allocated": _amounts(state.registry, held, mean=simulation.means is not None),
-        "share": _rounded(dominant_share(held, state.capacity)),
+        "share": _rounded(share_of(held, state.capacity)),
         "entitled": _amounts(state.registry, node.entitled),
     }
 
@@ -155,7 +175,8 @@ def target_of(node: ShareNode) -> list[float]:
     return total
 
 
-def _target_tasks(leaf: JobNode) -> float:
+def target_tasks(leaf: JobNode) -> float:
+    """A target in tasks, a real number: targets are divisible."""
     if leaf.demand.alike:
         return leaf.target
     # Of unlike tasks the target is a part of all of them; of a group whose pods are not there, of its minimum.
@@ -169,6 +190,12 @@ def _is_hierarchical(engine: Engine) -> bool:
 
 
 # ---- decisions -----------------------------------------------------------------------------------------------
+
+
+def decisions_report(simulation: Simulation) -> list[Report]:
+    """Every decision in the order in which it was made."""
+    tracing = simulation.cluster.engine.tracing
+    return [_decision(cycle, decision, tracing) for cycle, decision in simulation.decisions]
 
 
 def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.model.accounts import Task
 from pumice.model.objects import (
+    FREE,
     Constraints,
     NodeSpec,
     NodeTerm,
@@ -25,88 +28,110 @@ from pumice.scheduling.plugins.predicates import census as census_module
 from tests.oracles.kube_filters import may_run
 from tests.support.clusters import Cluster
 
-NAMESPACES = ("one", "two")
-VALUES = ("1", "2", "3")
-TOPOLOGIES = ("zone", "rack", "host")
+Anything = st.SearchStrategy[Any]
+NODES = 5
 
 
-def labels(keys: tuple[str, ...]) -> st.SearchStrategy[dict[str, str]]:
-    return st.dictionaries(st.sampled_from(keys), st.sampled_from(VALUES))
+def tuples(items: Anything, least: int, most: int) -> Anything:
+    return st.lists(items, min_size=least, max_size=most, unique=True).map(tuple)
 
 
-def requirements(keys: tuple[str, ...], operators: tuple[str, ...]) -> st.SearchStrategy[Requirement]:
-    def make(key: str, operator: str, values: list[str]) -> Requirement:
-        count = {"Exists": 0, "DoesNotExist": 0, "Gt": 1, "Lt": 1}.get(operator, len(values))
-        return Requirement(key, operator, tuple(sorted(values[:count])))
-
-    some = st.lists(st.sampled_from(VALUES), min_size=1, max_size=2, unique=True)
-    return st.builds(make, st.sampled_from(keys), st.sampled_from(operators), some)
+def labels(**choices: list[str | None]) -> Anything:
+    """Some of these labels; None stands for one that is missing."""
+    drawn = st.fixed_dictionaries({key: st.sampled_from(values) for key, values in choices.items()})
+    return drawn.map(lambda found: {key: value for key, value in found.items() if value is not None})
 
 
-def tuples(items: st.SearchStrategy, most: int) -> st.SearchStrategy[tuple]:
-    return st.lists(items, max_size=most, unique=True).map(tuple)
+def requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    count = {"Exists": 0, "DoesNotExist": 0, "Gt": 1, "Lt": 1}.get(operator, len(values))
+    return Requirement(key, operator, values[:count])
 
 
-pod_requirements = requirements(("app", "tier"), ("In", "In", "In", "NotIn", "Exists", "DoesNotExist"))
-selectors = st.none() | tuples(pod_requirements, 2)
-pod_terms = st.builds(
-    PodTerm,
-    st.sampled_from(TOPOLOGIES),
-    selectors,
-    st.none() | st.sampled_from([("one",), ("two",), NAMESPACES]),
+# Few values and many of each, so that the constraints bite.
+node_labels = labels(
+    zone=["1", "1", "2", "2", "3", None],
+    rack=["1", "2", "3", "4", "4", None],
+    disk=["1", "2", "2", None],
 )
-node_terms = st.builds(
-    NodeTerm,
-    tuples(requirements(("zone", "disk"), ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")), 2),
-    tuples(st.sampled_from([Requirement("metadata.name", op, ("n0", "n2")) for op in ("In", "NotIn")]), 1),
+pod_labels = labels(app=["1", "1", "1", "2", None], tier=["1", "2", None], other=["1", "2"])
+topology_keys = st.sampled_from(["zone", "zone", "rack", "disk"])
+selectors = st.one_of(
+    st.just((Requirement("app", "In", ("1",)),)),
+    st.just((Requirement("app", "In", ("1",)),)),
+    tuples(
+        st.builds(
+            requirement,
+            st.sampled_from(["app", "tier"]),
+            st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+            st.sampled_from([("1",), ("2",), ("1", "2")]),
+        ),
+        0,
+        2,
+    ),
+    st.none(),
 )
-taints = st.builds(
-    Taint,
-    st.sampled_from(("gpu", "old")),
-    st.sampled_from(("", "1")),
-    st.sampled_from(("NoSchedule", "NoExecute", "PreferNoSchedule")),
-)
-tolerations = st.builds(
-    Toleration,
-    st.sampled_from(("gpu", "old")),
-    st.just("Equal"),
-    st.sampled_from(("", "1")),
-    st.sampled_from(("", "NoSchedule", "NoExecute")),
-) | st.builds(Toleration, st.sampled_from(("", "gpu")), st.just("Exists"))
+namespaces = st.sampled_from(["one", "one", "two"])
+pod_terms = st.builds(PodTerm, topology_keys, selectors, st.sampled_from([None, ("one",), ("one", "two"), ("two",)]))
 spread_constraints = st.builds(
     Spread,
-    st.sampled_from(TOPOLOGIES),
-    st.integers(1, 2),
+    topology_keys,
+    st.sampled_from([1, 1, 2]),
     selectors,
-    hard=st.sampled_from([True, True, False]),
-    min_domains=st.integers(1, 3),
+    hard=st.sampled_from([True, True, True, False]),
+    min_domains=st.sampled_from([1, 1, 2, 3, 4]),
     honor_affinity=st.booleans(),
     honor_taints=st.booleans(),
 )
 ports = st.tuples(
-    st.sampled_from(("TCP", "UDP")),
-    st.sampled_from(("0.0.0.0", "10.0.0.1", "10.0.0.2")),
-    st.sampled_from((80, 443)),
+    st.sampled_from(["TCP", "TCP", "UDP"]),
+    st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.1", "10.0.0.2"]),
+    st.sampled_from([80, 80, 443]),
 )
-constraint_sets = st.builds(
-    Constraints,
-    node_selector=st.sampled_from([(), (), (), (("disk", "1"),)]),
-    node_required=st.none() | st.none() | tuples(node_terms, 2),
-    tolerations=tuples(tolerations, 2),
-    ports=tuples(ports, 2),
-    affinity=tuples(pod_terms, 2),
-    anti_affinity=tuples(pod_terms, 2),
-    spread=tuples(spread_constraints, 2),
+node_terms = st.builds(
+    NodeTerm,
+    tuples(
+        st.builds(
+            requirement,
+            st.sampled_from(["zone", "disk"]),
+            st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
+            st.sampled_from([("1",), ("2",), ("1", "2")]),
+        ),
+        0,
+        2,
+    ),
+    tuples(st.sampled_from([Requirement("metadata.name", op, ("n0", "n2")) for op in ("In", "NotIn")]), 0, 1),
 )
-# Pods that are bound by little show most of what other pods do to them.
-light_constraint_sets = st.one_of(
-    st.just(Constraints()),
-    st.builds(Constraints, anti_affinity=tuples(pod_terms, 1)),
-    st.builds(Constraints, affinity=tuples(pod_terms, 2)),
-    st.builds(Constraints, spread=tuples(spread_constraints, 2)),
-    st.builds(Constraints, ports=tuples(ports, 2)),
+taints = st.builds(
+    Taint,
+    st.sampled_from(["gpu", "gpu", "old"]),
+    st.sampled_from(["", "1"]),
+    st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]),
 )
-node_labels = labels(("zone", "rack", "host", "disk"))
+taint_sets = st.just(()) | tuples(taints, 1, 2)
+tolerations = st.one_of(
+    st.builds(
+        Toleration,
+        st.sampled_from(["gpu", "old"]),
+        st.just("Equal"),
+        st.sampled_from(["", "1"]),
+        st.sampled_from(["", "NoSchedule", "NoExecute"]),
+    ),
+    st.builds(Toleration, st.sampled_from(["", "gpu"]), st.just("Exists")),
+)
+on_nodes = {
+    "node_selector": st.sampled_from([(), (), (), (("disk", "2"),)]),
+    "node_required": st.none() | tuples(node_terms, 0, 2),
+    "tolerations": tuples(tolerations, 0, 2),
+}
+
+FAMILIES: dict[str, Anything] = {
+    "nodes": st.builds(Constraints, **on_nodes),
+    "ports": st.builds(Constraints, ports=tuples(ports, 1, 2)),
+    "affinity": st.builds(Constraints, affinity=tuples(pod_terms, 1, 2)),
+    "anti-affinity": st.builds(Constraints, anti_affinity=tuples(pod_terms, 1, 2)),
+    "spread": st.builds(Constraints, spread=tuples(spread_constraints, 1, 2), **on_nodes),
+}
+FAMILIES["mixed"] = st.one_of(*FAMILIES.values())
 
 
 @dataclass
@@ -117,16 +142,14 @@ class World:
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     pods: list[Task] = field(default_factory=list)
 
-    def describe(
-        self, i: int, labels: dict[str, str], its_taints: tuple[Taint, ...], unschedulable: bool
-    ) -> None:
-        self.cluster.node(f"n{i}", labels, taints=its_taints, unschedulable=unschedulable)
-        spec = self.cluster.state.nodes[f"n{i}"].spec
+    def describe(self, name: str, labels: dict[str, str], its_taints: tuple[Taint, ...]) -> None:
+        self.cluster.node(name, labels, taints=its_taints)
+        spec = self.cluster.state.nodes[name].spec
         assert spec is not None
-        self.nodes[spec.name] = spec
+        self.nodes[name] = spec
 
-    def put(self, i: int, where: str | None, status: TaskStatus | None = None) -> None:
-        """Describe a pod again: on another node, or pending."""
+    def put(self, i: int, where: str | None, *, deleted: bool = False) -> None:
+        """Describe a pod again: on a node, there but being deleted, or pending."""
         spec = self.pods[i].spec
         self.pods[i] = self.cluster.pod(
             spec.name,
@@ -134,7 +157,7 @@ class World:
             on=where,
             constraints=spec.constraints,
             namespace=spec.namespace,
-            status=status,
+            status=TaskStatus.RELEASING if deleted else None,
         )
 
     def expected(self, task: Task) -> set[str]:
@@ -154,58 +177,55 @@ class World:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn, constraints: Anything) -> World:
     world = World()
-    for i in range(draw(st.integers(1, 5))):
-        world.describe(
-            i, draw(node_labels), draw(tuples(taints, 1)), draw(st.booleans()) and draw(st.booleans())
-        )
-    for i in range(draw(st.integers(2, 7))):
+    for i in range(draw(st.integers(2, NODES))):
+        world.describe(f"n{i}", draw(node_labels), draw(taint_sets))
+    for i in range(draw(st.integers(4, 9))):
         world.pods.append(
             world.cluster.pod(
                 f"p{i}",
-                draw(labels(("app", "tier", "other"))),
-                constraints=draw(light_constraint_sets | constraint_sets),
-                namespace=draw(st.sampled_from(NAMESPACES)),
+                draw(pod_labels),
+                constraints=draw(st.one_of(st.just(FREE), constraints, constraints)),
+                namespace=draw(namespaces),
             )
         )
     return world
 
 
+# A node that is never described may have pods, too.
 moves = st.lists(
-    st.one_of(
-        st.tuples(st.just("put"), st.integers(0, 6), st.integers(0, 5)),  # n5 is never described
-        st.tuples(st.just("put"), st.integers(0, 6), st.integers(0, 5)),
-        st.tuples(st.just("delete"), st.integers(0, 6), st.integers(0, 5)),
-        st.tuples(st.just("take"), st.integers(0, 6), st.just(0)),
-        st.tuples(st.just("ask"), st.just(0), st.just(0)),
-    ),
-    max_size=14,
+    st.tuples(st.sampled_from(["put", "put", "put", "delete", "take"]), st.integers(0, 8), st.integers(0, NODES)),
+    min_size=2,
+    max_size=8,
 )
 
 
-@given(worlds(), moves, node_labels, tuples(taints, 1))
-def test_filters_agree_with_the_reference(world, moves, new_labels, new_taints):
-    for move, pod, node in moves:
-        if move == "ask":
-            world.check()
-        elif pod < len(world.pods):
-            status = TaskStatus.RELEASING if move == "delete" else None
-            world.put(pod, None if move == "take" else f"n{node}", status)
+def move(world: World, moves: list[tuple[str, int, int]]) -> None:
+    for what, pod, node in moves:
+        where = None if what == "take" else f"n{node}"
+        world.put(pod % len(world.pods), where, deleted=what == "delete")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(st.data())
+def test_filters_agree_with_the_reference(family, data):
+    world = data.draw(worlds(FAMILIES[family]))
+    move(world, data.draw(moves))
     world.check()
-    world.describe(0, new_labels, new_taints, False)
+    move(world, data.draw(moves))
+    world.check()
+    world.describe("n0", data.draw(node_labels), data.draw(taint_sets))
     world.check()
 
 
-@given(worlds(), moves)
-def test_filters_agree_however_few_counters_are_kept(world, moves):
+@given(worlds(FAMILIES["mixed"]), moves, moves)
+def test_filters_agree_however_few_counters_are_kept(world, first, second):
     most, census_module.MOST_COUNTERS = census_module.MOST_COUNTERS, 1
     try:
-        for move, pod, node in moves:
-            if move == "ask":
-                world.check()
-            elif pod < len(world.pods):
-                world.put(pod, None if move == "take" else f"n{node}")
+        move(world, first)
+        world.check()
+        move(world, second)
         world.check()
     finally:
         census_module.MOST_COUNTERS = most
@@ -222,14 +242,13 @@ def snapshot(world: World) -> tuple[dict, dict, dict, dict]:
 
 
 @given(
-    worlds(),
-    st.lists(st.integers(0, 5), max_size=4),
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5), st.booleans()), max_size=8),
+    worlds(FAMILIES["mixed"]),
+    moves,
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, NODES), st.booleans()), min_size=2, max_size=8),
 )
-def test_what_is_placed_and_removed_leaves_no_trace(world, running, tried):
+def test_what_is_placed_and_removed_leaves_no_trace(world, first, tried):
     plugin, cluster = world.cluster.plugin, world.cluster
-    for pod, node in enumerate(running[: len(world.pods)]):
-        world.put(pod, f"n{node}")
+    move(world, first)
     for task in world.pods:  # from here on every question but those about carried terms is known
         cluster.allowed(task)
     before = snapshot(world)
@@ -242,7 +261,8 @@ def test_what_is_placed_and_removed_leaves_no_trace(world, running, tried):
             plugin.placed(task, machine)
             done.append((task, machine))
             if ask:  # otherwise it may be gone before anybody looked
-                cluster.allowed(world.pods[0])
+                for anybody in world.pods:
+                    cluster.allowed(anybody)
                 plugin._census.validate()
     for task, machine in reversed(done):
         plugin.removed(task, machine)

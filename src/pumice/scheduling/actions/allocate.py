@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 def allocate(engine: Engine) -> None:
     """Serve the owed; keep room for those of them that find none; lend what is left."""
     _serve(engine, lending=False)
-    if engine.holds is None:
-        return
-    engine.holds.review(engine)
-    reserved = engine.holds.reserved()
+    reserved = engine.holds.review(engine) if engine.holds is not None else {}
     engine.nodes.reserve(reserved, engine.candidates.shape_full)
     _serve(engine, lending=True)
     engine.nodes.unreserve()
@@ -59,15 +56,16 @@ def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Un
         index = nodes.best(task.shape)
         if index < 0:
             return False
-        task.owed = owed
-        transaction.place(task, index, stamp)
+        transaction.place(task, index, stamp, owed)
     transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
     return True
 
 
 def _tasks(leaf: JobNode, unit: Unit) -> list[Task]:
     pending = leaf.job.pending
-    if len(unit.parts) == 1 and not (leaf.job.spec and leaf.job.spec.min_task_member and unit.size > 1):
+    if unit.size == 1 and leaf.started:
+        return [pending[unit.parts[0][0]][-1]]
+    if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
         shape, count = unit.parts[0]
         return pending[shape][-1 : -count - 1 : -1]
     tasks = gang_tasks(leaf.job, unit.size)

@@ -1,0 +1,304 @@
+"""The engine decides what the slow scheduler decides: same binds, same order, same nodes, cycle after cycle.
+
+Random small clusters in the style of workload E: labelled and tainted nodes, a tree of queues with weights, two
+namespaces, gangs, unlike tasks, selectors, affinities, spreading, priorities; about half again as much demand as
+capacity; tasks end, jobs come and go and nodes, queues and weights change between cycles.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.model.events import BindFailed, Changed, Event, Gone
+from pumice.model.objects import (
+    FREE,
+    Constraints,
+    JobPhase,
+    JobSpec,
+    NodeSpec,
+    NodeTerm,
+    PodTerm,
+    PriorityClass,
+    Queue,
+    QueueState,
+    Quota,
+    Requirement,
+    Spread,
+    Taint,
+    TaskSpec,
+    TaskStatus,
+    Toleration,
+)
+from pumice.scheduling.config import parse_config
+from pumice.scheduling.decisions import Bind
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.plugins import BUILT_IN
+from tests.oracles.slow_nodes import NodeRules
+from tests.oracles.slow_scheduler import Rules, SlowScheduler
+
+CONFIG = """
+actions: "allocate"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}]
+- plugins:
+  - name: drf
+    enableHierarchy: {hierarchy}
+    enableNamespaceOrder: {namespaces}
+    arguments: {{drf.patience: 1000000}}
+{nodes}"""
+
+GI = 2**30
+SECOND = 1_000_000
+TOPOLOGIES = ("zone", "hostname")
+
+
+def make_engine(rules: Rules) -> Engine:
+    """An engine with the configuration that the rules stand for."""
+    nodes = [name for name in ("predicates", "nodeorder") if getattr(rules.nodes, name)]
+    text = CONFIG.format(
+        hierarchy=str(rules.hierarchy).lower(),
+        namespaces=str(rules.namespaces).lower(),
+        nodes="".join(f"  - name: {name}\n" for name in nodes),
+    )
+    engine = Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=["allocate"]), BUILT_IN)
+    engine.state.registry.index("gpu")
+    return engine
+
+
+@dataclass
+class Cluster:
+    """A random cluster: first ``start``, then any number of ``step``. Everything is drawn from ``rng``."""
+
+    rng: random.Random
+    constrained: float = 0.3  # part of the jobs that say where they run
+    unlike: float = 0.2  # part of the jobs whose tasks differ
+    upheaval: float = 0.1  # chance of each kind of change to nodes, queues and weights per step
+    nodes: dict[str, NodeSpec] = field(default_factory=dict)
+    queues: dict[str, Queue] = field(default_factory=dict)
+    jobs: dict[str, JobSpec] = field(default_factory=dict)
+    tasks: dict[str, TaskSpec] = field(default_factory=dict)
+    number: int = 0
+
+    def start(self) -> Iterator[Event]:
+        """Nodes, queues, weights, classes; and jobs for half again what the nodes have."""
+        for i in range(self.rng.randint(3, 8)):
+            yield self._node(f"n{i}")
+        yield from self._queue_tree()
+        for namespace in ("blue", "green"):
+            if self.rng.random() < 0.6:
+                yield Changed(Quota(namespace, "quota", self.rng.randint(1, 3)))
+        yield Changed(PriorityClass("high", 10))
+        yield from self._arrivals()
+
+    def step(self, held: dict[str, tuple[str, TaskStatus]]) -> Iterator[Event]:
+        """Some of what runs ends, some changes, and new jobs come. ``held``: node and status of tasks on nodes."""
+        rng = self.rng
+        for key, (node, status) in held.items():
+            luck, spec = rng.random(), self.tasks[key]
+            if luck < 0.25:
+                yield self._task(replace(spec, node=node, status=rng.choice([TaskStatus.SUCCEEDED, TaskStatus.FAILED])))
+            elif luck < 0.3:
+                yield self._gone(key)
+            elif luck < 0.33 and status is not TaskStatus.RELEASING:
+                yield self._task(replace(spec, node=node, status=TaskStatus.RELEASING))
+            elif luck < 0.36 and status is TaskStatus.BINDING:
+                yield BindFailed(key)
+            elif luck < 0.7 and status is TaskStatus.BINDING:
+                yield self._task(replace(spec, node=node, status=TaskStatus.RUNNING))
+        yield from self._upheavals()
+        for key in list(self.jobs):
+            mine = [task for task in self.tasks.values() if task.job == key]
+            if all(task.status > TaskStatus.RELEASING for task in mine) or rng.random() < 0.03:
+                for task in mine:
+                    yield self._gone(task.key)
+                yield Gone(JobSpec, key)
+                del self.jobs[key]
+        yield from self._arrivals()
+
+    # --- changes ---------------------------------------------------------------------------------------------------
+
+    def _upheavals(self) -> Iterator[Event]:
+        rng = self.rng
+        if rng.random() < self.upheaval:
+            name = rng.choice(list(self.nodes))
+            self.nodes[name] = replace(self.nodes[name], unschedulable=not self.nodes[name].unschedulable)
+            yield Changed(self.nodes[name])
+        if rng.random() < self.upheaval:
+            yield self._node(f"n{rng.randint(0, 8)}")
+        if rng.random() < self.upheaval:
+            name = rng.choice(list(self.queues))
+            state = QueueState.CLOSED if self.queues[name].state is QueueState.OPEN else QueueState.OPEN
+            self.queues[name] = replace(self.queues[name], state=state)
+            yield Changed(self.queues[name])
+        if rng.random() < self.upheaval:
+            yield Changed(Quota(rng.choice(["blue", "green"]), "quota", rng.randint(1, 3)))
+        if rng.random() < self.upheaval:
+            yield Changed(PriorityClass("high", rng.choice([0, 10])))
+        if rng.random() < self.upheaval and self.jobs:
+            job = rng.choice(list(self.jobs))
+            self.jobs[job] = replace(self.jobs[job], min_member=rng.randint(1, 4))
+            yield Changed(self.jobs[job])
+        if rng.random() < self.upheaval:
+            self.number += 1
+            request = (rng.randint(0, 2000), rng.randint(0, 2) * GI, 1)
+            where = rng.choice(list(self.nodes))
+            yield self._task(
+                TaskSpec("kube", f"foreign{self.number}", request, node=where, status=TaskStatus.RUNNING, managed=False)
+            )
+
+    def _task(self, spec: TaskSpec) -> Changed:
+        self.tasks[spec.key] = spec
+        return Changed(spec)
+
+    def _gone(self, key: str) -> Gone:
+        del self.tasks[key]
+        return Gone(TaskSpec, key)
+
+    # --- nodes and queues --------------------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> Changed:
+        rng = self.rng
+        cpu, memory = rng.choice([4000, 8000, 8000, 16000]), rng.choice([8, 16, 32]) * GI
+        labels = {"hostname": name, "disk": rng.choice(["ssd", "hdd"])}
+        if rng.random() < 0.9:
+            labels["zone"] = rng.choice("abc")
+        taints = [
+            Taint(key, "", effect)
+            for key, effect in (("gpu", "NoSchedule"), ("old", "PreferNoSchedule"))
+            if rng.random() < 0.2
+        ]
+        offered = (cpu, memory, rng.choice([4, 110, 110]), rng.choice([0, 0, 2000, 4000]))
+        self.nodes[name] = NodeSpec(name, offered, labels=labels, taints=tuple(taints))
+        return Changed(self.nodes[name])
+
+    def _queue_tree(self) -> Iterator[Changed]:
+        """Queues two to four levels below the root."""
+        rng = self.rng
+        paths: list[tuple[str, str]] = []
+
+        def grow(path: str, weights: str, depth: int) -> None:
+            for i in range(rng.randint(1, 3)):
+                here = f"{path}/{'abcd'[depth]}{i}", f"{weights}/{rng.choice(['1', '1', '2', '3', '0.5'])}"
+                if depth < 3 and rng.random() < (0.7 if depth < 1 else 0.35):
+                    grow(*here, depth + 1)
+                else:
+                    paths.append(here)
+
+        grow("root", "1", 0)
+        for i, (path, weights) in enumerate(paths):
+            queue = Queue(f"q{i}", created=rng.randint(0, 3), path=path, path_weights=weights)
+            self.queues[queue.name] = queue
+            yield Changed(queue)
+
+    # --- jobs ------------------------------------------------------------------------------------------------------------
+
+    def _arrivals(self) -> Iterator[Changed]:
+        while self._asked() < 1.5 and len(self.jobs) < 25:
+            yield from self._job()
+
+    def _asked(self) -> float:
+        """The part of the nodes' cpu or memory that unfinished tasks ask for, whichever is more."""
+        unfinished = [task for task in self.tasks.values() if task.status.unfinished]
+        offered = [sum(node.allocatable[j] for node in self.nodes.values()) for j in (0, 1)]
+        return max(sum(task.request[j] for task in unfinished) / offered[j] for j in (0, 1))
+
+    def _job(self) -> Iterator[Changed]:
+        rng = self.rng
+        self.number += 1
+        namespace, name = rng.choice(["blue", "green"]), f"job{self.number}"
+        size = rng.choice([1, 1, 2, 3, 4, 6])
+        unlike = rng.random() < self.unlike
+        requests = [self._request() for _ in range(2 if unlike else 1)]
+        labels = {"app": rng.choice("xyz")}
+        places = [self._constraints() if rng.random() < self.constrained else FREE for _ in requests]
+        roles = {"lead": 1} if unlike and rng.random() < 0.3 else {}
+        job = JobSpec(
+            namespace,
+            name,
+            rng.choice(list(self.queues)),
+            created=rng.randint(0, 5),
+            min_member=rng.choice([1, 1, size, rng.randint(1, size)]),
+            min_task_member=roles,
+            priority_class=rng.choice([None, None, None, "high"]),
+            phase=JobPhase.INQUEUE,
+        )
+        self.jobs[job.key] = job
+        yield Changed(job)
+        for i in range(size):
+            kind = rng.randrange(len(requests))
+            spec = TaskSpec(
+                namespace,
+                f"{name}-t-{i}",
+                requests[kind],
+                job=job.key,
+                role="lead" if roles and i == size - 1 else "",
+                labels=labels,
+                constraints=places[kind],
+            )
+            yield self._task(spec)
+
+    def _request(self) -> tuple[int, ...]:
+        rng = self.rng
+        cpu, memory = rng.choice([0, 500, 1000, 2000, 3000]), rng.choice([1, 1, 2, 4, 6]) * GI
+        return (cpu, memory, 1, rng.choice([0, 0, 0, 0, 1000, 2000]))
+
+    def _constraints(self) -> Constraints:
+        rng = self.rng
+        term = PodTerm(rng.choice(TOPOLOGIES), (Requirement("app", "In", (rng.choice("xyz"),)),), None)
+        spread = Spread(
+            rng.choice(TOPOLOGIES), rng.randint(1, 2), (Requirement("app", "In", (rng.choice("xyz"),)),)
+        )
+        return rng.choice(
+            [
+                Constraints(node_selector=(("disk", "ssd"),)),
+                Constraints(node_required=(NodeTerm((Requirement("zone", "In", ("a", "b")),)),)),
+                Constraints(node_preferred=(NodeTerm((Requirement("zone", "In", ("a",)),), weight=5),)),
+                Constraints(tolerations=(Toleration("gpu", "Exists"),)),
+                Constraints(affinity=(term,)),
+                Constraints(anti_affinity=(term,)),
+                Constraints(anti_affinity=(replace(term, topology_key="hostname"),)),
+                Constraints(spread=(spread,)),
+                Constraints(spread=(replace(spread, hard=False),)),
+                Constraints(ports=(("TCP", "0.0.0.0", 80),)),
+            ]
+        )
+
+
+def compare(rng: random.Random, rules: Rules, cycles: int, **shape: float) -> int:
+    """Run both side by side; returns how many binds they agreed on."""
+    cluster, slow, engine = Cluster(rng, **shape), SlowScheduler(rules), make_engine(rules)
+    agreed = 0
+    events = list(cluster.start())
+    for number in range(cycles):
+        for event in events:
+            slow.apply(event)
+            engine.apply(event)
+        expected = slow.cycle(number * SECOND)
+        decided = [(d.task, d.node) for d in engine.cycle(number * SECOND) if isinstance(d, Bind)]
+        assert decided == expected, f"cycle {number}"
+        engine.validate()
+        agreed += len(expected)
+        held = {key: (pod.node or "", pod.status) for key, pod in slow.pods.items() if pod.status.on_node}
+        events = list(cluster.step(held))
+    return agreed
+
+
+steer = Rules()
+flat = Rules(hierarchy=False)
+rngs = st.randoms(use_true_random=False, note_method_calls=False)
+
+
+@given(rngs)
+def test_steer_decides_like_the_slow_scheduler(rng):
+    assert compare(rng, steer, cycles=4) >= 0
+
+
+@given(rngs)
+def test_flat_drf_decides_like_the_slow_scheduler(rng):
+    assert compare(rng, flat, cycles=4) >= 0
