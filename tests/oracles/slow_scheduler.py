@@ -334,7 +334,8 @@ class SlowScheduler:
         """Jobs and namespaces by their share of the cluster; a queue is as good as the best below it."""
         if branch.kind == 0:
             those = [(child, [leaf for leaf in child.jobs() if leaf in below]) for child in branch.children]
-            return min(self.flat_key(child, leaves, capacity) for child, leaves in those if leaves)
+            best = min(self.flat_key(child, leaves, capacity) for child, leaves in those if leaves)
+            return (*best, branch.rank)  # namespaces of different queues can have the same name
         held = self.held(branch)
         share = max([amount / capacity[j] if capacity[j] else 1.0 for j, amount in held.items()], default=0.0)
         return (self.tiers(branch), on_grid(share / branch.weight), self.latest(branch), branch.rank)

@@ -50,7 +50,7 @@ tiers:
   - name: drf
     enableHierarchy: {hierarchy}
     enableNamespaceOrder: {namespaces}
-    arguments: {{drf.patience: 1000000}}
+    arguments: {{drf.patience: -1}}
 {nodes}"""
 
 GI = 2**30

@@ -119,9 +119,7 @@ node_specs = st.builds(
     unschedulable=st.sampled_from([False, False, False, True]),
     ready=st.sampled_from([True, True, True, False]),
 )
-quotas = st.builds(
-    Quota, st.sampled_from(NAMESPACES), st.sampled_from(["x", "y"]), st.sampled_from([None, 0, 1, 2, 3])
-)
+quotas = st.builds(Quota, st.sampled_from(NAMESPACES), st.sampled_from(["x", "y"]), st.sampled_from([None, 0, 1, 2, 3]))
 classes = st.builds(PriorityClass, st.sampled_from(CLASSES), st.sampled_from([0, 1, 100]), st.booleans())
 
 described: st.SearchStrategy[Described] = st.one_of(

@@ -183,7 +183,8 @@ class DrfOrder(HeapOrder):
         if node.kind is Kind.QUEUE:
             best = self.first(node).entry
             assert best is not None
-            return (*best[:-1], node)
+            # Children of different queues may have the same rank (namespaces do): then the queues' own decide.
+            return (*best[:-2], (*best[-2], *node.rank), node)
         key = (dominant_share(node.held, self.capacity) / node.weight + TIE) - TIE
         return entry_of(node, key)
 

@@ -80,7 +80,7 @@ class PaperOrder(HeapOrder):
         return super().explain()
 
     def _choose_lane(self) -> None:
-        """Tell every lane who changed, and bring the one for today's Y up to date."""
+        """Tell every lane who changed, and bring the one for the present Y up to date."""
         changed = _gather(self.tree.root)
         for resources, lane in list(self.lanes.items()):
             lane.behind.update(changed)

@@ -96,10 +96,21 @@ def lay_out(queues: Mapping[str, Queue]) -> Layout:
     layout.places[(ROOT,)] = Place((ROOT,), queue=ROOT)
     layout.path_of[ROOT] = (ROOT,)
     by_age = sorted((q for q in queues.values() if q.name != ROOT), key=lambda q: (q.created, q.name))
-    for queue in by_age:
-        if queue.path is not None:
-            _place_by_path(layout, queue, queues)
-    _place_by_parent(layout, [q for q in by_age if q.path is None])
+    waiting = {queue.name: queue for queue in by_age}
+    progress = True
+    while waiting and progress:
+        # A queue waits for the one it names as its parent; round by round, oldest first.
+        ready = [queue for queue in waiting.values() if queue.parent is None or queue.parent in layout.path_of]
+        progress = bool(ready)
+        for queue in ready:
+            del waiting[queue.name]
+            if queue.path is not None:
+                _place_by_path(layout, queue, queues)
+            else:
+                _place_by_parent(layout, queue)
+    for queue in waiting.values():
+        _refuse_orphan(layout, queue, waiting, queues)
+    _note_other_weights(layout, by_age)
     return layout
 
 
@@ -114,84 +125,68 @@ def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) ->
         path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
     except HierarchyError as error:
         return _refuse(layout, queue, error.field, str(error))
+    written = "/".join(path)
     if len(path) == 1:
         return _refuse(layout, queue, where, "'root' stands for the cluster; write a path below it, for example root/a")
-    if queue.parent is not None and queue.parent != ROOT:
-        parent = queues.get(queue.parent)
-        above = parse_path(parent.path, None, 1)[0] if parent is not None and parent.path else (ROOT, queue.parent)
-        if above != path[:-1]:
-            return _refuse(
-                layout,
-                queue,
-                "spec.parent",
-                f"'{queue.parent}' and the path {'/'.join(path)!r} disagree; leave one of them out",
-            )
+    if queue.parent not in (None, ROOT) and layout.path_of[str(queue.parent)] != path[:-1]:
+        message = f"'{queue.parent}' and the path {written!r} disagree; leave one of them out"
+        return _refuse(layout, queue, "spec.parent", message)
     for depth in range(2, len(path)):
-        above_it = layout.places.get(path[:depth])
-        if above_it is not None and above_it.queue is not None and queues[above_it.queue].path is not None:
-            return _refuse(
-                layout,
-                queue,
-                where,
-                f"{'/'.join(path[:depth])!r} is the queue '{above_it.queue}' already: a queue given by a path "
-                "takes jobs and has no queues below it",
+        above = layout.places.get(path[:depth])
+        if above is not None and above.queue is not None and queues[above.queue].path is not None:
+            message = (
+                f"{'/'.join(path[:depth])!r} is the queue '{above.queue}', given by a path: it takes jobs, not queues"
             )
+            return _refuse(layout, queue, where, message)
     taken = layout.places.get(path)
     if taken is not None:
         by = f"is the queue '{taken.queue}'" if taken.queue else "has queues below it"
-        return _refuse(layout, queue, where, f"{'/'.join(path)!r} {by} already; choose another path")
+        return _refuse(layout, queue, where, f"{written!r} {by} already; choose another path")
     for depth in range(2, len(path)):
-        place = layout.places.get(path[:depth])
-        if place is None:
-            layout.places[path[:depth]] = Place(path[:depth], weights[depth - 1], None, queue.created)
-        elif queue.path_weights is not None:
-            if place.weight != weights[depth - 1]:
-                _refuse(
-                    layout,
-                    queue,
-                    f"metadata.annotations[{HIERARCHY_WEIGHTS}]",
-                    f"gives {'/'.join(path[:depth])!r} the weight {weights[depth - 1]}, another queue {place.weight}; "
-                    "the latest counts",
-                    refused=False,
-                )
-            place.weight = weights[depth - 1]
+        place = layout.places.setdefault(path[:depth], Place(path[:depth], weights[depth - 1], None, queue.created))
+        if queue.path_weights is not None and place.queue is None:
+            place.weight = weights[depth - 1]  # the latest write counts
     layout.places[path] = Place(path, weights[-1], queue.name, queue.created)
     layout.path_of[queue.name] = path
     return None
 
 
-def _place_by_parent(layout: Layout, queues: list[Queue]) -> None:
-    waiting = {queue.name: queue for queue in queues}
-    progress = True
-    while waiting and progress:
-        progress = False
-        for name, queue in list(waiting.items()):
-            above = layout.path_of.get(queue.parent or ROOT)
-            if above is None:
-                continue
-            del waiting[name]
-            progress = True
-            path = (*above, name)
-            place = layout.places.get(path)
-            if place is not None and place.queue is not None:
-                _refuse(layout, queue, "spec.parent", f"{'/'.join(path)!r} is the queue '{place.queue}' already")
-                continue
-            if place is None:
-                layout.places[path] = Place(path)
-            place = layout.places[path]
-            place.queue, place.weight, place.created = name, Fraction(queue.weight), queue.created
-            layout.path_of[name] = path
-    for name, queue in waiting.items():
-        circle = _circle(name, waiting)
-        if circle:
-            _refuse(layout, queue, "spec.parent", f"goes round in a circle: {' -> '.join(circle)}")
-        else:
-            _refuse(
-                layout,
-                queue,
-                "spec.parent",
-                f"there is no queue '{queue.parent}'; create it first or use 'root'",
-            )
+def _place_by_parent(layout: Layout, queue: Queue) -> None:
+    path = (*layout.path_of[queue.parent or ROOT], queue.name)
+    place = layout.places.setdefault(path, Place(path))
+    if place.queue is not None:
+        return _refuse(layout, queue, "spec.parent", f"{'/'.join(path)!r} is the queue '{place.queue}' already")
+    place.queue, place.weight, place.created = queue.name, Fraction(queue.weight), queue.created
+    layout.path_of[queue.name] = path
+    return None
+
+
+def _refuse_orphan(layout: Layout, queue: Queue, waiting: Mapping[str, Queue], queues: Mapping[str, Queue]) -> None:
+    """A queue whose parent never found its place."""
+    circle = _circle(queue.name, waiting)
+    if circle:
+        message = f"goes round in a circle: {' -> '.join(circle)}"
+    elif queue.parent in queues:
+        message = f"the queue '{queue.parent}' is refused itself; see there, or use another parent"
+    else:
+        message = f"there is no queue '{queue.parent}'; create it first or use 'root'"
+    _refuse(layout, queue, "spec.parent", message)
+
+
+def _note_other_weights(layout: Layout, queues: Iterable[Queue]) -> None:
+    """Who gave an inner node another weight than the one that counts is told so."""
+    for queue in queues:
+        if queue.path is None or queue.path_weights is None or queue.name not in layout.path_of:
+            continue
+        path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
+        for depth in range(2, len(path)):
+            place = layout.places[path[:depth]]
+            if place.weight != weights[depth - 1]:
+                message = (
+                    f"gives {'/'.join(path[:depth])!r} the weight {weights[depth - 1]}; "
+                    f"{place.weight}, written later, counts"
+                )
+                _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
 
 
 def _circle(name: str, waiting: Mapping[str, Queue]) -> list[str]:

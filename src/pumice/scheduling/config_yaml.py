@@ -71,7 +71,7 @@ class Document:
                 raise self.refuse(key, f'"<<" is not read in {what}: write the keys out')
             if key.value in entries:
                 first = line_of(entries[key.value][0])
-                raise self.refuse(key, f'{what} already has "{key.value}" on line {first}: keep one of the two')
+                raise self.refuse(key, f'{what} already has "{key.value}" on line {first}: keep one')
             entries[key.value] = (key, value)
         return entries
 

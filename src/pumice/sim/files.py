@@ -45,21 +45,24 @@ def read_manifests(paths: Sequence[str]) -> list[Manifest]:
     return [manifest for path in paths for file in _files(path) for manifest in _read(file)]
 
 
-def read_apart(paths: Sequence[str]) -> list[tuple[str, list[Manifest]]]:
-    """The scenarios in these files and folders, each with the path it goes by.
+def read_apart(path: str) -> list[tuple[str, list[Manifest] | BadInput]]:
+    """The scenarios in a file or folder, each with the path it goes by; one that can't be read is its error.
 
     A file is a scenario. So is a folder, with all its files together, unless several of them hold a Scenario
     object: then each file is one.
     """
-    scenarios = []
-    for path in paths:
-        files = [(file, _read(file)) for file in _files(path)]
-        holders = [file for file, manifests in files if any(m.kind == SCENARIO for m in manifests)]
-        if len(holders) > 1:
-            scenarios += files
-        else:
-            scenarios.append((path, [manifest for _, manifests in files for manifest in manifests]))
-    return scenarios
+    files: list[tuple[str, list[Manifest] | BadInput]] = []
+    for file in _files(path):
+        try:
+            files.append((file, _read(file)))
+        except BadInput as error:
+            files.append((file, error))
+    read = [manifests for _, manifests in files if isinstance(manifests, list)]
+    if sum(any(manifest.kind == SCENARIO for manifest in manifests) for manifests in read) > 1:
+        return files
+    if len(read) < len(files):
+        return [(path, BadInput([p for _, error in files if isinstance(error, BadInput) for p in error.problems]))]
+    return [(path, [manifest for manifests in read for manifest in manifests])]
 
 
 def _files(path: str) -> list[str]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import Kind, ShareNode
-from pumice.model.resources import MEMORY, PODS
+from pumice.model.resources import MEMORY
 from pumice.scheduling.engine import Engine
 from pumice.sim.report import below, in_order, share_of, target_of, target_tasks, whole_target
 from pumice.sim.simulation import Simulation
@@ -99,7 +98,7 @@ def overview_of_run(simulation: Simulation) -> Overview:
                 reason=engine.conditions.get(key, ""),
             )
         )
-    return Overview(nodes, jobs, isinstance(engine.order, SteerOrder))
+    return Overview(nodes, jobs, simulation.has_targets)
 
 
 def overview_of_targets(engine: Engine) -> Overview:
@@ -134,17 +133,14 @@ def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], running: 
 
 
 def _amounts(engine: Engine, vector: Sequence[float]) -> str:
-    registry = engine.state.registry
-    texts = []
-    for index, (name, amount) in enumerate(zip(registry.names, vector, strict=False)):
-        if amount:
-            whole = amount if isinstance(amount, int) else _short(index, amount)
-            texts.append(f"{name} {registry.format_amount(index, whole)}")
-    return ", ".join(texts)
+    names = zip(engine.state.registry.names, vector, strict=False)
+    return ", ".join(f"{name} {_amount(engine, j, amount)}" for j, (name, amount) in enumerate(names) if amount)
 
 
-def _short(index: int, amount: float) -> int:
-    """A mean to three figures: nobody reads more of it in a table."""
-    unit = 1 if index in (MEMORY, PODS) else 10
-    step = max(unit, 10 ** (len(str(int(amount))) - 3))
-    return round(amount / step) * step
+def _amount(engine: Engine, index: int, amount: float) -> str:
+    if isinstance(amount, int):
+        return engine.state.registry.format_amount(index, amount)
+    # A mean: three figures are all that anybody reads.
+    if index != MEMORY:
+        return f"{amount / 1000:.3g}"
+    return engine.state.registry.format_amount(index, int(float(f"{amount:.3g}")))

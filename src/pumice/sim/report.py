@@ -15,7 +15,6 @@ from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import JobPhase, Vector
 from pumice.model.resources import MEMORY, PODS, Registry
-from pumice.scheduling.config import Flag
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue
 from pumice.scheduling.engine import Engine
 from pumice.sim.simulation import Simulation
@@ -29,8 +28,6 @@ def run_report(simulation: Simulation) -> Report:
     """The result of a run: the tree, queues, jobs, decisions and errors."""
     cluster, scenario = simulation.cluster, simulation.scenario
     engine = cluster.engine
-    if _is_hierarchical(engine) and not isinstance(engine.order, SteerOrder):
-        set_targets(engine.tree, engine.state.capacity)  # a rule that follows no target has one all the same
     seconds = cluster.cycles * scenario.spec.cycle_seconds
     nodes = [node for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
     return {
@@ -183,10 +180,6 @@ def target_tasks(leaf: JobNode) -> float:
     tasks = sum(count for _, count in leaf.demand.parts)
     assert leaf.job.spec is not None
     return leaf.target * (tasks or leaf.job.spec.min_member)
-
-
-def _is_hierarchical(engine: Engine) -> bool:
-    return any(entry.name == "drf" and entry.on(Flag.HIERARCHY) for entry in engine.policy.config.plugins)
 
 
 # ---- decisions -----------------------------------------------------------------------------------------------

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pumice.fairness.steer import SteerOrder
+from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, ShareNode
+from pumice.scheduling.config import Flag
 from pumice.scheduling.decisions import Decision
 from pumice.sim.churn import Means, churn
 from pumice.sim.cluster import Cluster
@@ -62,6 +65,20 @@ class Simulation:
                 at_rest, limit = False, max(limit, self._events.last_cycle)
         if spec.churn is not None:
             self.means = churn(self, spec.churn, seen)
+        engine = self.cluster.engine
+        if self.has_targets and not isinstance(engine.order, SteerOrder):
+            set_targets(engine.tree, engine.state.capacity)  # the rule follows none, but people compare with it
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether entitlements over the tree mean anything under the policy in force."""
+        plugins = self.cluster.engine.policy.config.plugins
+        return any(entry.name == "drf" and entry.on(Flag.HIERARCHY) for entry in plugins)
+
+    @property
+    def key_name(self) -> str:
+        """What the numbers are that decide in a trace: under ``steer`` the largest want, else the least share."""
+        return "want" if isinstance(self.cluster.engine.order, SteerOrder) else "share"
 
     # --- figures --------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,8 @@
+"""``pumice demo``."""
+
+import click
+
+
+@click.command()
+def demo() -> None:
+    """See it schedule."""

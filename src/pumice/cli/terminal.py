@@ -1,0 +1,45 @@
+"""Printing: colour only where a person looks, and characters that the other side can show."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+
+def coloured() -> bool | None:
+    """False where nobody wants colour; None leaves it to whether the output is a terminal."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print a line."""
+    click.echo(text, err=err, color=coloured())
+
+
+def complain(message: str) -> None:
+    """Print what is wrong, on standard error."""
+    echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+
+
+def echo_values(values: Any, output: str) -> None:
+    """Print plain values as JSON or YAML, keys sorted."""
+    if output == "json":
+        import json
+
+        echo(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False))
+    else:
+        import yaml
+
+        echo(yaml.safe_dump(values, sort_keys=True, allow_unicode=True).rstrip())
+
+
+def can_show(characters: str) -> bool:
+    """Whether standard output can encode these characters."""
+    try:
+        characters.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
