@@ -10,6 +10,7 @@ import gc
 import random
 import resource
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.workload import Workload
@@ -39,8 +40,12 @@ def new_engine() -> Engine:
     return Engine(config, BUILT_IN)
 
 
-def peak_mib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+def peak_mib() -> float:
+    """Peak memory of this process alone (``ru_maxrss`` may start at the parent's)."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def allocate(workload: Workload) -> dict[str, float]:

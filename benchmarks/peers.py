@@ -255,6 +255,9 @@ def main(names: tuple[str, ...], runs: int, limit: float, memory: int, only_peer
     workloads = [read_workload(name) for name in dict.fromkeys(names or WORKLOADS)]
     programs = {peer: build(peer, go) for peer in PEERS}
 
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > cores / 2:
+        progress(f"the load is {load:.1f} on {cores} cores: these figures will not be worth publishing")
     trials: list[Trial] = []
     for _ in range(runs):
         for workload in workloads:
@@ -264,7 +267,12 @@ def main(names: tuple[str, ...], runs: int, limit: float, memory: int, only_peer
 
     summaries = summarise(trials)
     output.parent.mkdir(parents=True, exist_ok=True)
-    machine = {"processor": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
+    machine = {
+        "processor": platform.machine(),
+        "cores": cores,
+        "load_before": load,
+        "python": platform.python_version(),
+    }
     document = {"machine": machine, "limit_seconds": limit, "summaries": summaries, "trials": trials}
     output.write_bytes(msgspec.json.format(msgspec.json.encode(document)) + b"\n")
     click.echo(table(summaries))

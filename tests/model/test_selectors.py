@@ -59,7 +59,11 @@ def test_an_operator_nobody_knows_is_an_error() -> None:
         meets((Requirement("app", "Almost", ("web",)),), LABELS)
 
 
-@given(st.sampled_from(["a", "b", "c"]), st.lists(st.sampled_from("xyz")), st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz")))
+@given(
+    st.sampled_from(["a", "b", "c"]),
+    st.lists(st.sampled_from("xyz")),
+    st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz")),
+)
 def test_an_operator_and_its_opposite(key: str, values: list[str], labels: dict[str, str]) -> None:
     for positive, negative in (("In", "NotIn"), ("Exists", "DoesNotExist")):
         holds = meets((Requirement(key, positive, tuple(values)),), labels)

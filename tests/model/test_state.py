@@ -54,7 +54,12 @@ def test_a_history_leaves_what_its_last_objects_say(history: list[Event]) -> Non
     assert picture(build_state(final_objects(state), registry())) == picture(state)
 
 
-@given(st.lists(described, max_size=25, unique_by=lambda o: (type(o), getattr(o, "key", o.name if hasattr(o, "name") else ""))), st.randoms())
+@given(
+    st.lists(
+        described, max_size=25, unique_by=lambda o: (type(o), getattr(o, "key", o.name if hasattr(o, "name") else ""))
+    ),
+    st.randoms(),
+)
 def test_the_order_of_arrival_does_not_matter(objects: list[object], random: object) -> None:
     # An event for each object, twice, in any order: references may point to what is not there yet.
     shuffled = objects * 2

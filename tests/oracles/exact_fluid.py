@@ -1,13 +1,13 @@
 """Static H-DRF as a fluid in exact fractions: slow, obvious, and shares no code with the solver it judges.
 
-All leaves start empty. At any moment the next drop goes from the root down to the children with the smallest weighted
-share that can still be served, in fixed proportions; these proportions hold until something happens (a resource is
-used up, a leaf is full, another resource becomes a node's largest, a waiting sibling is reached). So the fluid is
-moved from event to event.
+All leaves start empty. At any moment the next drop goes from the root down to the children with the
+smallest weighted share that can still be served, in fixed proportions; these proportions hold until
+something happens (a resource is used up, a leaf is full, another resource becomes a node's largest, a
+waiting sibling is reached). So the fluid is moved from event to event.
 
-Children that are lowest together rise together. If some of them do not rise although they are served (the resource
-that makes their share is held by leaves that take no part), those alone are served, with equal amounts of raw
-dominant share each, until they rise.
+Children that are lowest together rise together. If some of them do not rise although they are served (the
+resource that makes their share is held by leaves that take no part), those alone are served, with equal
+amounts of raw dominant share each, until they rise.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class _Fluid:
         for node, above in enumerate(parent):
             if above >= 0:
                 self.children[above].append(node)
-        self.rank: dict[int, int] = dict(zip(leaf, rank, strict=True)) if rank is not None else dict.fromkeys(leaf, 0)
+        self.rank = dict(zip(leaf, rank or [0] * len(leaf), strict=True))
         for below in self.children:  # inner children belong to the first class that wants anything
-            wanting = [c for c in below if c in self.direction and any(self.direction[c]) and self.demand[c] != 0]
+            leaves = [c for c in below if c in self.direction]
+            wanting = [c for c in leaves if any(self.direction[c]) and self.demand[c] != 0]
             first = min((self.rank[c] for c in wanting), default=0)
             self.rank |= {c: first for c in below if c not in self.direction}
         self.tasks = dict.fromkeys(leaf, Fraction(0))
@@ -133,10 +134,11 @@ class _Fluid:
     def rise(self, n: int, rate: Sequence[Fraction]) -> Fraction:
         """Growth of a node's weighted share: that of the fastest of its largest resources."""
         top = self.top(n)
-        return max((rate[j] for j in self.open if self.held[n][j] == top), default=Fraction(0)) / self.weight[n]
+        fastest = max((rate[j] for j in self.open if self.held[n][j] == top), default=Fraction(0))
+        return fastest / self.weight[n]
 
     def events(self, flow: Flow) -> list[Fraction]:
-        """Times until the proportions may change; those that are past or never are left out or not positive."""
+        """Times until the proportions may change; an event that is over by now may be among them as 0."""
         times = [(1 - self.held[0][j]) / self.rate[0][j] for j in self.open if self.rate[0][j] > 0]
         for n, speed in flow.items():
             limit = self.demand[n]
@@ -144,9 +146,8 @@ class _Fluid:
                 times.append((limit - self.tasks[n]) * max(self.direction[n]) / speed)
         for n in range(len(self.children)):
             top, pace = self.top(n), self.rise(n, self.rate[n]) * self.weight[n]
-            for j in self.open:
-                if self.rate[n][j] > pace:
-                    times.append((top - self.held[n][j]) / (self.rate[n][j] - pace))
+            faster = [j for j in self.open if self.rate[n][j] > pace]
+            times += [(top - self.held[n][j]) / (self.rate[n][j] - pace) for j in faster]
             able = self.contenders(n)
             for low in able:
                 for high in able:

@@ -205,10 +205,20 @@ class SlowScheduler:
         return min(self.least(job) - succeeded, sum(1 for pod in tasks if pod.status.unfinished))
 
     def missing(self, job: JobSpec) -> int:
-        """How many tasks are missing to the gang; those that ask for nothing are backfill's and count as there."""
-        tasks = self.tasks(job.key)
-        there = [p for p in tasks if p.status.held or (p.status is TaskStatus.PENDING and not resources(p.spec.request))]
-        return self.gang(job) - len(there)
+        """How many tasks a job must still start together; 0 or less: it may go on one by one."""
+        missing = self.gang(job) - self.running(job)
+        if missing <= 0:
+            there = [p.spec.role for p in self.tasks(job.key) if p.status.held or p.status is TaskStatus.SUCCEEDED]
+            return sum(max(0, least - there.count(role)) for role, least in job.min_task_member.items())
+        return missing
+
+    def running(self, job: JobSpec) -> int:
+        """How many tasks hold a place."""
+        return sum(1 for pod in self.tasks(job.key) if pod.status.held)
+
+    def started(self, job: JobSpec) -> bool:
+        """Whether a job has what it starts with; one of which nothing runs has not started (again)."""
+        return self.missing(job) <= 0 and self.running(job) > 0
 
     def valid(self, job: JobSpec) -> bool:
         """Whether all pods of the minimum exist."""
@@ -218,33 +228,35 @@ class SlowScheduler:
         return len(alive) >= job.min_member and all(roles[role] >= n for role, n in job.min_task_member.items())
 
     def gang_tasks(self, job: JobSpec, missing: int, waiting: list[Pod], there: list[Pod]) -> list[Pod]:
-        """What is missing to the minimum of every role first, then others in task order; empty: too few."""
+        """What a job starts with, of these; in task order. Empty: too few.
+
+        What every role lacks of its minimum; then tasks that ask for nothing; then others.
+        """
         needs = Counter(job.min_task_member)
         needs.subtract(pod.spec.role for pod in there)
-        chosen_first: list[Pod] = []
+        unit: list[Pod] = []
         for pod in waiting:
             if needs[pod.spec.role] > 0:
                 needs[pod.spec.role] -= 1
-                chosen_first.append(pod)
+                unit.append(pod)
         if any(needs[role] > 0 for role in job.min_task_member):
             return []
-        others = [pod for pod in waiting if pod not in chosen_first]
-        unit = chosen_first + others[: max(0, missing - len(chosen_first))]
-        return unit if len(unit) >= missing else []
+        others = sorted((p for p in waiting if p not in unit), key=lambda p: bool(resources(p.spec.request)))
+        unit += others[: max(0, missing - len(unit))]
+        return [pod for pod in waiting if pod in unit] if len(unit) >= missing else []
 
     def units(self, job: JobSpec) -> list[list[Pod]]:
         """What a job may start next: its gang, or one task of each shape, in task order."""
-        waiting = [
-            pod for pod in self.tasks(job.key) if pod.status is TaskStatus.PENDING and resources(pod.spec.request)
-        ]
+        waiting = [pod for pod in self.tasks(job.key) if pod.status is TaskStatus.PENDING]
         missing = self.missing(job)
-        if missing > 0:
+        if missing > 1 or (missing == 1 and job.min_task_member):
             there = [p for p in self.tasks(job.key) if p.status.held or p.status is TaskStatus.SUCCEEDED]
             unit = self.gang_tasks(job, missing, waiting, there)
-            return [unit] if unit else []
+            return [unit] if any(resources(pod.spec.request) for pod in unit) else []
         first: dict[Shape, list[Pod]] = {}
         for pod in waiting:
-            first.setdefault(self.shape(pod.spec), [pod])
+            if resources(pod.spec.request):
+                first.setdefault(self.shape(pod.spec), [pod])
         return list(first.values())
 
     def key_of(self, unit: list[Pod]) -> frozenset[tuple[Shape, int]]:
@@ -328,7 +340,7 @@ class SlowScheduler:
         """How far below its entitlement somebody is: as a part of it, or when room is lent, of the cluster."""
         if owed:
             return (entitled - held) / entitled if entitled else 0.0
-        return (entitled - held) / whole
+        return (entitled - held) / (whole or 1)
 
     def flat_key(self, branch: Branch, below: list[Branch], capacity: Vector) -> Key:
         """Jobs and namespaces by their share of the cluster; a queue is as good as the best below it."""
@@ -352,7 +364,7 @@ class SlowScheduler:
         """What decides among jobs before their share: priority, then those that have not started."""
         if branch.job is None:
             return ()
-        return (-self.job_priority(branch.job), int(self.missing(branch.job) <= 0))
+        return (-self.job_priority(branch.job), int(self.started(branch.job)))
 
     def latest(self, branch: Branch) -> int:
         """When somebody below was last served, of what still runs."""
@@ -374,7 +386,8 @@ class SlowScheduler:
     def wish(self, job: JobSpec, takes_work: bool) -> Wish:
         """What a job asks for, as far as it can ever run, and what it has."""
         tasks = [pod for pod in self.tasks(job.key) if pod.status.unfinished and resources(pod.spec.request)]
-        gang = max(1, self.gang(job))
+        unfinished = [pod for pod in self.tasks(job.key) if pod.status.unfinished]
+        gang = max(1, self.gang(job) - (len(unfinished) - len(tasks)))  # those that ask for nothing cost nothing
         wanted = [p for p in tasks if p.status.held or (takes_work and self.possible(p.spec))]
         waiting = [p for p in wanted if not p.status.held]
         if waiting and not self.unit_possible(job):
@@ -387,9 +400,10 @@ class SlowScheduler:
             floor=floor,
             gang=gang,
             first=[wanted.index(pod) for pod in first],
+            any_first=gang == 1 and not job.min_task_member,
             rank=(-self.job_priority(job),),
             held=self.job_holds(job.key),
-            tiers=(-self.job_priority(job), int(self.missing(job) <= 0)),
+            tiers=(-self.job_priority(job), int(self.started(job))),
             served=max(started, default=0),
         )
 
@@ -399,13 +413,12 @@ class SlowScheduler:
 
     def unit_possible(self, job: JobSpec) -> bool:
         """Whether the next unit would fit the empty cluster, as far as that is easily said."""
-        missing = self.missing(job)
-        if missing <= 0:
-            return True
-        unit = (self.units(job) or [[]])[0]
+        units = self.units(job)
+        return self.missing(job) <= 0 or not units or any(self._possible_together(unit) for unit in units)
+
+    def _possible_together(self, unit: list[Pod]) -> bool:
         if not all(self.possible(pod.spec) for pod in unit):
             return False
-        shapes = {self.shape(pod.spec) for pod in unit}
-        if len(shapes) != 1 or self.coupled(unit[0].spec):
+        if len({self.shape(pod.spec) for pod in unit}) > 1 or self.coupled(unit[0].spec):
             return True
         return slots(unit[0].spec, list(self.nodes.values()), self.rules.nodes) >= len(unit)

@@ -29,6 +29,7 @@ class Wish:
     floor: Amounts  # minResources
     gang: int  # how many it starts with
     first: list[int]  # which of the tasks make its gang
+    any_first: bool  # whether any task would do as its gang
     rank: tuple[int, ...]  # its class among the jobs of its parent
     held: Amounts
     tiers: tuple[int, ...]  # its keys ahead of the share
@@ -91,7 +92,7 @@ def set_targets(root: Branch, wishes: Mapping[str, Wish], capacity: Vector) -> N
                 parent.append(number)
                 weight.append(child.weight)
                 visit(child, len(parent) - 1)
-            elif wishes[child.name].count:
+            elif wishes[child.name].count and all(capacity[j] for j in wishes[child.name].direction):
                 _join(alike, wishes[child.name])
         leaves.extend((number, group) for group in alike)
 
@@ -99,7 +100,13 @@ def set_targets(root: Branch, wishes: Mapping[str, Wish], capacity: Vector) -> N
     if leaves:
         _solve(parent, weight, leaves, capacity)
     for wish in wishes.values():
-        wish.entitled = {j: int(wish.target * amount) for j, amount in wish.direction.items()}
+        wish.entitled = {j: entitlement(wish.target, amount) for j, amount in wish.direction.items()}
+
+
+def entitlement(target: float, amount: int) -> int:
+    """A target times an amount, to the nearest integer, without the noise in the last bits of the target."""
+    steps = round(target * 2**32)
+    return (steps * amount + 2**31) // 2**32
 
 
 def _join(groups: list[list[Wish]], wish: Wish) -> None:
@@ -191,14 +198,16 @@ def whole_part(wish: Wish) -> list[int]:
         for request, count in wish.kinds:
             number = int(snap(wish.target * count))
             tasks += [i for i, other in enumerate(wish.tasks) if other == request][:number]
-    return tasks if len(tasks) >= wish.gang else []
+    enough = len(tasks) >= wish.gang and (wish.any_first or within(holds(wish, wish.first), holds(wish, tasks)))
+    return tasks if enough else []
 
 
 def next_unit(wish: Wish, have: list[int]) -> list[int]:
-    """Which tasks a job that has these would start next: its gang, or the first that is missing."""
-    if len(have) < wish.gang:
+    """Which tasks a job that has these would start next: its gang, or one of the first kind that is not complete."""
+    if not have:
         return wish.first
-    return [i for i in range(len(wish.tasks)) if i not in have][:1]
+    missing = [i for i in range(len(wish.tasks)) if i not in have]
+    return [i for kind, _ in wish.kinds for i in missing if wish.tasks[i] == kind][:1]
 
 
 def holds(wish: Wish, tasks: list[int]) -> Amounts:

@@ -13,6 +13,8 @@ from pumice.scheduling.config import parse_config
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN
 
+SCALE = 1000
+
 CONFIG = """
 actions: "allocate"
 tiers:
@@ -48,7 +50,7 @@ def amounts(registry: Registry, names: Mapping[str, Any]) -> tuple[int, ...]:
     for name, number in names.items():
         j = registry.index(name)
         vector.extend([0] * (j + 1 - len(vector)))
-        vector[j] = int(Fraction(str(number)) * 1000)
+        vector[j] = int(Fraction(str(number)) * SCALE)
     return tuple(vector)
 
 

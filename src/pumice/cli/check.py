@@ -46,7 +46,7 @@ def _checked(path: str, manifests: list[Manifest] | BadInput) -> int:
     if not differences:
         echo(f"{click.style('PASS', fg='green')} {name}")
         return 0
-    echo(f"{click.style('FAIL', fg='red')} {name}")
+    echo(f"{click.style('FAIL', fg='red')} {name} ({path})")
     for difference in differences:
         echo(click.style(f"  - {difference.where}: {difference.expected}", fg="red"))
         echo(click.style(f"  + {difference.where}: {difference.actual}", fg="green"))
@@ -56,11 +56,9 @@ def _checked(path: str, manifests: list[Manifest] | BadInput) -> int:
 def _compared(path: str, manifests: list[Manifest]) -> tuple[str, list[Difference]]:
     """The name of a scenario and what differs in it."""
     from pumice.sim.expect import differences
-    from pumice.sim.scenario import read_scenario
-    from pumice.sim.simulation import Simulation
+    from pumice.sim.simulation import open_simulation
 
-    scenario = read_scenario(manifests, path)
-    simulation = Simulation(scenario)
+    simulation = open_simulation(manifests, path)
     simulation.run()
-    nothing = " (expects nothing)" if scenario.spec.expect is None else ""
-    return f"{scenario.name}{nothing}", differences(simulation)
+    nothing = " (expects nothing)" if simulation.scenario.spec.expect is None else ""
+    return simulation.scenario.name + nothing, differences(simulation)

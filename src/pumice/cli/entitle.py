@@ -25,11 +25,10 @@ def entitle(files: tuple[str, ...], output: str) -> None:
     """
     from pumice.sim.files import read_manifests
     from pumice.sim.report import entitle_report
-    from pumice.sim.scenario import read_scenario
-    from pumice.sim.simulation import Simulation
+    from pumice.sim.simulation import open_simulation
 
-    scenario = read_scenario(read_manifests(files), files[0])
-    engine = Simulation(scenario).cluster.engine
+    simulation = open_simulation(read_manifests(files), files[0])
+    engine = simulation.cluster.engine
     report = entitle_report(engine)
     if output in ("json", "yaml"):
         echo_values(report, output)
@@ -39,7 +38,7 @@ def entitle(files: tuple[str, ...], output: str) -> None:
     from pumice.sim.overview import overview_of_targets
 
     overview = overview_of_targets(engine)
-    echo(f"{click.style(scenario.name, bold=True)}: what everybody is entitled to; nothing is scheduled")
+    echo(f"{click.style(simulation.scenario.name, bold=True)}: what everybody is entitled to; nothing is scheduled")
     for line in tree_lines(overview, wide=output == "wide", runs=False):
         echo(line)
     if overview.jobs:

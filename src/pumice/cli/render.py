@@ -48,7 +48,7 @@ def _width(cell: str) -> int:
 # ---- the tree ----------------------------------------------------------------------------------------------------
 
 
-def tree_lines(overview: Overview, *, wide: bool = False, runs: bool = True) -> Iterator[str]:
+def tree_lines(overview: Overview, *, wide: bool = False, runs: bool = True, amounts: bool = True) -> Iterator[str]:
     """One line a node; namespaces where a queue has several, or in a wide table. Unless it runs, targets alone."""
     nodes = [node for node in overview.nodes if wide or _matters(node, overview.nodes)]
     closed = wide or any(node.state not in ("", "Open") for node in nodes)
@@ -58,12 +58,15 @@ def tree_lines(overview: Overview, *, wide: bool = False, runs: bool = True) -> 
             Column("QUEUE", _indented(nodes)),
             Column("WEIGHT", [f"{node.weight:g}" for node in nodes], right=True),
             Column("STATE", [_state(node.state) if closed and runs else "" for node in nodes]),
-            Column("", [bar(node.used if runs else node.entitled, node.entitled, targets) for node in nodes]),
+            Column(
+                "SHARE OF THE CLUSTER",
+                [bar(node.used if runs else node.entitled, node.entitled, targets) for node in nodes],
+            ),
             Column("USED", [_percent(node.used) if runs else "" for node in nodes], right=True),
             Column("ENTITLED", [_percent(node.entitled) if targets else "" for node in nodes], right=True),
             Column("RUNNING", [_count(node.running) if runs else "" for node in nodes], right=True),
             Column("PENDING", [_count(node.pending) if runs else "" for node in nodes], right=True),
-            Column("ALLOCATED", [node.allocated for node in nodes]),
+            Column("ALLOCATED", [node.allocated if amounts else "" for node in nodes]),
             Column("ENTITLED TO", [node.entitled_amounts if wide or not runs else "" for node in nodes]),
         ]
     )
@@ -107,7 +110,7 @@ def legend(overview: Overview) -> str:
         parts.append(f"{lent} lent by others")
     if any(_cells(node.used) < _cells(node.entitled) for node in overview.nodes):
         parts.append(f"{missing} entitled to, not used")
-    return click.style("   ".join(parts), dim=True)
+    return click.style("   ".join(parts), dim=True) if len(parts) > 1 else ""
 
 
 def _cells(share: float) -> int:
@@ -190,10 +193,22 @@ def _sentence(decision: dict[str, Any]) -> str:
 
 
 def _levels(path: Sequence[dict[str, Any]], key: str) -> Iterator[str]:
-    width = max((len(level["node"]) for level in path), default=0)
-    for level in path:
-        line = f"            {level['node']:<{width}}  {key} {level['key']:.4f}"
+    """The walk from the root down, each level as a name below the one above."""
+    above = "root"
+    names = []
+    for depth, level in enumerate(path):
+        names.append("  " * depth + _below(above, level["node"]))
+        above = level["node"]
+    width = max(map(len, names), default=0)
+    above = "root"
+    for name, level in zip(names, path, strict=True):
+        line = f"            {name:<{width}}  {key} {level['key']:.4f}"
         if level["runnerUp"] is not None:
-            tied = "; tied, it waited longer" if level["key"] == level["runnerUpKey"] else ""
-            line += f"  before {level['runnerUp']} ({level['runnerUpKey']:.4f}{tied})"
+            tie = ", a tie" if level["key"] == level["runnerUpKey"] else ""
+            line += f"  before {_below(above, level['runnerUp'])} with {level['runnerUpKey']:.4f}{tie}"
         yield click.style(line, dim=True)
+        above = level["node"]
+
+
+def _below(above: str, path: str) -> str:
+    return path.removeprefix(f"{above}/")

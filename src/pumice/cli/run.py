@@ -30,13 +30,12 @@ def run(files: tuple[str, ...], output: str, trace: bool) -> None:
     """
     from pumice.sim.files import read_manifests
     from pumice.sim.report import run_report
-    from pumice.sim.scenario import read_scenario
-    from pumice.sim.simulation import Simulation
+    from pumice.sim.simulation import open_simulation
 
-    scenario = read_scenario(read_manifests(files), files[0])
+    simulation = open_simulation(read_manifests(files), files[0], tracing=trace)
+    scenario = simulation.scenario
     for note in scenario.config.notes:
         echo(f"note: {scenario.config.source}: {note}", err=True)
-    simulation = Simulation(scenario, tracing=trace)
     simulation.run()
     if output in ("json", "yaml"):
         echo_values(run_report(simulation), output)
@@ -54,8 +53,8 @@ def run(files: tuple[str, ...], output: str, trace: bool) -> None:
     overview = overview_of_run(simulation)
     for line in tree_lines(overview, wide=output == "wide"):
         echo(line)
-    if overview.targets:
-        echo(legend(overview))
+    if overview.targets and (parts := legend(overview)):
+        echo(parts)
     if overview.jobs:
         echo()
         for line in job_lines(overview, wide=output == "wide"):

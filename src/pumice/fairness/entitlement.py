@@ -1,23 +1,23 @@
 """What every leaf of the share tree is entitled to: the divisible static H-DRF target, without simulation.
 
-The rule as a story: start from zero; again and again walk from the root to the child with the smallest weighted
-share that can still be served, down to a leaf, and give that leaf a drop. A node holds the sum of what its
-leaves hold; its share is the largest fraction it holds of any resource that is not used up, over its weight.
-Whoever needs a resource that is used up is frozen. Stop when nobody can be served.
+The rule as a story: start from zero; again and again walk from the root to the child with the smallest
+weighted share that can still be served, down to a leaf, and give that leaf a drop. A node holds the sum of
+what its leaves hold; its share is the largest fraction it holds of any resource that is not used up, over
+its weight. Whoever needs a resource that is used up is frozen. Stop when nobody can be served.
 
-The same, computed. As long as no further resource is used up, what the children of a node hold depends only on
-the level to which they have risen together. So each node has a *path*, piecewise linear: what it has been given,
-by its children's level. It is the sum of the children's own paths; and from what the node holds at a point
-follows its share there, which is the level that its parent sees. Paths are made bottom-up. On the root's path
-the first point is found where a resource is used up; top-down that gives each node its place on its path, and
-each leaf what it holds. Those who need that resource freeze, and the next phase goes on from there: at most one
-phase for each resource.
+The same, computed. As long as no further resource is used up, what the children of a node hold depends only
+on the level to which they have risen together. So each node has a *path*, piecewise linear: what it has
+been given, by its children's level. It is the sum of the children's own paths; and from what the node holds
+at a point follows its share there, which is the level that its parent sees. Paths are made bottom-up. On
+the root's path the first point is found where a resource is used up; top-down that gives each node its
+place on its path, and each leaf what it holds. Those who need that resource freeze, and the next phase goes
+on from there: at most one phase for each resource.
 
-A share can stand still while its node is served: the resource that makes it is held by leaves that are satisfied
-or frozen, and others below catch up. The level alone does not tell then how far the node has come; a second
-coordinate does, the *sliver*: the raw dominant share handed out below the node since its share came to a halt.
-All siblings that halt at one level go through their slivers together, the others wait. So ties are broken by
-equal drops.
+A share can stand still while its node is served: the resource that makes it is held by leaves that are
+satisfied or frozen, and others below catch up. The level alone does not tell then how far the node has
+come; a second coordinate does, the *sliver*: the raw dominant share handed out below the node since its
+share came to a halt. All siblings that halt at one level go through their slivers together, the others
+wait. So ties are broken by equal drops.
 
 An example, with 10 cpu, 10 mem, tasks of one unit, and weights in brackets:
 
@@ -31,13 +31,13 @@ An example, with 10 cpu, 10 mem, tasks of one unit, and weights in brackets:
     0.3                0.2      0.3                0.3  0.3           0.3           0.6
     0.5                0        0.5                0.3  0.5           0.5           1
 
-c rises three times as fast as m and is satisfied at 0.3, when m has 0.1. Now only m is served below A, and A's
-share stands at 0.3 until m has caught up; B, no higher and able to move on, waits. From there A and B rise
-together until memory is used up: c, m and k are entitled to 3, 5 and 5 tasks.
+c rises three times as fast as m and is satisfied at 0.3, when m has 0.1. Now only m is served below A, and
+A's share stands at 0.3 until m has caught up; B, no higher and able to move on, waits. From there A and B
+rise together until memory is used up: c, m and k are entitled to 3, 5 and 5 tasks.
 
-*Classes.* Leaves of one parent with different ranks are served one after another: the next when nobody of the
-one before can be. A parent's path is then the paths of its classes end to end, each from its own level zero.
-Inner nodes beside such leaves belong to the first class that wants anything.
+*Classes.* Leaves of one parent with different ranks are served one after another: the next when nobody of
+the one before can be. A parent's path is then the paths of its classes end to end, each from its own level
+zero. Inner nodes beside such leaves belong to the first class that wants anything.
 """
 
 from __future__ import annotations
@@ -78,9 +78,10 @@ def solve(
 ) -> FloatArray:
     """The tasks that each leaf is entitled to, as real numbers.
 
-    parent, weight: of every node; parents come before their children, the root has parent -1. leaf: which nodes
-    are leaves. Of each leaf, direction: one task's request as fractions of capacity; demand: the most tasks, may
-    be inf; rank: its class among the leaves of its parent, smaller first. Who asks for nothing gets its demand.
+    parent, weight: of every node; parents come before their children, the root has parent -1. leaf: which
+    nodes are leaves. Of each leaf, direction: one task's request as fractions of capacity; demand: the most
+    tasks, may be inf; rank: its class among the leaves of its parent, smaller first. A leaf that asks for
+    nothing gets its demand.
     """
     target = demand.astype(np.float64)
     wanting = np.flatnonzero((target > 0) & direction.any(axis=1))
@@ -300,7 +301,7 @@ class _Phase:
         return total.rows + earlier.take(numbered(run_starts(total.of)), axis=0)
 
     def _end(self, root: _Paths) -> tuple[int, int, float, BoolArray]:
-        """Where a resource is first used up: two points of the root's path, the way between, which resources."""
+        """Where a resource is first used up: two points of the root's path, the way between; and which."""
         used = self.base[0] + root.rows[:, :-1]
         end = (len(used) - 1, 1.0)
         for j in self.left:

@@ -1,8 +1,8 @@
 """Many piecewise-linear curves at once: what the entitlement solver adds up and looks things up in.
 
-A curve says what a subtree has been given since the phase began, by how far the subtree has come. Its points
-are rows of shared arrays; all curves of a step lie end to end, told apart by a number per point, so that one
-NumPy call serves thousands of them.
+A curve says what a subtree has been given since the phase began, by how far the subtree has come. Its
+points are rows of shared arrays; all curves of a step lie end to end, told apart by a number per point, so
+that one NumPy call serves thousands of them.
 
 How far a curve has come has two coordinates, compared one after the other:
 
@@ -16,13 +16,13 @@ How far a curve has come has two coordinates, compared one after the other:
           |_______.____________
                  0.2    0.3  level
 
-What was given is a row: a column for each resource, and last the raw dominant share, summed over the leaves.
-The last one grows wherever anything does; so it can measure slivers.
+What was given is a row: a column for each resource, and last the raw dominant share, summed over the
+leaves. The last one grows wherever anything does; so it can measure slivers.
 
-Numerics. Rows are added and interpolated; no curve is got by taking one sum from another, so a resource of which
-nothing is given keeps its value to the last bit, and a share stands still or it does not. Levels that should be
-equal can differ by rounding, yet curves that halt at one level must be seen to do so: levels closer than TIE are
-made equal before curves are added.
+Numerics. Rows are added and interpolated; no curve is got by taking one sum from another, so a resource of
+which nothing is given keeps its value to the last bit, and a share stands still or it does not. Levels that
+should be equal can differ by rounding, yet curves that halt at one level must be seen to do so: levels
+closer than TIE are made equal before curves are added.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Curves:
 
 
 def way_between(at: Place, a: Place, b: Place) -> FloatArray:
-    """How far each place lies on the way from a to b, the next point of its curve, from 0 to 1; 0 if b is a."""
+    """How far, 0 to 1, each place lies on the way from a to b, the next point of its curve; 0 if b is a."""
     halted = a.level == b.level
     span = np.where(halted, b.sliver - a.sliver, b.level - a.level)
     gone = np.where(halted, at.sliver - a.sliver, at.level - a.level)
@@ -133,14 +133,12 @@ def sort_by(major: IntArray, minor: FloatArray) -> IntArray:
     return order.take(np.argsort(key, kind="stable"))
 
 
-def leaf_curves(
-    of: IntArray, weight: FloatArray, held: FloatArray, most: FloatArray, rows: FloatArray
-) -> Curves:
-    """One curve for all leaves with equal `of`, which never falls: what they are given together by each level.
+def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatArray, rows: FloatArray) -> Curves:
+    """One curve for all leaves with equal `of`, which never falls: what they are given together by a level.
 
-    A leaf goes from `held` to `most` of raw dominant share, by its weight per level, along its row. By level t it
-    has been given min(t * weight, most) less min(t * weight, held). Each is the sum of the bounds that are passed
-    by then, added up from below, and of t times the weights of the others, added up from above.
+    A leaf goes from `held` to `most` of raw dominant share, by its weight per level, along its row. By level t
+    it has been given min(t * weight, most) less min(t * weight, held). Each is the sum of the bounds that are
+    passed by then, added up from below, and of t times the weights of the others, added up from above.
     """
     count = len(of)
     first = run_starts(of)
@@ -168,9 +166,7 @@ def leaf_curves(
     return Curves(of.take(origin).take(group), Place(level, np.zeros(len(level))), given)
 
 
-def common_places(
-    curve: IntArray, group: IntArray, level: FloatArray, dominant: FloatArray
-) -> tuple[Place, IntArray]:
+def common_places(curve: IntArray, group: IntArray, level: FloatArray, dominant: FloatArray) -> tuple[Place, IntArray]:
     """Where points lie, seen from all curves of their group, and these places numbered in order."""
     order = sort_by(group, level)
     level_in_order = level.take(order)
@@ -196,11 +192,11 @@ def common_places(
 def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray) -> tuple[Curves, Place]:
     """Add up the curves of each group at common places.
 
-    Points come curve by curve, the curves of a group after each other. Returns the sums, a curve for each group
-    with a point wherever one of its curves has one, and the place of every point that came.
+    Points come curve by curve, the curves of a group after each other. Returns the sums, a curve for each
+    group with a point wherever one of its curves has one, and the place of every point that came.
 
-    Curves are added two by two, the sums again, until one is left: of k curves a point is touched log2(k) times,
-    and there are never more points than came.
+    Curves are added two by two, the sums again, until one is left: of k curves a point is touched log2(k)
+    times, and there are never more points than came.
     """
     first = run_starts(curve)
     at, place = common_places(curve, numbered(run_starts(group)), level, rows[:, -1])
@@ -229,7 +225,7 @@ def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray
 def _add_pairs(
     pair: IntArray, side: IntArray, place: IntArray, rows: FloatArray, common: Place
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Add the two curves, side 0 and 1, of each pair: to every point of one comes what the other gives there."""
+    """Add the two sides, 0 and 1, of each pair: to every point of one comes what the other has there."""
     key = pair * len(common.level) + place
     left, right = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
     before, after = np.empty_like(key), np.empty_like(key)

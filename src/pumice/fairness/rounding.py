@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
 
 from pumice.fairness.order import TIE
-from pumice.fairness.tree import Entry, JobNode, ShareNode, ShareTree, latest_owed_start
+from pumice.fairness.tree import EXACT, Entry, JobNode, ShareNode, ShareTree, latest_owed_start
 from pumice.model.objects import Items
 
 
@@ -80,7 +80,7 @@ def _whole_counts(leaf: JobNode) -> list[int]:
         return [count for _, count in demand.parts]
     else:
         counts = [int(leaf.target * count + 1e-9) for _, count in demand.parts]
-    if sum(counts) < leaf.gang or (len(counts) > 1 and not _contains_gang(leaf, counts)):
+    if sum(counts) < leaf.gang or (demand.gang_items and len(counts) > 1 and not _contains_gang(leaf, counts)):
         return [0] * len(counts)
     return counts
 
@@ -113,7 +113,7 @@ def _unit(leaf: JobNode, counts: list[int]) -> Items:
     demand = leaf.demand
     if not demand.parts:
         return demand.direction if leaf.target < 1.0 else ()
-    if not any(counts) and leaf.gang > 1:
+    if not any(counts) and demand.gang_items:
         return demand.gang_items
     for (items, count), have in zip(demand.parts, counts, strict=True):
         if have < count:
@@ -132,7 +132,7 @@ class _Stand:
     def __init__(self, node: ShareNode, parent: _Stand | None) -> None:
         self.node = node
         self.parent = parent
-        self.missing = [e - w for e, w in zip(node.entitled, node.base, strict=True)]
+        self.missing = [e - w * EXACT for e, w in zip(node.exact, node.base, strict=True)]
         self.served = latest_owed_start(node)
         self.children: list[_Stand] = []
         self.count = [0] * len(self.missing)
@@ -152,7 +152,9 @@ class _HandOut:
     """Hands out what the whole parts leave."""
 
     def __init__(self, capacity: list[int], pool: list[int]) -> None:
-        self.capacity = capacity
+        self.scale = [offered * EXACT for offered in capacity]
+        # What is missing counts as nothing when it is nothing on the grid on which keys are compared.
+        self.nothing = [offered * EXACT // 2**30 for offered in capacity]
         self.pool = pool
         self.stands: dict[ShareNode, _Stand] = {}
         self.extra: dict[JobNode, Items] = {}
@@ -182,7 +184,7 @@ class _HandOut:
         sizes = self._enter(takers)
         if only_missing:
             for stand in takers:
-                if any(_nothing_missing(above, stand) for above in _path(stand)):
+                if any(self._nothing_missing(above, stand) for above in _path(stand)):
                     self._leave(stand)
         root = next(iter(self.stands.values()))
         while root.parent is not None:
@@ -232,10 +234,14 @@ class _HandOut:
     def _drop_satisfied(self, served: _Stand) -> None:
         """Who now lacks nothing on some level above is able no longer."""
         for above in _path(served):
-            if any(above.missing[j] <= 0 for j, _ in served.unit):
+            if any(above.missing[j] <= self.nothing[j] for j, _ in served.unit):
                 for other in _able_below(above):
-                    if _nothing_missing(above, other):
+                    if self._nothing_missing(above, other):
                         self._leave(other)
+
+    def _nothing_missing(self, above: _Stand, stand: _Stand) -> bool:
+        """Whether a node lacks nothing of what a job below it asks for."""
+        return all(above.missing[j] <= self.nothing[j] for j, _ in stand.unit)
 
     def _leave(self, stand: _Stand) -> None:
         if stand.able:
@@ -251,7 +257,7 @@ class _HandOut:
             self.pool[j] -= amount
         for above in _path(stand):
             for j, amount in stand.unit:
-                above.missing[j] -= amount
+                above.missing[j] -= amount * EXACT
 
     def _first(self, stand: _Stand) -> _Stand:
         heap = stand.heap
@@ -270,7 +276,7 @@ class _HandOut:
         want = -(2.0**20)
         for j, count in enumerate(stand.count):
             if count:
-                part = stand.missing[j] / self.capacity[j]
+                part = stand.missing[j] / self.scale[j]
                 if part > want:
                     want = part
         key = -((want + TIE) - TIE)
@@ -285,11 +291,6 @@ def _path(stand: _Stand) -> Iterator[_Stand]:
     while above is not None:
         yield above
         above = above.parent
-
-
-def _nothing_missing(above: _Stand, stand: _Stand) -> bool:
-    """Whether a node lacks nothing of what a job below it asks for."""
-    return all(above.missing[j] <= 0 for j, _ in stand.unit)
 
 
 def _able_below(stand: _Stand) -> list[_Stand]:

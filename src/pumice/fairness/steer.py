@@ -148,17 +148,17 @@ class SteerOrder(HeapOrder):
     def entry(self, node: ShareNode) -> Entry:
         """Key among the owed."""
         want = -(2.0**20)
-        held, entitled = node.held, node.entitled
+        held, entitled = node.held, node.due
         for j in node.owed_asks:
-            whole = entitled[j]
-            part = (whole - held[j]) / whole if whole else 0.0
+            due = entitled[j]
+            part = (due - held[j]) / due if due else 0.0
             if part > want:
                 want = part
         return entry_of(node, -((want + TIE) - TIE))
 
     def _lent_entry(self, node: ShareNode) -> Entry:
         want = -(2.0**20)
-        held, entitled, capacity = node.held, node.entitled, self.capacity
+        held, entitled, capacity = node.held, node.due, self.capacity
         for j in node.able_asks:
             part = (entitled[j] - held[j]) / (capacity[j] or 1)
             if part > want:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pumice.fairness.entitlement import solve
-from pumice.fairness.tree import Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.tree import EXACT, Demand, JobNode, Kind, ShareNode, ShareTree
 
 SNAP = 1e-6
 
@@ -25,12 +25,13 @@ def set_targets(tree: ShareTree, capacity: list[int]) -> None:
         _solve(tree, capacity)
     width = tree.width
     for leaf in jobs:
-        target = leaf.target
-        entitled = [0] * width
+        # The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every
+        # sum from there on is exact. What is equal in truth is equal here.
+        grid = round(leaf.target * EXACT)
+        exact = [0] * width
         for j, amount in leaf.demand.direction:
-            entitled[j] = int(target * amount)
-        if entitled != leaf.entitled:
-            leaf.entitled = entitled
+            exact[j] = grid * amount
+        if leaf.entitle(exact):
             tree.flag(leaf)
     _sum_up(tree)
 
@@ -107,8 +108,6 @@ def _sum_up(tree: ShareTree) -> None:
     """Entitlements of inner nodes: the sums of their children's."""
     inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
     for node in reversed(inner):
-        columns = zip(*(child.entitled for child in node.children.values()), strict=True)
-        entitled = [sum(column) for column in columns] or [0] * tree.width
-        if entitled != node.entitled:
-            node.entitled = entitled
+        columns = zip(*(child.exact for child in node.children.values()), strict=True)
+        if node.entitle([sum(column) for column in columns] or [0] * tree.width):
             tree.flag(node)

@@ -16,6 +16,9 @@ from typing import Any
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
 
+EXACT = 2**32
+"""Entitlements are counted in this part of a unit."""
+
 Entry = tuple[Any, ...]
 """A heap entry: sort key first, the node last; ``rank`` before the node makes every comparison end."""
 
@@ -50,8 +53,10 @@ class ShareNode:
         "able_count",
         "base",
         "children",
+        "due",
         "entitled",
         "entry",
+        "exact",
         "flagged",
         "front",
         "held",
@@ -81,7 +86,11 @@ class ShareNode:
         self.object: str | None = None  # the Queue object behind a queue node
         self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the last word in every tie
         self.held: list[int] = [0] * width
+        # The entitlement three times: exact, in units of 2^-32 so that a third and two thirds add up to one; rounded,
+        # for people; and as floats, for keys. Sums are made of the exact ones only.
+        self.exact: list[int] = [0] * width
         self.entitled: list[int] = [0] * width
+        self.due: list[float] = [0.0] * width
         self.latest = 0  # latest start below; an upper bound while stale
         self.stale = False
         self.latest_owed = 0  # the same over starts made while owed (fairness.md 3, ties in rounding)
@@ -98,6 +107,15 @@ class ShareNode:
         self.lent_front = Front()
         self.lent_entry: Entry | None = None
         self.lent_flagged = False
+
+    def entitle(self, exact: list[int]) -> bool:
+        """Set the entitlement; whether it differs from before."""
+        if exact == self.exact:
+            return False
+        self.exact = exact
+        self.entitled = [(amount + EXACT // 2) // EXACT for amount in exact]
+        self.due = [amount / EXACT for amount in exact]
+        return True
 
     @property
     def path(self) -> str:
@@ -178,7 +196,7 @@ class Demand:
     def __init__(self, parts: tuple[tuple[Items, int], ...], floor: Items, gang_items: Items) -> None:
         self.parts = parts
         self.floor = floor
-        self.gang_items = gang_items  # the tasks of its first unit, summed
+        self.gang_items = gang_items  # what it must start with, summed; () if it may start with any one task
         if len(parts) == 1 and _covers(parts[0], floor):
             self.direction, self.count = parts[0]
             return
@@ -319,8 +337,9 @@ class ShareTree:
         """Make room for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
-            for vector in (node.held, node.entitled, node.base, node.able_count, node.owed_count):
+            for vector in (node.held, node.exact, node.entitled, node.base, node.able_count, node.owed_count):
                 vector.extend(more)
+            node.due.extend([0.0] * len(more))
             if isinstance(node, JobNode):
                 node.whole.extend(more)
         self.width = width

@@ -134,9 +134,7 @@ def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) ->
     for depth in range(2, len(path)):
         above = layout.places.get(path[:depth])
         if above is not None and above.queue is not None and queues[above.queue].path is not None:
-            message = (
-                f"{'/'.join(path[:depth])!r} is the queue '{above.queue}', given by a path: it takes jobs, not queues"
-            )
+            message = f"{'/'.join(path[:depth])!r} is the queue '{above.queue}', given by a path, so it takes no queues"
             return _refuse(layout, queue, where, message)
     taken = layout.places.get(path)
     if taken is not None:

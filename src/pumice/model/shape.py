@@ -30,6 +30,11 @@ class Shape:
         self.identity = identity
 
     @property
+    def coupled(self) -> bool:
+        """Whether where it may run depends on where other pods are."""
+        return self.identity is not None or self.constraints.coupled
+
+    @property
     def best_effort(self) -> bool:
         """Whether it asks for nothing but a place."""
         return not self.ask

@@ -157,6 +157,7 @@ class ClusterState:
             if status.on_node and task.started:
                 started = task.started
             self._forget(task)
+            del self.tasks[spec.key]
         for term in self.shapes.learn_terms(spec.constraints):
             self._reshape(term)
         task = Task(spec, self.shapes.of(spec), self.task_priority(spec))

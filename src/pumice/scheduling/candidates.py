@@ -11,24 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.fairness.order import Order
-from pumice.fairness.tree import Demand, JobNode
+from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
-from pumice.model.objects import Items, JobPhase
-from pumice.model.resources import PODS
+from pumice.model.objects import JobPhase
 from pumice.model.shape import Shape
 from pumice.model.state import ClusterState
+from pumice.scheduling.demand import barred_shapes, demand_of
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import Policy
-from pumice.scheduling.units import (
-    Unit,
-    UnitTable,
-    first_tasks,
-    gang_size,
-    gang_tasks,
-    missing_to_start,
-    parts_of,
-    sum_asks,
-)
+from pumice.scheduling.units import Unit, UnitTable, gang_size, gang_tasks, missing_to_start, parts_of
 
 
 class Candidates:
@@ -58,7 +49,7 @@ class Candidates:
         leaf.gang = max(1, gang_size(job, start) - free)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
         keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
-        demand = self._demand(leaf, open_queue, start)
+        demand = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
         moved = demand != leaf.demand or keys.rank_class != leaf.rank_class
         leaf.demand, leaf.rank_class = demand, keys.rank_class
         if (keys.before, keys.after) != (leaf.before, leaf.after):
@@ -116,7 +107,7 @@ class Candidates:
         if len(job.pending) == 1 and not job.spec.min_task_member:
             shape, waiting = next(iter(job.pending.items()))
             return ((shape, missing),) if len(waiting) >= missing else None
-        tasks = gang_tasks(job, missing)
+        tasks = gang_tasks(job, missing, barred_shapes(job, self.nodes))
         return parts_of(tasks) if tasks else None
 
     def _first_of(self, leaf: JobNode, shapes: list[Shape]) -> Unit:
@@ -139,7 +130,7 @@ class Candidates:
         """Whether a shape fits somewhere, as far as is known; notes those that do not."""
         if shape in self.full:
             return False
-        if _coupled(shape) or self.nodes.fits_somewhere(shape):
+        if shape.coupled or self.nodes.fits_somewhere(shape):
             return True
         self.full[shape] = None
         return False
@@ -159,18 +150,17 @@ class Candidates:
             return
         self.order.offer(leaf, unit.ask, unit.open and leaf not in self.aside)
         if not unit.open:
-            self.blocked[leaf] = self.reason(unit)
+            self.blocked[leaf] = unit.reason or self._reason(unit)
 
-    def reason(self, unit: Unit) -> str:
+    def _reason(self, unit: Unit) -> str:
         """Why a unit can't be placed, in words that do not change while nothing does."""
-        names = self.state.registry
-        width = len(names)
-        ask = [0] * width
+        ask = [0] * len(self.state.registry)
         for j, amount in unit.ask:
             ask[j] = amount
-        what = ", ".join(f"{name} {amount}" for name, amount in names.format(tuple(ask)).items())
+        what = ", ".join(f"{name} {amount}" for name, amount in self.state.registry.format(tuple(ask)).items())
         who = "one task" if unit.size == 1 else f"{unit.size} tasks together"
-        return f"no room now for {who} ({what})"
+        unit.reason = f"no room now for {who} ({what})"
+        return unit.reason
 
     # --- room changed ---------------------------------------------------------------------------------------------
 
@@ -251,47 +241,3 @@ class Candidates:
                 self._rechoose(leaf)
             else:
                 self._offer(leaf, unit)
-
-    # --- demand ----------------------------------------------------------------------------------------------------
-
-    def _demand(self, leaf: JobNode, open_queue: bool, start: int) -> Demand:
-        """What the job asks for (fairness.md 3): what it holds counts always, the rest if it can ever run."""
-        job = leaf.job
-        assert job.spec is not None
-        counts: dict[Items, int] = {}
-        for shape, total in job.unfinished.items():
-            if not shape.ask:
-                continue
-            unfinished, waiting = total, len(job.pending.get(shape, ()))
-            alone = len(job.unfinished) == 1 and not _coupled(shape)
-            if waiting and not (
-                open_queue
-                and self.nodes.possible(shape)
-                and (not alone or start <= 1 or self.nodes.room_for(shape, min(start, unfinished)))
-            ):
-                unfinished -= waiting
-            if unfinished:
-                counts[shape.ask] = counts.get(shape.ask, 0) + unfinished
-        if len(counts) > 1:
-            order: dict[Items, None] = {}
-            for task in sorted(job.tasks.values(), key=lambda task: task.order):
-                if task.shape.ask in counts:
-                    order[task.shape.ask] = None
-            parts = tuple((ask, counts[ask]) for ask in order)
-        else:
-            parts = tuple(counts.items())
-        floor: Items = ()
-        if open_queue and job.spec.min_resources:
-            # A minimum of something the cluster has nothing of can't be asked for.
-            here = self.state.capacity
-            floor = tuple((j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS and here[j] > 0)
-        if len(parts) == 1:
-            gang_items = tuple((j, amount * leaf.gang) for j, amount in parts[0][0])
-        else:
-            gang_items = sum_asks(parts_of(first_tasks(job, gang_size(job, start))))
-        demand = Demand(parts, floor, gang_items)
-        return leaf.demand if demand == leaf.demand else demand
-
-
-def _coupled(shape: Shape) -> bool:
-    return shape.constraints.coupled or shape.identity is not None

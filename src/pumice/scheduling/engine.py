@@ -192,7 +192,6 @@ class Engine:
             if namespace is None:
                 namespace = self.tree.child(node, Kind.NAMESPACE, job.spec.namespace)
                 namespace.weight = float(self.state.namespace_weight(job.spec.namespace))
-                self.order.restructure()
             node = namespace
         return node
 
@@ -206,7 +205,6 @@ class Engine:
             return
         if leaf is None:
             leaf = self.tree.add_job(job, home)
-            self.order.restructure()
             self._demand_moved = True
             for task in job.tasks.values():
                 if task.status.held:
@@ -238,7 +236,6 @@ class Engine:
             self.tree.remove(parent)
         self.conditions.pop(key, None)
         self._demand_moved = True
-        self.order.restructure()
 
     def _is_open(self, leaf: JobNode) -> bool:
         """Whether a job's queue takes new work: a leaf of the queue tree, Open, and so is every queue above it."""

@@ -53,7 +53,7 @@ class View:
         self.linear = [(j, amounts.get(j, 0), weight) for j, weight in sorted(weights.linear.items()) if weight]
         self.uneven = weights.uneven
         self.even = [(j, amounts.get(j, 0)) for j in weights.even]
-        self.coupled = shape.constraints.coupled or shape.identity is not None
+        self.coupled = shape.coupled
         self.possible = False  # whether it would fit some empty node
         self.scores: Scores = np.empty(0)
         self.seen = 0
@@ -74,6 +74,7 @@ class NodeTable:
         self.journal: list[int] = []  # nodes whose room changed, in order
         self._synced = 0  # how far the idle array has followed the journal
         self._views: dict[Shape, View] = {}
+        self._room_for: dict[tuple[Shape, int], bool] = {}
         self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
         self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
 
@@ -91,6 +92,7 @@ class NodeTable:
         self.reserved = {}
         self._synced = 0
         self._views.clear()
+        self._room_for.clear()
         self._watch = [{} for _ in self.nodes]
 
     def touch(self, node: ClusterNode) -> int:
@@ -327,9 +329,15 @@ class NodeTable:
 
     def room_for(self, shape: Shape, tasks: int) -> bool:
         """Whether so many tasks of a plain shape would fit if all nodes were empty."""
+        known = self._room_for.get((shape, tasks))
+        if known is None:
+            known = self._room_for[(shape, tasks)] = self._count_room(shape, tasks)
+        return known
+
+    def _count_room(self, shape: Shape, tasks: int) -> bool:
         view = self.view(shape)
-        if not view.possible:
-            return False
+        if not view.possible or tasks <= 1:
+            return view.possible
         slots: NDArray[np.int64] | None = None
         for j, amount in shape.items:
             here = self.allocatable[j] // amount

@@ -7,7 +7,7 @@ known for all of them at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job, Task
@@ -18,15 +18,16 @@ from pumice.model.shape import Shape
 class Unit:
     """So many tasks of these shapes, all or nothing. Compared by identity."""
 
-    __slots__ = ("ask", "coupled", "full", "parts", "size", "tried", "waiting")
+    __slots__ = ("ask", "coupled", "full", "parts", "reason", "size", "tried", "waiting")
 
     def __init__(self, parts: tuple[tuple[Shape, int], ...]) -> None:
         self.parts = parts
         self.size = sum(count for _, count in parts)
         self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
-        self.coupled = any(shape.constraints.coupled or shape.identity is not None for shape, _ in parts)
+        self.coupled = any(shape.coupled for shape, _ in parts)
         self.waiting: dict[JobNode, None] = {}
         self.full = 0  # how many of its shapes fit nowhere now
+        self.reason = ""  # why it could not be placed, once somebody asked
         self.tried = False  # whether it was tried in vain since room last grew
 
     @property
@@ -86,12 +87,14 @@ def missing_to_start(job: Job, start_size: int) -> int:
     return missing
 
 
-def gang_tasks(job: Job, missing: int) -> list[Task] | None:
+def gang_tasks(job: Job, missing: int, barred: Collection[Shape] = ()) -> list[Task] | None:
     """The tasks a job starts with. None: too few wait.
 
-    The minimum of every role; then those that ask for nothing, since they cost nothing; then others in task order.
+    The minimum of every role; then those that ask for nothing, since they cost nothing; then others in task order,
+    none of a barred shape (one that fits no node).
     """
-    waiting = sorted((task for tasks in job.pending.values() for task in tasks), key=lambda task: task.order)
+    waiting = [task for shape, tasks in job.pending.items() if shape not in barred for task in tasks]
+    waiting.sort(key=lambda task: task.order)
     return _choose(waiting, _role_needs(job), missing)
 
 

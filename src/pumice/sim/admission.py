@@ -40,24 +40,26 @@ def faults(objects: Objects, announced: Collection[str] = ()) -> Iterator[Fault]
     for refusal in layout.refusals:
         if refusal.refused:
             yield Fault(Queue, refusal.queue, refusal.field, refusal.message)
-    parents = {path[:-1] for path in layout.places}
-    leaves = sorted(name for name, path in layout.path_of.items() if path not in parents)
+    parents = {path[:-1] for path in layout.places} | {(ROOT,)}
+    leaves = {name: path for name, path in layout.path_of.items() if path not in parents}
     for job in objects.jobs.values():
-        if job.queue in layout.path_of and layout.path_of[job.queue] in parents | {(ROOT,)}:
-            below = [name for name in leaves if _is_below(layout.path_of[name], layout.path_of[job.queue])]
-            message = f"'{job.queue}' has queues below it and takes no jobs; write one of {', '.join(below)}"
-            if not below:
-                message = f"'{ROOT}' stands for the cluster and takes no jobs; write the name of a queue"
+        path = layout.path_of.get(job.queue)
+        if path is None:
+            known = {*leaves, DEFAULT_QUEUE}
+            hint = did_you_mean(job.queue, known) or f"; there are {_some(known)}"
+            why = "was refused" if job.queue in objects.queues else f"does not exist{hint}"
+            yield Fault(JobSpec, job.key, "spec.queue", f"the queue '{job.queue}' {why}")
+        elif path in parents:
+            below = {name for name, leaf in leaves.items() if leaf[: len(path)] == path} or {DEFAULT_QUEUE}
+            message = f"'{job.queue}' is no leaf of the tree and takes no jobs; write a queue below it: {_some(below)}"
             yield Fault(JobSpec, job.key, "spec.queue", message)
-        elif job.queue not in layout.path_of:
-            refused = " that could be let in" if job.queue in objects.queues else ""
-            hint = did_you_mean(job.queue, leaves) or (f"; there are {', '.join(leaves)}" if leaves else "")
-            yield Fault(JobSpec, job.key, "spec.queue", f"there is no queue '{job.queue}'{refused}{hint}")
     for task in objects.tasks.values():
         if task.job is not None and task.job not in objects.jobs and task.job not in announced:
             message = f"there is no PodGroup {task.job}{did_you_mean(task.job, objects.jobs)}"
             yield Fault(TaskSpec, task.key, f"metadata.annotations[{GROUP_NAME}]", message)
 
 
-def _is_below(path: tuple[str, ...], above: tuple[str, ...]) -> bool:
-    return len(path) > len(above) and path[: len(above)] == above
+def _some(names: Collection[str]) -> str:
+    """A few of the names, so that a message stays a line."""
+    few = sorted(names)[:5]
+    return ", ".join(few) + (", ..." if len(names) > len(few) else "")

@@ -146,8 +146,11 @@ class Events:
         used = {job.queue for job in before.jobs.values()}
         for queue in before.queues.values():
             if queue.name in used and after.queues[queue.name].parent != queue.parent:
-                message = "can't change while the queue has podgroups; finish or delete them first"
-                raise ObjectError(f"Queue/{queue.name}", "spec.parent", message)
+                field = "spec.parent" if name == f"Queue/{queue.name}" else "spec.hierarchy"
+                message = (
+                    f"the parent of '{queue.name}' can't change while it has podgroups; finish or delete them first"
+                )
+                raise ObjectError(name, field, message)
 
     def _bring_about(self, after: Objects) -> None:
         """Make the cluster's objects these."""

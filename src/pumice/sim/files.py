@@ -40,40 +40,57 @@ class Manifest:
         return kind if isinstance(kind, str) else ""
 
 
+Outcome = list[Manifest] | BadInput
+"""What reading comes to: objects, or all that is wrong."""
+
+
 def read_manifests(paths: Sequence[str]) -> list[Manifest]:
-    """All objects of these files and folders, as one scenario, in the order given."""
-    return [manifest for path in paths for file in _files(path) for manifest in _read(file)]
+    """All objects of these files and folders, as one scenario, in the order given; raises BadInput."""
+    together = _together([outcome for path in paths for _, outcome in _outcomes(path)], ", ".join(paths))
+    if isinstance(together, BadInput):
+        raise together
+    return together
 
 
-def read_apart(path: str) -> list[tuple[str, list[Manifest] | BadInput]]:
-    """The scenarios in a file or folder, each with the path it goes by; one that can't be read is its error.
+def read_apart(path: str) -> list[tuple[str, Outcome]]:
+    """The scenarios in a file or folder, each with the path it goes by.
 
     A file is a scenario. So is a folder, with all its files together, unless several of them hold a Scenario
     object: then each file is one.
     """
-    files: list[tuple[str, list[Manifest] | BadInput]] = []
+    outcomes = _outcomes(path)
+    read = [manifests for _, manifests in outcomes if isinstance(manifests, list)]
+    if sum(any(manifest.kind == SCENARIO for manifest in manifests) for manifests in read) > 1:
+        return [(file, _together([outcome], file)) for file, outcome in outcomes]
+    return [(path, _together([outcome for _, outcome in outcomes], path))]
+
+
+def _together(outcomes: list[Outcome], path: str) -> Outcome:
+    problems = [problem for bad in outcomes if isinstance(bad, BadInput) for problem in bad.problems]
+    manifests = [manifest for read in outcomes if isinstance(read, list) for manifest in read]
+    if not problems and not manifests:
+        problems = [Problem(path, "", "", "there is no object in it")]
+    return BadInput(problems) if problems else manifests
+
+
+def _outcomes(path: str) -> list[tuple[str, Outcome]]:
+    """Each file with what it holds."""
+    outcomes: list[tuple[str, Outcome]] = []
     for file in _files(path):
         try:
-            files.append((file, _read(file)))
+            outcomes.append((file, _read(file)))
         except BadInput as error:
-            files.append((file, error))
-    read = [manifests for _, manifests in files if isinstance(manifests, list)]
-    if sum(any(manifest.kind == SCENARIO for manifest in manifests) for manifests in read) > 1:
-        return files
-    if len(read) < len(files):
-        return [(path, BadInput([p for _, error in files if isinstance(error, BadInput) for p in error.problems]))]
-    return [(path, [manifest for manifests in read for manifest in manifests])]
+            outcomes.append((file, error))
+    if not outcomes:
+        message = f"the folder holds no file that ends in {', '.join(SUFFIXES)}"
+        outcomes.append((path, BadInput([Problem(path, "", "", message)])))
+    return outcomes
 
 
 def _files(path: str) -> list[str]:
-    if path == STDIN:
+    if path == STDIN or not Path(path).is_dir():
         return [path]
-    if not Path(path).is_dir():
-        return [path]
-    files = sorted(str(file) for file in Path(path).iterdir() if file.suffix in SUFFIXES and file.is_file())
-    if not files:
-        raise BadInput([Problem(path, "", "", "the folder holds no file that ends in .yaml, .yml or .json")])
-    return files
+    return sorted(str(file) for file in Path(path).iterdir() if file.suffix in SUFFIXES and file.is_file())
 
 
 def _read(file: str) -> list[Manifest]:

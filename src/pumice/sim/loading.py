@@ -6,7 +6,7 @@ are left out whole, with what belongs to them; whether the rest is run is for th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -70,6 +70,17 @@ def load(scenario: Scenario) -> Loaded:
             loaded.objects.put(part)
     loaded.problems += _judge(loaded.objects, origins, set(_announced(scenario)))
     return loaded
+
+
+def unreadable(manifests: Iterable[Manifest]) -> list[Problem]:
+    """What is wrong with objects taken one by one, for when there is no scenario to load them into."""
+    registry, problems = Registry(), []
+    for manifest in manifests:
+        try:
+            translate(manifest.document, registry, 0)
+        except ObjectError as error:
+            problems.append(Problem(manifest.file, error.object, error.field, error.message))
+    return problems
 
 
 def _judge(

@@ -94,7 +94,7 @@ def overview_of_run(simulation: Simulation) -> Overview:
                 used=share_of(held, engine.state.capacity),
                 entitled=share_of(target_of(leaf), engine.state.capacity),
                 allocated=_amounts(engine, held),
-                entitled_amounts=_amounts(engine, leaf.entitled),
+                entitled_amounts=_amounts(engine, target_of(leaf)),
                 reason=engine.conditions.get(key, ""),
             )
         )
@@ -109,7 +109,7 @@ def overview_of_targets(engine: Engine) -> Overview:
         spec = leaf.job.spec
         assert spec is not None
         share = share_of(target_of(leaf), engine.state.capacity)
-        user, target, amounts = spec.user or spec.namespace, target_tasks(leaf), _amounts(engine, leaf.entitled)
+        user, target, amounts = spec.user or spec.namespace, target_tasks(leaf), _amounts(engine, target_of(leaf))
         jobs.append(JobLine(key, spec.queue, user, "", 0, 0, target, 0, share, "", amounts, ""))
     return Overview(nodes, jobs, True)
 
@@ -128,7 +128,7 @@ def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], running: 
         running=running,
         pending=pending,
         allocated=_amounts(engine, held),
-        entitled_amounts=_amounts(engine, node.entitled),
+        entitled_amounts=_amounts(engine, target_of(node)),
     )
 
 

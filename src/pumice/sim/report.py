@@ -157,8 +157,10 @@ def _job(simulation: Simulation, leaf: JobNode) -> Report:
 
 def whole_target(engine: Engine, leaf: JobNode) -> int | None:
     """How many tasks of a job its whole target is; None where tasks differ or the policy has no such target."""
-    if not isinstance(engine.order, SteerOrder) or len(leaf.demand.parts) != 1:
+    if not isinstance(engine.order, SteerOrder) or len(leaf.demand.parts) > 1:
         return None
+    if not leaf.demand.parts:
+        return 0
     (items, _) = leaf.demand.parts[0]
     return min(leaf.whole[j] // amount for j, amount in items)
 

@@ -19,7 +19,7 @@ from pumice.model.objects import JobPhase
 from pumice.model.resources import ResourceError, milli_amounts
 from pumice.scheduling.config import ConfigError
 from pumice.sim.configuration import SchedulerConfig, default_config, read_config
-from pumice.sim.files import Manifest
+from pumice.sim.files import SCENARIO, STDIN, Manifest
 from pumice.sim.problems import BadInput, Problem, did_you_mean
 
 API_VERSION = "pumice.dev/v1"
@@ -177,13 +177,13 @@ class Scenario(Struct, frozen=True):
 
 def read_scenario(manifests: list[Manifest], path: str) -> Scenario:
     """The scenario that these objects are; raises BadInput. Without a Scenario object it goes by its path."""
-    own = [manifest for manifest in manifests if manifest.kind == "Scenario"]
-    others = tuple(manifest for manifest in manifests if manifest.kind != "Scenario")
+    own = [manifest for manifest in manifests if manifest.kind == SCENARIO]
+    others = tuple(manifest for manifest in manifests if manifest.kind != SCENARIO)
     if len(own) > 1:
         message = f"there is one in {own[0].file} already, and these files are one scenario; keep one of the two"
         raise BadInput([Problem(m.file, _name(m), "", message) for m in own[1:]])
     if not own:
-        name = "standard input" if path == "-" else Path(path).stem
+        name = "standard input" if path == STDIN else Path(path).stem
         return Scenario(name, path, Spec(), default_config(), others)
     manifest = own[0]
     document = _decode(manifest)

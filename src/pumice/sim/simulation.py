@@ -16,12 +16,23 @@ from pumice.scheduling.decisions import Decision
 from pumice.sim.churn import Means, churn
 from pumice.sim.cluster import Cluster
 from pumice.sim.events import Events
-from pumice.sim.loading import SECOND, load
+from pumice.sim.files import SCENARIO, Manifest
+from pumice.sim.loading import SECOND, load, unreadable
 from pumice.sim.problems import BadInput, Problem
-from pumice.sim.scenario import Scenario
+from pumice.sim.scenario import Scenario, read_scenario
 
 LONGEST = 100
-"""Cycles after which a scenario that never comes to rest is stopped."""
+"""Cycles after which a scenario in which nothing more happens is stopped if it does not come to rest."""
+
+
+def open_simulation(manifests: list[Manifest], path: str, *, tracing: bool = False) -> Simulation:
+    """The scenario that these objects are, ready to run; raises BadInput with everything that is wrong."""
+    try:
+        scenario = read_scenario(manifests, path)
+    except BadInput as error:
+        others = [manifest for manifest in manifests if manifest.kind != SCENARIO]
+        raise BadInput([*error.problems, *unreadable(others)]) from None
+    return Simulation(scenario, tracing=tracing)
 
 
 class Simulation:
@@ -55,14 +66,17 @@ class Simulation:
         """All of it; ``watch`` is called after each cycle."""
         spec = self.scenario.spec
         seen = watch or (lambda _: None)
-        limit = spec.cycles or LONGEST
-        at_rest = False
-        while self.cluster.cycles < limit and not at_rest:
-            at_rest = not self.step() and spec.cycles is None
-            seen(self)
-            if spec.cycles is None and spec.churn is None and self._events.last_cycle > self.cluster.cycles:
-                # Nothing changes before the next event, or it would never be reached: it is still to happen.
-                at_rest, limit = False, max(limit, self._events.last_cycle)
+        if spec.cycles is not None:
+            while self.cluster.cycles < spec.cycles:
+                self.step()
+                seen(self)
+        else:
+            # With churn to come, later events happen during churn; otherwise they are waited for.
+            to_come = 0 if spec.churn is not None else self._events.last_cycle
+            changing = True
+            while changing and self.cluster.cycles < to_come + LONGEST:
+                changing = bool(self.step()) or self.cluster.cycles < to_come
+                seen(self)
         if spec.churn is not None:
             self.means = churn(self, spec.churn, seen)
         engine = self.cluster.engine

@@ -1,0 +1,77 @@
+"""Demand: what a job asks for, as far as it can ever run (fairness.md 3).
+
+What it holds counts always. What waits counts if the queue takes work, the task would fit some empty node, and the
+job, if it has not started, could start at all: its gang would fit the empty cluster. What can never run is nobody's
+entitlement; others have it by right instead of on loan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pumice.fairness.tree import Demand, JobNode
+from pumice.model.accounts import Job
+from pumice.model.objects import Items
+from pumice.model.resources import PODS
+from pumice.model.shape import Shape
+from pumice.scheduling.nodes import NodeTable
+from pumice.scheduling.units import first_tasks, gang_size, gang_tasks, missing_to_start, parts_of, sum_asks
+
+
+def demand_of(leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queue: bool, start: int) -> Demand:
+    """A job's demand now; the same object as before if it is equal."""
+    job = leaf.job
+    assert job.spec is not None
+    barred = barred_shapes(job, nodes)
+    waiting_counts = open_queue and can_ever_start(job, start, barred, nodes)
+    counts: dict[Items, int] = {}
+    for shape, unfinished in job.unfinished.items():
+        waiting = len(job.pending.get(shape, ()))
+        number = unfinished if waiting_counts and shape not in barred else unfinished - waiting
+        if number and shape.ask:
+            counts[shape.ask] = counts.get(shape.ask, 0) + number
+    floor: Items = ()
+    if waiting_counts and job.spec.min_resources:
+        # A minimum of something the cluster has nothing of can't be asked for.
+        asked = enumerate(job.spec.min_resources)
+        floor = tuple((j, n) for j, n in asked if n and j != PODS and capacity[j] > 0)
+    demand = Demand(_in_task_order(job, counts), floor, _must_start_with(leaf, start))
+    return leaf.demand if demand == leaf.demand else demand
+
+
+def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[Shape]:
+    """Waiting shapes that would fit no node even if it were empty."""
+    barred = [shape for shape in job.pending if not nodes.possible(shape)]
+    return frozenset(barred) if barred else frozenset()
+
+
+def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeTable) -> bool:
+    """Whether what the job must start with would fit the empty cluster. Pods that are still to come may help."""
+    missing = missing_to_start(job, start)
+    if missing <= 0:
+        return True
+    tasks = gang_tasks(job, missing, barred)
+    if tasks is None:
+        return not barred or gang_tasks(job, missing) is None
+    return all(shape.coupled or nodes.room_for(shape, count) for shape, count in parts_of(tasks))
+
+
+def _must_start_with(leaf: JobNode, start: int) -> Items:
+    """What the tasks of its first unit ask for together; () if it may start with any one task."""
+    job = leaf.job
+    assert job.spec is not None
+    if leaf.gang <= 1 and not job.spec.min_task_member:
+        return ()
+    if len(job.unfinished) == 1:
+        return tuple((j, amount * leaf.gang) for j, amount in next(iter(job.unfinished)).ask)
+    return sum_asks(parts_of(first_tasks(job, gang_size(job, start))))
+
+
+def _in_task_order(job: Job, counts: dict[Items, int]) -> tuple[tuple[Items, int], ...]:
+    if len(counts) <= 1:
+        return tuple(counts.items())
+    order: dict[Items, None] = {}
+    for task in sorted(job.tasks.values(), key=lambda task: task.order):
+        if task.shape.ask in counts:
+            order[task.shape.ask] = None
+    return tuple((ask, counts[ask]) for ask in order)

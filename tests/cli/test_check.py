@@ -1,0 +1,88 @@
+"""``pumice check``."""
+
+import pytest
+
+from tests.cli.command import EXAMPLES, pumice_command
+
+CLUSTER = """\
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 2}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{resources: {requests: {cpu: 1}}}]}
+"""
+
+
+def scenario(name, expect):
+    return (
+        f"apiVersion: pumice.dev/v1\nkind: Scenario\nmetadata: {{name: {name}}}\nspec: {{expect: {expect}}}\n{CLUSTER}"
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "a.yaml").write_text(scenario("good", "{jobs: {default/p: {running: 1}}}"))
+    (tmp_path / "b.yaml").write_text(scenario("wrong", "{jobs: {default/p: {running: 2, phase: Pending}}}"))
+    return tmp_path
+
+
+def test_the_examples_hold():
+    done = pumice_command("check", EXAMPLES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    *lines, summary = done.stdout.splitlines()
+    assert [line.split() for line in lines] == [
+        ["PASS", name] for name in ("blocking", "demo", "gang", "namespaces", "rescaling")
+    ]
+    assert summary == "5 passed, 0 failed"
+
+
+def test_what_does_not_hold_is_shown_as_a_diff(folder):
+    done = pumice_command("check", folder)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "PASS good",
+        f"FAIL wrong ({folder}/b.yaml)",
+        "  - jobs.default/p.running: 2",
+        "  + jobs.default/p.running: 1",
+        "  - jobs.default/p.phase: Pending",
+        "  + jobs.default/p.phase: Running",
+        "1 passed, 1 failed",
+    ]
+    assert done.stderr == ""
+
+
+def test_bad_input_does_not_keep_the_others_from_being_checked(folder):
+    (folder / "c.yaml").write_text(scenario("bad", "{jbs: {}}"))
+    done = pumice_command("check", folder)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-2:] == [f"FAIL {folder}/c.yaml (bad input, not run)", "1 passed, 2 failed"]
+    assert done.stderr.startswith(f"error: {folder}/c.yaml: Scenario/bad: spec.expect.jbs: unknown field")
+
+
+def test_each_file_is_a_scenario_of_its_own(folder):
+    done = pumice_command("check", folder / "a.yaml", folder / "a.yaml")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 passed, 0 failed")
+
+
+def test_standard_input_can_be_checked(folder):
+    done = pumice_command("check", "-", given=(folder / "a.yaml").read_text())
+    assert done.stdout == "PASS good\n1 passed, 0 failed\n"
+
+
+def test_a_scenario_that_expects_nothing_is_said_to(tmp_path):
+    (tmp_path / "a.yaml").write_text(CLUSTER)
+    assert pumice_command("check", tmp_path / "a.yaml").stdout == "PASS a (expects nothing)\n1 passed, 0 failed\n"
+
+
+def test_expected_refusals_hold(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        scenario("refusal", "{errors: [{object: Queue/x, contains: nowhere}], jobs: {default/p: {running: 1}}}")
+        + "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: x}\nspec: {parent: nowhere}\n"
+    )
+    done = pumice_command("check", tmp_path / "a.yaml")
+    assert (done.returncode, done.stdout) == (0, "PASS refusal\n1 passed, 0 failed\n")

@@ -1,0 +1,91 @@
+"""The command as a whole: help, version, how it ends."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+import pumice
+from pumice.cli import main as entry
+from tests.cli.command import EXAMPLES, SOURCES, pumice_command
+
+HEAVY = ("numpy", "aiohttp", "rich", "yaml", "msgspec")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["demo", "--help"]])
+def test_asking_for_help_loads_nothing_heavy(arguments):
+    code = (
+        "import sys\nfrom pumice.cli.main import cli\n"
+        f"try:\n    cli.main({arguments!r}, standalone_mode=False)\n"
+        f"finally:\n    print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCES)}
+    )
+    assert done.stdout.endswith("loaded: []\n")
+
+
+def test_version():
+    done = pumice_command("--version")
+    assert (done.stdout, done.returncode) == (f"pumice {pumice.__version__}\n", 0)
+
+
+def test_help_names_every_command():
+    done = pumice_command("--help")
+    assert done.returncode == 0
+    for command in ("run", "check", "entitle", "demo"):
+        assert f"\n  {command} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["nonsense"], ["run", "--nonsense", "x"], ["run", "-o", "xml", "x"], ["check"], ["entitle"]]
+)
+def test_what_can_not_be_meant_ends_with_2(arguments):
+    done = pumice_command(*arguments)
+    assert done.returncode == 2
+    assert "Usage: pumice" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_mistake_of_ours_is_one_line_and_status_70(monkeypatch, capsys):
+    @click.command()
+    def broken():
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setitem(entry.cli.commands, "broken", broken)
+    monkeypatch.setattr(sys, "argv", ["pumice", "broken"])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 70
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: RuntimeError: first line (test_main.py:")
+    assert said.err.count("\n") == 1
+    assert "please report" in said.err
+
+
+def test_an_interrupt_ends_quietly(monkeypatch, capsys):
+    @click.command()
+    def endless():
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(entry.cli.commands, "endless", endless)
+    monkeypatch.setattr(sys, "argv", ["pumice", "endless"])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().out == ""
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    command = f"{sys.executable} -m pumice run --trace -o json {EXAMPLES}/blocking.yaml | head -1"
+    done = subprocess.run(
+        command,
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
+    )
+    assert (done.stdout, done.stderr) == ("{\n", "")

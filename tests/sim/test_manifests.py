@@ -1,0 +1,118 @@
+"""What a manifest amounts to."""
+
+import pytest
+
+from pumice.kube.errors import ObjectError
+from pumice.model.objects import JobSpec, Queue, TaskSpec
+from pumice.model.resources import Registry
+from pumice.sim.manifests import translate
+from tests.sim.samples import job, node, pod, queue
+
+
+def parts(document, created=5):
+    return translate(document, Registry(), created).parts
+
+
+def refusal(document):
+    with pytest.raises(ObjectError) as caught:
+        translate(document, Registry(), 0)
+    return caught.value.object, caught.value.field, caught.value.message
+
+
+def test_most_manifests_are_one_object():
+    (described,) = parts(queue("dev", weight=3))
+    assert described == Queue("dev", created=5, weight=3)
+
+
+def test_a_namespace_tells_the_engine_nothing():
+    assert parts({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}) == ()
+
+
+class TestJob:
+    def test_is_a_group_of_its_name_and_its_pods(self):
+        document = job("train", "dev", 3, least=2, ns="ns", cpu=2)
+        document["spec"]["priorityClassName"] = "high"
+        document["metadata"]["annotations"] = {"volcano.sh/user": "ada"}
+        group, *pods = parts(document)
+        assert isinstance(group, JobSpec)
+        assert (group.key, group.queue, group.min_member, group.created) == ("ns/train", "dev", 2, 5)
+        assert (group.priority_class, group.user) == ("high", "ada")
+        assert [pod.key for pod in pods] == ["ns/train-t-0", "ns/train-t-1", "ns/train-t-2"]
+        assert {(pod.job, pod.role, pod.request[0], pod.created) for pod in pods} == {("ns/train", "t", 2000, 5)}
+
+    def test_starts_all_of_its_replicas_together_unless_it_says_less(self):
+        document = job("train", "dev", 3, cpu=1)
+        del document["spec"]["minAvailable"]
+        document["spec"]["tasks"].append({"name": "ps", "replicas": 2, "minAvailable": 1})
+        group, *pods = parts(document)
+        # 3 + 2 replicas
+        assert group.min_member == 5
+        assert group.min_task_member == {"ps": 1}
+        assert [pod.name for pod in pods][3:] == ["train-ps-0", "train-ps-1"]
+
+    def test_goes_to_the_default_queue_and_numbers_its_tasks(self):
+        document = job("train", "", 1, cpu=1)
+        del document["spec"]["tasks"][0]["name"]
+        group, pod = parts(document)
+        assert group.queue == "default"
+        assert pod.name == "train-default0-0"
+
+    @pytest.mark.parametrize(
+        ("change", "field"),
+        [
+            (
+                {"containers": [{"resources": {"requests": {"cpu": "1x"}}}]},
+                "spec.tasks[0].template.spec.containers[0].resources.requests.cpu",
+            ),
+            ({"nodeSelector": 3}, "spec.tasks[0].template.spec.nodeSelector"),
+        ],
+    )
+    def test_what_is_wrong_with_its_pods_is_wrong_in_its_template(self, change, field):
+        document = job("train", "dev", 1)
+        document["spec"]["tasks"][0]["template"]["spec"] = change
+        assert refusal(document)[:2] == ("Job/default/train", field)
+
+    def test_two_tasks_of_one_name_are_refused(self):
+        document = job("train", "dev", 1, cpu=1)
+        document["spec"]["tasks"] *= 2
+        assert refusal(document)[:2] == ("Job/default/train", "spec.tasks[1].name")
+
+    def test_a_job_of_another_api_is_refused(self):
+        document = job("train", "dev", 1) | {"apiVersion": "batch/v1"}
+        subject, field, message = refusal(document)
+        assert (subject, field) == ("Job/default/train", "apiVersion")
+        assert "batch.volcano.sh/v1alpha1" in message
+
+    def test_a_job_needs_tasks(self):
+        document = job("train", "dev", 1)
+        del document["spec"]["tasks"]
+        assert refusal(document)[:2] == ("Job/default/train", "spec.tasks")
+
+
+class TestPod:
+    def test_that_waits_without_a_group_is_a_group_of_its_own(self):
+        document = pod("p", cpu=1)
+        document["metadata"]["annotations"] = {"volcano.sh/queue-name": "dev", "volcano.sh/user": "ada"}
+        group, task = parts(document)
+        assert group == JobSpec("default", "p", "dev", created=5, user="ada")
+        assert isinstance(task, TaskSpec)
+        assert task.job == group.key
+
+    def test_goes_to_the_default_queue_unless_it_says_otherwise(self):
+        assert parts(pod("p"))[0].queue == "default"
+
+    @pytest.mark.parametrize("document", [pod("p", on="n", cpu=1), pod("p", "g", cpu=1)], ids=["runs", "has one"])
+    def test_otherwise_gets_none(self, document):
+        (task,) = parts(document)
+        assert isinstance(task, TaskSpec)
+
+    def test_of_another_scheduler_gets_none(self):
+        document = pod("p", cpu=1)
+        document["spec"]["schedulerName"] = "other"
+        assert len(parts(document)) == 1
+
+
+def test_an_unknown_kind_is_answered_with_the_closest():
+    subject, field, message = refusal(node("n") | {"kind": "Nod"})
+    assert (subject, field) == ("Nod/n", "kind")
+    assert "did you mean 'Node'?" in message

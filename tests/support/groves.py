@@ -1,0 +1,133 @@
+"""Share trees grown by hand, without an engine: jobs with demands, holdings and start times, also at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pumice.fairness.tree import Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.model.accounts import Job
+from pumice.model.objects import Items
+from pumice.model.resources import CPU, MEMORY, PODS
+
+GPU = 3
+WIDTH = 4
+PLACES = (CPU, MEMORY, GPU)
+Parts = Sequence[tuple[Items, int]]
+
+
+class Grove:
+    """A tree and the tasks that run in it."""
+
+    def __init__(self, capacity: Sequence[int]) -> None:
+        self.capacity = list(capacity)
+        self.tree = ShareTree(WIDTH)
+        self.groups: list[ShareNode] = [self.tree.root]
+        self.jobs: list[JobNode] = []
+        self.running: list[tuple[JobNode, Items, int, bool]] = []
+        self.count = 0
+
+    def group(self, parent: ShareNode | None = None, weight: float = 1.0, kind: Kind = Kind.QUEUE) -> ShareNode:
+        self.count += 1
+        node = self.tree.child(parent or self.tree.root, kind, f"g{self.count}")
+        node.weight, node.rank = weight, (self.count, kind, node.name)
+        self.groups.append(node)
+        return node
+
+    def job(
+        self, parent: ShareNode, parts: Parts = (), *, gang: int = 1, floor: Items = (), name: str = "", **keys: Any
+    ) -> JobNode:
+        self.count += 1
+        leaf = self.tree.add_job(Job(name or f"j{self.count}", WIDTH), parent)
+        leaf.rank = (self.count, Kind.JOB, leaf.name)
+        self.ask_for(leaf, parts, gang=gang, floor=floor)
+        for key, value in keys.items():
+            setattr(leaf, key, value)
+        self.jobs.append(leaf)
+        return leaf
+
+    def ask_for(self, leaf: JobNode, parts: Parts, *, gang: int = 1, floor: Items = ()) -> None:
+        """A job's demand; its gang is of its first tasks."""
+        leaf.gang = gang
+        first: dict[int, int] = {}
+        left = gang
+        for items, count in parts:
+            for j, amount in items:
+                first[j] = first.get(j, 0) + amount * min(count, left)
+            left -= min(count, left)
+        leaf.demand = Demand(tuple(parts), floor, tuple(sorted((j, n) for j, n in first.items() if n)))
+
+    def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
+        order.hold(leaf, items, stamp, 1, owed)
+        self.running.append((leaf, items, stamp, owed))
+
+    def end(self, order: Any, index: int) -> None:
+        leaf, items, stamp, owed = self.running.pop(index)
+        order.release(leaf, items, stamp, 1, owed)
+
+
+def below(node: ShareNode) -> list[JobNode]:
+    """The jobs under a node (or itself)."""
+    return [job for job in node.walk() if isinstance(job, JobNode)]
+
+
+def path_of(node: ShareNode | None) -> list[ShareNode]:
+    """A node and everyone above it."""
+    return [] if node is None else [node, *path_of(node.parent)]
+
+
+# Amounts are large enough to have parts, as milli-cpu and bytes are: an entitlement is in whole units.
+ITEMS: list[Items] = [
+    ((CPU, 100),),
+    ((CPU, 200), (MEMORY, 100)),
+    ((MEMORY, 300),),
+    ((CPU, 100), (GPU, 150)),
+    ((GPU, 200),),
+    ((CPU, 130), (MEMORY, 170), (GPU, 70)),
+]
+asks = st.sampled_from(ITEMS)
+weights = st.sampled_from([1.0, 1.0, 2.0, 3.0, 0.5])
+capacities = st.tuples(*[st.integers(300, 4000), st.integers(300, 4000), st.just(100), st.integers(200, 4000)])
+
+
+@st.composite
+def all_parts(draw: st.DrawFn) -> Parts:
+    """What a job asks for: mostly tasks that are alike, sometimes unlike ones."""
+    kinds = draw(st.lists(asks, min_size=1, max_size=draw(st.sampled_from([1, 1, 1, 3])), unique=True))
+    return [(items, draw(st.integers(1, 12))) for items in kinds]
+
+
+@st.composite
+def groves(draw: st.DrawFn, *, namespaces: bool = False, holdings: bool = True) -> Grove:
+    """A small tree with everything in it: weights, gangs, unlike tasks, floors, tiers, holdings."""
+    grove = Grove(draw(capacities))
+    for _ in range(draw(st.integers(1, 5))):
+        grove.group(draw(st.sampled_from(grove.groups)), draw(weights))
+    homes = grove.groups[1:]
+    if namespaces:
+        homes = [grove.group(draw(st.sampled_from(homes)), draw(weights), Kind.NAMESPACE) for _ in range(3)]
+    else:
+        # Only leaf queues have jobs; an inner one that is left without any is a leaf without demand.
+        homes = [group for group in homes if not group.children]
+    for _ in range(draw(st.integers(1, 10))):
+        parts = draw(all_parts())
+        total = sum(count for _, count in parts)
+        grove.job(
+            draw(st.sampled_from(homes)),
+            parts,
+            gang=draw(st.integers(1, min(4, total)) if draw(st.booleans()) else st.just(1)),
+            floor=draw(st.sampled_from([(), (), (), ((CPU, 200),), ((MEMORY, 3000),)])),
+            before=draw(st.sampled_from([(), (), (0,), (1,)])) if draw(st.booleans()) else (),
+        )
+    # Keys of one level must be comparable: tuples of one length.
+    if any(job.before for job in grove.jobs):
+        for job in grove.jobs:
+            job.before = job.before or (0,)
+    if holdings:
+        for stamp, leaf in enumerate(draw(st.lists(st.sampled_from(grove.jobs), max_size=20)), 1):
+            items = draw(st.sampled_from([items for items, _ in leaf.demand.parts]))
+            stamp = stamp if draw(st.booleans()) else 5
+            grove.start(grove.tree, leaf, items, stamp, draw(st.booleans()))
+    return grove
