@@ -31,8 +31,9 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
     incumbent = {job: any(job.held[j] > base[job][j] for j, _ in job.demand.direction) for job in jobs}
     waiting = [job for job in jobs if unit[job]]
 
-    def missing(node: ShareNode, j: int) -> int:
-        return sum(job.entitled[j] - whole[job][j] for job in below(node))
+    def missing(node: ShareNode, j: int) -> Fraction:
+        """The part of the cluster that the jobs below are entitled to and do not have in whole targets so far."""
+        return sum(entitled_to(job, j) - whole[job][j] for job in below(node)) / Fraction(capacity[j])
 
     def hand_out(takers: list[JobNode], passed_over: Callable[[JobNode], bool]) -> None:
         while True:
@@ -47,7 +48,7 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
 
             def place(node: ShareNode) -> tuple[object, ...]:
                 asked = {j for job in below(node) if job in able for j, _ in unit[job]}
-                want = max(round(Fraction(missing(node, j), capacity[j]) * STEPS) for j in asked)
+                want = max(round(missing(node, j) * STEPS) for j in asked)
                 served = max((start for job in below(node) for start in job.owed_starts), default=0)
                 if isinstance(node, JobNode):
                     return node.before, not incumbent[node], -want, node.after, served, node.rank
@@ -61,11 +62,16 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
             waiting.remove(node)
 
     def satisfied(job: JobNode) -> bool:
-        return any(all(missing(above, j) <= 0 for j, _ in unit[job]) for above in path_of(job))
+        return any(all(missing(above, j) <= Fraction(1, STEPS) for j, _ in unit[job]) for above in path_of(job))
 
     hand_out([job for job in jobs if incumbent[job]], satisfied)
     hand_out(jobs, lambda job: False)
     return whole
+
+
+def entitled_to(job: JobNode, j: int) -> Fraction:
+    """A target counts in steps of 2^-32 tasks, so that sums are exact."""
+    return Fraction(round(job.target * 2**32), 2**32) * dict(job.demand.direction).get(j, 0)
 
 
 def whole_counts(job: JobNode) -> list[int]:
@@ -99,7 +105,7 @@ def whole_vector(job: JobNode, counts: list[int]) -> Vector:
 def next_unit(job: JobNode, counts: list[int]) -> Items:
     if not job.demand.parts:
         return job.demand.direction if job.target < 1.0 else ()
-    if not any(counts) and job.gang > 1:
+    if not any(counts) and job.demand.gang_items:
         return job.demand.gang_items
     return next((items for (items, all_), n in zip(job.demand.parts, counts, strict=True) if n < all_), ())
 
@@ -131,7 +137,9 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
             case "end" if grove.running:
                 grove.end(grove.tree, data.draw(st.integers(0, len(grove.running) - 1)))
             case "demand":
-                grove.ask_for(job, data.draw(all_parts() | st.just([])), floor=data.draw(st.sampled_from([(), ((CPU, 900),)])))
+                grove.ask_for(
+                    job, data.draw(all_parts() | st.just([])), floor=data.draw(st.sampled_from([(), ((CPU, 900),)]))
+                )
             case "weight":
                 data.draw(st.sampled_from(grove.groups)).weight = data.draw(st.sampled_from([1.0, 4.0]))
             case "tiers":

@@ -31,10 +31,10 @@ def slow_walk(grove: Grove) -> tuple[list[ShareNode], bool]:
         asked = {j for job in below(node) if job in candidates for j, _ in job.ask}
         parts = []
         for j in asked:
-            entitled = sum(job.entitled[j] for job in below(node))
+            entitled = sum(entitled_to(job, j) for job in below(node))
             missing = entitled - sum(job.held[j] for job in below(node))
-            whole = entitled if owed else grove.capacity[j]
-            parts.append(Fraction(missing, whole) if whole else Fraction(0))
+            whole = entitled if owed else Fraction(grove.capacity[j])
+            parts.append(missing / whole if whole else Fraction(0))
         return round(max(parts) * STEPS)
 
     def place(node: ShareNode) -> tuple[object, ...]:
@@ -52,10 +52,17 @@ def slow_walk(grove: Grove) -> tuple[list[ShareNode], bool]:
     return path, not owed
 
 
+def entitled_to(job: JobNode, j: int) -> Fraction:
+    """A target counts in steps of 2^-32 tasks, so that sums are exact."""
+    return Fraction(round(job.target * 2**32), 2**32) * dict(job.demand.direction).get(j, 0)
+
+
 def change(grove: Grove, order: SteerOrder, data: st.DataObject, stamp: int) -> None:
     """Anything that can happen between two picks."""
     job = data.draw(st.sampled_from(grove.jobs))
-    match data.draw(st.sampled_from(["offer", "offer", "offer", "start", "start", "end", "targets", "tiers", "weight"])):
+    match data.draw(
+        st.sampled_from(["offer", "offer", "offer", "start", "start", "end", "targets", "tiers", "weight"])
+    ):
         case "offer":
             order.offer(job, data.draw(st.none() | asks), data.draw(st.sampled_from([True, True, False])))
         case "start":

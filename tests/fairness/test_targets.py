@@ -53,10 +53,15 @@ def assert_targets_right(grove: Grove) -> None:
     expected = exact_targets(grove)
     for job in grove.jobs:
         assert job.target == pytest.approx(float(expected.get(job.name, 0)), abs=A_MILLIONTH, rel=0)
-        amounts = dict(job.demand.direction)
-        assert job.entitled == [int(job.target * amounts.get(j, 0)) for j in range(WIDTH)]
     for node in grove.tree.root.walk():
-        assert node.entitled == [sum(job.entitled[j] for job in below(node)) for j in range(WIDTH)]
+        # In steps of 2^-32 tasks, so that sums are exact; in whole units (half up) and as floats for who reads them.
+        exact = [0] * WIDTH
+        for job in below(node):
+            for j, amount in job.demand.direction:
+                exact[j] += round(job.target * 2**32) * amount
+        assert node.exact == exact
+        assert node.entitled == [(amount + 2**31) // 2**32 for amount in exact]
+        assert node.due == [amount / 2**32 for amount in exact]
 
 
 @given(groves(holdings=False), st.booleans())
@@ -76,7 +81,9 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(["demand", "demand", "weight", "class", "capacity", "leave", "come"])):
             case "demand":
-                grove.ask_for(job, data.draw(all_parts() | st.just([])), floor=data.draw(st.sampled_from([(), ((CPU, 90),)])))
+                grove.ask_for(
+                    job, data.draw(all_parts() | st.just([])), floor=data.draw(st.sampled_from([(), ((CPU, 90),)]))
+                )
             case "weight":
                 data.draw(st.sampled_from(grove.groups)).weight = data.draw(st.sampled_from([1.0, 4.0, 0.3]))
             case "class":
@@ -94,9 +101,10 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
 
 @given(groves(holdings=False))
 def test_equal_jobs_of_a_queue_have_equal_targets(grove: Grove) -> None:
-    twins = [(job, grove.job(job.parent, job.demand.parts, gang=job.gang, floor=job.demand.floor)) for job in grove.jobs]
-    for _, twin in twins:
-        twin.rank_class = ()
+    twins = [
+        (job, grove.job(job.parent, job.demand.parts, gang=job.gang, floor=job.demand.floor))
+        for job in list(grove.jobs)
+    ]
     set_targets(grove.tree, grove.capacity)
     for job, twin in twins:
         assert job.target == twin.target

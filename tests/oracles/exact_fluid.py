@@ -115,7 +115,7 @@ class _Fluid:
         for c, f in flows.items():
             if stuck and c not in stuck:
                 continue
-            speed = 1 / sum(f.values()) if stuck else 1 / rises[c]
+            speed = 1 / (sum(f.values(), Fraction(0)) if stuck else rises[c])
             joint |= {k: v * speed for k, v in f.items()}
         return joint
 

@@ -8,7 +8,8 @@ in vain. What a job is entitled to: ``slow_targets``. The tree and the walk: ``s
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from pumice.model.events import BindFailed, Changed, Event, Gone
 from pumice.model.objects import (
@@ -35,7 +36,7 @@ from tests.oracles.slow_nodes import (
     resources,
     slots,
 )
-from tests.oracles.slow_targets import Amounts, Wish, add_up, set_targets, set_whole_targets
+from tests.oracles.slow_targets import Amounts, Wish, add_up, entitled_below, set_targets, set_whole_targets
 from tests.oracles.slow_tree import Branch, Key, on_grid, plant, walk
 
 Shape = tuple[object, ...]
@@ -251,7 +252,7 @@ class SlowScheduler:
         missing = self.missing(job)
         if missing > 1 or (missing == 1 and job.min_task_member):
             there = [p for p in self.tasks(job.key) if p.status.held or p.status is TaskStatus.SUCCEEDED]
-            unit = self.gang_tasks(job, missing, waiting, there)
+            unit = self.gang_tasks(job, missing, [pod for pod in waiting if self.possible(pod.spec)], there)
             return [unit] if any(resources(pod.spec.request) for pod in unit) else []
         first: dict[Shape, list[Pod]] = {}
         for pod in waiting:
@@ -328,18 +329,18 @@ class SlowScheduler:
             if not self.rules.hierarchy:
                 return self.flat_key(branch, below, capacity)
             asked = {j for leaf in below for pod in offers[leaf.name] for j in resources(pod.spec.request)}
-            held, entitled = self.held(branch), add_up([wishes[leaf.name].entitled for leaf in branch.jobs()])
-            want = max(self.want(entitled.get(j, 0), held.get(j, 0), capacity[j], bool(owed)) for j in asked)
+            held, due = self.held(branch), entitled_below(branch, wishes)
+            want = max(self.want(due.get(j, Fraction(0)), held.get(j, 0), capacity[j], bool(owed)) for j in asked)
             return (self.tiers(branch), -on_grid(want), self.latest(branch), branch.rank)
 
         name = walk(root, candidates, key).name
         return offers[name], name in owed
 
     @staticmethod
-    def want(entitled: int, held: int, whole: int, owed: bool) -> float:
+    def want(entitled: Fraction, held: int, whole: int, owed: bool) -> Fraction:
         """How far below its entitlement somebody is: as a part of it, or when room is lent, of the cluster."""
         if owed:
-            return (entitled - held) / entitled if entitled else 0.0
+            return (entitled - held) / entitled if entitled else Fraction(0)
         return (entitled - held) / (whole or 1)
 
     def flat_key(self, branch: Branch, below: list[Branch], capacity: Vector) -> Key:
@@ -390,9 +391,9 @@ class SlowScheduler:
         gang = max(1, self.gang(job) - (len(unfinished) - len(tasks)))  # those that ask for nothing cost nothing
         wanted = [p for p in tasks if p.status.held or (takes_work and self.possible(p.spec))]
         waiting = [p for p in wanted if not p.status.held]
-        if waiting and not self.unit_possible(job):
+        if waiting and not self.can_ever_start(job):
             wanted = [p for p in wanted if p.status.held]
-        first = self.gang_tasks(job, gang, wanted, [p for p in self.tasks(job.key) if p.status is TaskStatus.SUCCEEDED])
+        first = self.gang_tasks(self.as_far_as(job, wanted), gang, wanted, [])
         floor = {j: amount for j, amount in enumerate(job.min_resources) if amount and j != 2} if takes_work else {}
         started = [pod.started for pod in tasks if pod.status.held and pod.owed]
         return Wish(
@@ -407,18 +408,28 @@ class SlowScheduler:
             served=max(started, default=0),
         )
 
+    def as_far_as(self, job: JobSpec, wanted: list[Pod]) -> JobSpec:
+        """The job with role minimums less what has succeeded, at most what is there."""
+        succeeded = Counter(p.spec.role for p in self.tasks(job.key) if p.status is TaskStatus.SUCCEEDED)
+        there = Counter(pod.spec.role for pod in wanted)
+        least = {role: min(n - succeeded[role], there[role]) for role, n in job.min_task_member.items()}
+        return replace(job, min_task_member={role: max(0, n) for role, n in least.items()})
+
     def possible(self, spec: TaskSpec) -> bool:
         """Whether some empty node would do."""
         return any(could_ever(spec, node, self.rules.nodes) for node in self.nodes.values())
 
-    def unit_possible(self, job: JobSpec) -> bool:
-        """Whether the next unit would fit the empty cluster, as far as that is easily said."""
-        units = self.units(job)
-        return self.missing(job) <= 0 or not units or any(self._possible_together(unit) for unit in units)
-
-    def _possible_together(self, unit: list[Pod]) -> bool:
-        if not all(self.possible(pod.spec) for pod in unit):
-            return False
-        if len({self.shape(pod.spec) for pod in unit}) > 1 or self.coupled(unit[0].spec):
+    def can_ever_start(self, job: JobSpec) -> bool:
+        """Whether what it must start with would fit the empty cluster, shape by shape; pods to come may help."""
+        tasks = self.tasks(job.key)
+        waiting = [pod for pod in tasks if pod.status is TaskStatus.PENDING]
+        there = [pod for pod in tasks if pod.status.held or pod.status is TaskStatus.SUCCEEDED]
+        missing = self.missing(job)
+        if missing <= 0 or not self.gang_tasks(job, missing, waiting, there):
             return True
-        return slots(unit[0].spec, list(self.nodes.values()), self.rules.nodes) >= len(unit)
+        unit = self.gang_tasks(job, missing, [pod for pod in waiting if self.possible(pod.spec)], there)
+        alike = [[p for p in unit if self.shape(p.spec) == self.shape(pod.spec)] for pod in unit]
+        nodes = list(self.nodes.values())
+        return bool(unit) and all(
+            self.coupled(pods[0].spec) or slots(pods[0].spec, nodes, self.rules.nodes) >= len(pods) for pods in alike
+        )

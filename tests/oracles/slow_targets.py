@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
 from pumice.fairness.entitlement import solve
 from pumice.model.objects import Vector
-from tests.oracles.slow_tree import Branch, Key, on_grid, walk
+from tests.oracles.slow_tree import GRID, Branch, Key, on_grid, walk
 
 SNAP = 1e-6
 
@@ -35,7 +36,7 @@ class Wish:
     tiers: tuple[int, ...]  # its keys ahead of the share
     served: int  # latest start of a task that it holds and that was owed, 0 for none
     target: float = 0.0
-    entitled: Amounts = field(default_factory=dict)
+    entitled: dict[int, Fraction] = field(default_factory=dict)
     whole: Amounts = field(default_factory=dict)
 
     @property
@@ -75,6 +76,15 @@ def add_up(vectors: Sequence[Amounts]) -> Amounts:
     return total
 
 
+def entitled_below(branch: Branch, wishes: Mapping[str, Wish]) -> dict[int, Fraction]:
+    """E of a branch: the sum over its jobs."""
+    total: dict[int, Fraction] = {}
+    for leaf in branch.jobs():
+        for j, amount in wishes[leaf.name].entitled.items():
+            total[j] = total.get(j, Fraction(0)) + amount
+    return total
+
+
 def within(small: Amounts, large: Amounts) -> bool:
     """Whether small <= large everywhere."""
     return all(amount <= large.get(j, 0) for j, amount in small.items())
@@ -100,13 +110,9 @@ def set_targets(root: Branch, wishes: Mapping[str, Wish], capacity: Vector) -> N
     if leaves:
         _solve(parent, weight, leaves, capacity)
     for wish in wishes.values():
-        wish.entitled = {j: entitlement(wish.target, amount) for j, amount in wish.direction.items()}
-
-
-def entitlement(target: float, amount: int) -> int:
-    """A target times an amount, to the nearest integer, without the noise in the last bits of the target."""
-    steps = round(target * 2**32)
-    return (steps * amount + 2**31) // 2**32
+        # The last bits of the target are noise; in steps of 2^-32 everything that follows is exact.
+        target = Fraction(round(wish.target * 2**32), 2**32)
+        wish.entitled = {j: target * amount for j, amount in wish.direction.items()}
 
 
 def _join(groups: list[list[Wish]], wish: Wish) -> None:
@@ -147,17 +153,14 @@ def set_whole_targets(root: Branch, lines: Mapping[str, list[Branch]], wishes: M
     used = add_up([holds(wishes[name], tasks) for name, tasks in have.items()])
     left = {j: amount - used.get(j, 0) for j, amount in enumerate(capacity)}
 
-    def lacks(branch: Branch, j: int) -> int:
-        """D: what the jobs below are entitled to, less what their whole targets hold so far."""
-        total = 0
-        for leaf in branch.jobs():
-            wish = wishes[leaf.name]
-            total += wish.entitled.get(j, 0) - holds(wish, have[leaf.name]).get(j, 0)
-        return total
+    def lacks(branch: Branch, j: int) -> Fraction:
+        """D / r: what the jobs below are entitled to, less what their whole targets hold so far."""
+        whole = sum(holds(wishes[leaf.name], have[leaf.name]).get(j, 0) for leaf in branch.jobs())
+        return (entitled_below(branch, wishes).get(j, Fraction(0)) - whole) / capacity[j]
 
     def key(branch: Branch, able: list[Branch]) -> Key:
         asked = {j for leaf in able for j in ask(leaf.name)}
-        lack = max(lacks(branch, j) / capacity[j] for j in asked)
+        lack = max(lacks(branch, j) for j in asked)
         served = max((wishes[leaf.name].served for leaf in branch.jobs()), default=0)
         if branch.job is None:
             return (-on_grid(lack), served, branch.rank)
@@ -166,13 +169,16 @@ def set_whole_targets(root: Branch, lines: Mapping[str, list[Branch]], wishes: M
     def ask(name: str) -> Amounts:
         return holds(wishes[name], next_unit(wishes[name], have[name]))
 
+    def wanting(name: str, unit: Amounts) -> bool:
+        """Whether something is missing on every level, by at least a step of the grid on which keys are compared."""
+        return all(max(lacks(branch, j) for j in unit) > Fraction(1, GRID) for branch in lines[name])
+
     def hand_out(names: list[str], *, lacking_only: bool) -> None:
         while True:
             able = []
             for name in names:
                 unit = ask(name)
-                wanting = all(max(lacks(branch, j) for j in unit) > 0 for branch in lines[name]) if unit else False
-                if unit and within(unit, left) and (wanting or not lacking_only):
+                if unit and within(unit, left) and (wanting(name, unit) or not lacking_only):
                     able.append(lines[name][-1])
             if not able:
                 return

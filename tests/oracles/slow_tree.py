@@ -41,7 +41,7 @@ class Branch:
         return (self.created, self.kind, self.name)
 
 
-def on_grid(key: float) -> int:
+def on_grid(key: float | Fraction) -> int:
     """A key as a number of grid steps (halves to even)."""
     return round(key * GRID)
 

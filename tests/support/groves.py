@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pumice.fairness.tree import Demand, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, MEMORY, PODS
+from pumice.model.resources import CPU, MEMORY
 
 GPU = 3
 WIDTH = 4
@@ -57,7 +57,8 @@ class Grove:
             for j, amount in items:
                 first[j] = first.get(j, 0) + amount * min(count, left)
             left -= min(count, left)
-        leaf.demand = Demand(tuple(parts), floor, tuple(sorted((j, n) for j, n in first.items() if n)))
+        unit = tuple(sorted((j, n) for j, n in first.items() if n)) if gang > 1 else ()
+        leaf.demand = Demand(tuple(parts), floor, unit)
 
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
         order.hold(leaf, items, stamp, 1, owed)
@@ -126,8 +127,7 @@ def groves(draw: st.DrawFn, *, namespaces: bool = False, holdings: bool = True) 
         for job in grove.jobs:
             job.before = job.before or (0,)
     if holdings:
-        for stamp, leaf in enumerate(draw(st.lists(st.sampled_from(grove.jobs), max_size=20)), 1):
+        for leaf in draw(st.lists(st.sampled_from(grove.jobs), max_size=20)):
             items = draw(st.sampled_from([items for items, _ in leaf.demand.parts]))
-            stamp = stamp if draw(st.booleans()) else 5
-            grove.start(grove.tree, leaf, items, stamp, draw(st.booleans()))
+            grove.start(grove.tree, leaf, items, draw(st.integers(1, 20)), draw(st.booleans()))
     return grove

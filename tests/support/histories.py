@@ -95,9 +95,10 @@ def job_specs(draw: st.DrawFn) -> JobSpec:
         draw(st.sampled_from(QUEUES)),
         created=JOBS.index(name),
         min_member=draw(st.sampled_from([1, 1, 1, 2, 3])),
+        min_task_member=draw(st.sampled_from([{}, {}, {}, {"ps": 1}, {"ps": 1, "worker": 2}])),
         min_resources=draw(st.sampled_from([(), (), (3,), (1, 2)])),
         priority_class=draw(st.sampled_from([None, None, *CLASSES])),
-        phase=JobPhase.INQUEUE,
+        phase=draw(st.sampled_from([JobPhase.INQUEUE, JobPhase.PENDING])),
     )
 
 

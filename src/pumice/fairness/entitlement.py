@@ -55,13 +55,13 @@ from pumice.fairness.polyline import (
     add_up,
     crossings,
     leaf_curves,
+    locate,
     numbered,
     place_between,
     run_ends,
     run_starts,
     running_total,
     start_of_run,
-    way_between,
 )
 
 FULL = 1e-13  # relative: a resource, or a demand, with no more than this left is used up, or satisfied
@@ -166,15 +166,17 @@ def _fill(tree: _Tree, direction: FloatArray, demand: FloatArray) -> FloatArray:
     rows = np.column_stack([direction / dominant[:, None], np.ones(len(dominant))])
     wanted = demand * dominant
     held = np.zeros(len(dominant))
-    left = np.ones(direction.shape[1], dtype=bool)
+    available = np.ones(direction.shape[1], dtype=bool)
     while True:
         hungry = held < wanted * (1 - FULL)
-        frozen = (direction[:, ~left] > 0).any(axis=1)
+        frozen = (direction[:, ~available] > 0).any(axis=1)
         active = np.flatnonzero(hungry & ~frozen)
         if len(active) == 0:
             return np.where(hungry, held / dominant, demand)
-        held, used_up = _Phase(tree, rows, held, wanted, active, left).run()
-        left = left & ~used_up
+        held, used_up = _Phase(tree, rows, held, wanted, active, available).run()
+        if not used_up.any():  # then all who could be served are satisfied
+            held[active] = wanted[active]
+        available &= ~used_up
 
 
 @dataclass(slots=True)
@@ -182,7 +184,7 @@ class _Paths:
     """The paths of the growing nodes of one depth, laid end to end: a point for each entry."""
 
     node: IntArray
-    class_: IntArray  # of the children that grow there
+    turn: IntArray  # the class of children that grow there
     inner: Place  # where these children are
     rows: FloatArray  # what the node has been given
     outer: Place | None = None  # where the node is, seen from its siblings; the root has none
@@ -198,13 +200,13 @@ class _Phase:
         held: FloatArray,
         wanted: FloatArray,
         active: IntArray,
-        left: BoolArray,
+        available: BoolArray,
     ) -> None:
         self.tree, self.rows, self.held, self.active = tree, rows, held, active
-        self.left = np.flatnonzero(left)  # the resources that are not used up
+        self.available = np.flatnonzero(available)  # the resources that are not used up
         self.base = self._totals()
-        self.room = (1 - self.base[0, self.left]) * (1 + BEYOND)
-        needs = rows[:, self.left]
+        self.room = (1 - self.base[0, self.available]) * (1 + BEYOND)
+        needs = rows[:, self.available]
         fits = np.divide(self.room, needs, out=np.full(needs.shape, np.inf), where=needs > 0)
         self.most = np.minimum(wanted, held + fits.min(axis=1))
 
@@ -266,25 +268,25 @@ class _Phase:
 
     def _tops(self, node: IntArray, rows: FloatArray) -> FloatArray:
         """What a node holds in all, of the resources that make its share."""
-        return self.base[:, self.left].take(node, axis=0) + rows[:, self.left]
+        return self.base[:, self.available].take(node, axis=0) + rows[:, self.available]
 
     def _paths(self, total: Curves) -> _Paths:
         """From the sums over children, class by class, to the paths of their parents."""
-        node, class_ = np.divmod(total.of, self.tree.classes)
+        node, turn = np.divmod(total.of, self.tree.classes)
         rows = self._one_after_another(node, total)
-        beyond = (rows[:, self.left] > self.room).any(axis=1)
+        beyond = (rows[:, self.available] > self.room).any(axis=1)
         kept = run_starts(node)
         kept[1:] |= ~beyond[:-1]
         keep = np.flatnonzero(kept)
         of, place, rows = total.of.take(keep), total.place.take(keep), rows.take(keep, axis=0)
-        node, class_ = node.take(keep), class_.take(keep)
+        node, turn = node.take(keep), turn.take(keep)
         # The share must be linear from point to point: add those where its resource changes.
         a, way = crossings(of, self._tops(node, rows))
         b = a + 1
         new = place_between(place.take(a), place.take(b), way)
         return _Paths(
             np.insert(node, b, node[a]),
-            np.insert(class_, b, class_[a]),
+            np.insert(turn, b, turn[a]),
             Place(np.insert(place.level, b, new.level), np.insert(place.sliver, b, new.sliver)),
             np.insert(rows, b, rows[a] + way[:, None] * (rows[b] - rows[a]), axis=0),
         )
@@ -304,7 +306,7 @@ class _Phase:
         """Where a resource is first used up: two points of the root's path, the way between; and which."""
         used = self.base[0] + root.rows[:, :-1]
         end = (len(used) - 1, 1.0)
-        for j in self.left:
+        for j in self.available:
             column = np.maximum.accumulate(used[:, j])
             k = int(np.searchsorted(column, 1.0))
             if k < len(column):
@@ -313,13 +315,13 @@ class _Phase:
         before = max(after - 1, 0)
         there = used[before] + way * (used[after] - used[before])
         used_up = np.zeros(len(there), dtype=bool)
-        used_up[self.left] = there[self.left] >= 1 - FULL
+        used_up[self.available] = there[self.available] >= 1 - FULL
         return before, after, way, used_up
 
     def _descend(self, paths: list[_Paths], point: int) -> FloatArray:
         """What each leaf holds when the root is at this point of its path."""
         tree, active = self.tree, self.active
-        class_ = np.zeros(len(tree.parent), dtype=np.int64)
+        turn = np.zeros(len(tree.parent), dtype=np.int64)
         level, sliver = np.zeros((2, len(tree.parent)))
         for here in paths:
             if here.outer is None:
@@ -328,27 +330,17 @@ class _Phase:
                 start = np.flatnonzero(run_starts(here.node))
                 node = here.node[start]
                 above = tree.parent[node]
-                asked = Place(np.where(class_[above] > 0, np.inf, level[above]), sliver[above])
-                a, b, way = _locate(here.outer, start, asked)
+                asked = Place(np.where(turn[above] > 0, np.inf, level[above]), sliver[above])
+                a, b, way = locate(asked, start, here.outer)
             # Between two classes, or all but at b, is at b.
-            at_b = (way == 1) | (way > 0) & (here.class_[a] != here.class_[b])
+            at_b = (way == 1) | (way > 0) & (here.turn[a] != here.turn[b])
             a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
             place = place_between(here.inner.take(a), here.inner.take(b), way)
-            class_[node], level[node], sliver[node] = here.class_[a], place.level, place.sliver
+            turn[node], level[node], sliver[node] = here.turn[a], place.level, place.sliver
         above = tree.leaf_parent[active]
         held, most = self.held[active], self.most[active]
         grown = np.clip(level[above] * tree.leaf_weight[active], held, most)
-        turn = np.sign(class_[above] - tree.leaf_class[active])
+        state = np.sign(turn[above] - tree.leaf_class[active])
         result = self.held.copy()
-        result[active] = np.choose(turn + 1, [held, grown, most])  # still to come, growing, done
+        result[active] = np.choose(state + 1, [held, grown, most])  # to come, growing, done
         return result
-
-
-def _locate(outer: Place, start: IntArray, asked: Place) -> tuple[IntArray, IntArray, FloatArray]:
-    """On each path, given by its start, the two points around the place asked for, and the way between."""
-    stop = np.append(start[1:], len(outer.level))
-    each = asked.take(np.repeat(np.arange(len(start)), stop - start))
-    passed = (outer.level < each.level) | ((outer.level == each.level) & (outer.sliver <= each.sliver))
-    a = start + np.maximum(np.add.reduceat(passed, start, dtype=np.int64) - 1, 0)
-    b = np.minimum(a + 1, stop - 1)
-    return a, b, way_between(asked, outer.take(a), outer.take(b))

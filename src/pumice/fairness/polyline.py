@@ -247,6 +247,16 @@ def _add_pairs(
     return pair.take(merged), place.take(merged), given.take(merged, axis=0)
 
 
+def locate(asked: Place, start: IntArray, points: Place) -> tuple[IntArray, IntArray, FloatArray]:
+    """The points of each curve, which starts at `start`, around the place asked of it; and the way between."""
+    stop = np.append(start[1:], len(points.level))
+    each = asked.take(np.repeat(np.arange(len(start)), stop - start))
+    passed = (points.level < each.level) | ((points.level == each.level) & (points.sliver <= each.sliver))
+    a = start + np.maximum(np.add.reduceat(passed, start, dtype=np.int64) - 1, 0)
+    b = np.minimum(a + 1, stop - 1)
+    return a, b, way_between(asked, points.take(a), points.take(b))
+
+
 def crossings(curve: IntArray, tops: FloatArray) -> tuple[IntArray, FloatArray]:
     """Between which points of a curve another column of `tops` becomes the largest: the first, and the way.
 

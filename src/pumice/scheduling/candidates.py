@@ -140,7 +140,7 @@ class Candidates:
         if old is not unit:
             if old is not None:
                 del old.waiting[leaf]
-                if not old.waiting:
+                if not old.waiting and not old.tried:  # that it was tried in vain must not be forgotten
                     self.units.drop(old)
             leaf.unit = unit
             if unit is not None:
@@ -216,13 +216,19 @@ class Candidates:
         self._kept_out.clear()
         for unit in again:
             unit.tried = False
-            self._reoffer(unit)
+            if unit.waiting:
+                self._reoffer(unit)
+            else:
+                self.units.drop(unit)
 
     def nodes_rebuilt(self) -> None:
         """Nodes came, went or changed: ask again for every shape."""
         self.full.clear()
         for unit in list(self.units):
             unit.tried = False
+            if not unit.waiting:
+                self.units.drop(unit)
+                continue
             unit.full = sum(1 for shape, _ in unit.parts if not self._fits(shape))
             self._reoffer(unit)
 

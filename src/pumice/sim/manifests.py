@@ -26,6 +26,7 @@ from pumice.sim.problems import did_you_mean
 
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
 QUEUE_NAME = "volcano.sh/queue-name"
+NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
 
 
@@ -63,9 +64,6 @@ def name_of(document: Mapping[str, Any]) -> str:
     if kind in NAMESPACED:
         parts.insert(1, metadata.get("namespace") or "default")
     return "/".join(map(str, parts))
-
-
-NAMESPACED = frozenset({"Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota"})
 
 
 def _needs_group(task: TaskSpec) -> bool:

@@ -188,20 +188,20 @@ def target_tasks(leaf: JobNode) -> float:
 
 
 def decisions_report(simulation: Simulation) -> list[Report]:
-    """Every decision in the order in which it was made."""
+    """Every decision in the order in which it was made; when tracing, each with the levels that led to it."""
     tracing = simulation.cluster.engine.tracing
     return [_decision(cycle, decision, tracing) for cycle, decision in simulation.decisions]
 
 
 def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:
     shown: Report = {"cycle": cycle}
+    if tracing:
+        shown["path"] = [_level(level) for level in getattr(decision, "path", ())]
     match decision:
         case Enqueue(job):
             shown |= {"type": "enqueue", "job": job}
-        case Bind(task, node, _, path):
+        case Bind(task, node):
             shown |= {"type": "bind", "pod": task, "node": node}
-            if tracing:
-                shown["path"] = [_level(level) for level in path]
         case Condition(job, kind, reason, message):
             shown |= {"type": "condition", "job": job, "condition": kind, "reason": reason, "message": message}
     return shown
