@@ -18,7 +18,7 @@ from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves, pa
 STEPS = 2**30
 Vector = list[int]
 
-# --- the rule, the slow way (fairness.md 3, step 1) -----------------------------------------------------------------
+# --- the rule, the slow way (fairness.md 3, step 1) ----------------------------------------------------------
 
 
 def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
@@ -110,7 +110,7 @@ def next_unit(job: JobNode, counts: list[int]) -> Items:
     return next((items for (items, all_), n in zip(job.demand.parts, counts, strict=True) if n < all_), ())
 
 
-# --- at random ----------------------------------------------------------------------------------------------------------
+# --- at random -----------------------------------------------------------------------------------------------
 
 
 @given(groves())
@@ -188,7 +188,7 @@ def _named(whole: dict[JobNode, Vector]) -> dict[str, Vector]:
     return {job.name: vector for job, vector in whole.items()}
 
 
-# --- by hand --------------------------------------------------------------------------------------------------------------
+# --- by hand -------------------------------------------------------------------------------------------------
 
 
 def hand_made(*capacity: int) -> Grove:

@@ -16,7 +16,7 @@ from tests.support.groves import GPU, Grove, asks, below, groves, weights
 
 STEPS = 2**30
 
-# --- the rule, the slow way (fairness.md 3, step 2) -----------------------------------------------------------------
+# --- the rule, the slow way (fairness.md 3, step 2) ----------------------------------------------------------
 
 
 def slow_walk(grove: Grove) -> tuple[list[ShareNode], bool]:
@@ -137,7 +137,7 @@ def test_the_owed_are_served_before_anything_is_lent(grove: Grove) -> None:
         grove.start(order, picked, picked.ask, stamp)
 
 
-# --- by hand ------------------------------------------------------------------------------------------------------------
+# --- by hand -------------------------------------------------------------------------------------------------
 
 
 def two_queues() -> tuple[Grove, SteerOrder, JobNode, JobNode]:

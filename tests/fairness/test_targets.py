@@ -110,7 +110,7 @@ def test_equal_jobs_of_a_queue_have_equal_targets(grove: Grove) -> None:
         assert job.target == twin.target
 
 
-# --- by hand -----------------------------------------------------------------------------------------------------------
+# --- by hand -------------------------------------------------------------------------------------------------
 
 
 def test_what_fits_is_the_demand() -> None:

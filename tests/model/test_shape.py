@@ -104,8 +104,8 @@ def test_who_looks_at_other_pods_is_somebody(constraints: Constraints) -> None:
 )
 def test_who_is_kept_away_is_somebody(term: PodTerm, labels: dict[str, str], concerned: bool) -> None:
     table = ShapeTable()
-    assert table.learn_terms(Constraints(anti_affinity=(term,))) == [term]
-    assert table.learn_terms(Constraints(anti_affinity=(term,))) == []
+    assert table.learn(Constraints(anti_affinity=(term,))) == ([term], True)
+    assert table.learn(Constraints(anti_affinity=(term,))) == ([], False)
     spec = replace(PLAIN, labels=labels)
     assert (table.of(spec).identity is not None) is concerned is selects(term, "ns", labels)
 

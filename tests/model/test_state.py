@@ -45,7 +45,7 @@ def told(*objects: object) -> ClusterState:
 # --- histories ----------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(events(), max_size=60))
+@given(st.lists(events(), min_size=30, max_size=60))
 def test_a_history_leaves_what_its_last_objects_say(history: list[Event]) -> None:
     state = ClusterState(registry())
     for event in history:
@@ -67,7 +67,7 @@ def test_the_order_of_arrival_does_not_matter(objects: list[object], random: obj
     assert picture(build_state(shuffled, registry())) == picture(build_state(objects, registry()))
 
 
-@given(st.lists(events(), max_size=40))
+@given(st.lists(events(), min_size=20, max_size=40))
 def test_what_all_goes_leaves_nothing(history: list[Event]) -> None:
     state = ClusterState(registry())
     for event in history:
@@ -84,7 +84,7 @@ def test_what_all_goes_leaves_nothing(history: list[Event]) -> None:
     assert not any(state.capacity)
 
 
-@given(st.lists(events(), max_size=40))
+@given(st.lists(events(), min_size=20, max_size=40))
 def test_the_same_event_again_changes_nothing(history: list[Event]) -> None:
     state = ClusterState(registry())
     for event in history:

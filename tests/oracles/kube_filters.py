@@ -72,9 +72,7 @@ def covers(toleration: Toleration, taint: Taint) -> bool:
 
 def tolerated(pod: TaskSpec, node: NodeSpec) -> bool:
     for taint in node.taints:
-        if taint.effect != "PreferNoSchedule" and not any(
-            covers(t, taint) for t in pod.constraints.tolerations
-        ):
+        if taint.effect != "PreferNoSchedule" and not any(covers(t, taint) for t in pod.constraints.tolerations):
             return False
     return True
 
@@ -137,9 +135,7 @@ def welcome(pod: TaskSpec, node: NodeSpec, nodes: Sequence[NodeSpec], placed: Pl
     return True
 
 
-def within_skew(
-    spread: Spread, pod: TaskSpec, node: NodeSpec, nodes: Sequence[NodeSpec], placed: Placed
-) -> bool:
+def within_skew(spread: Spread, pod: TaskSpec, node: NodeSpec, nodes: Sequence[NodeSpec], placed: Placed) -> bool:
     key = spread.topology_key
     if key not in node.labels:
         return False

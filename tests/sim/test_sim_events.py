@@ -172,6 +172,36 @@ class TestApply:
         simulation = ran(happening({"apply": queue("root", hierarchy=[{"name": "a"}])}, cycles=3), node(cpu=1), before)
         assert simulation.cluster.objects.queues.keys() == {"root", "a"}
 
+    def test_what_was_withdrawn_and_then_deleted_is_gone_for_good(self):
+        before = queue("root", hierarchy=[{"name": "a", "hierarchy": [{"name": "b"}]}, {"name": "c"}])
+        simulation = ran(
+            scenario(
+                cycles=4,
+                events=[
+                    {"cycle": 2, "apply": queue("root", hierarchy=[{"name": "c"}])},
+                    {"cycle": 3, "delete": {"kind": "Queue", "name": "a"}},
+                ],
+            ),
+            node(cpu=1),
+            before,
+            job("j", "b", 1, cpu=1),
+        )
+        assert not simulation.errors
+        assert simulation.cluster.objects.queues.keys() == {"root", "c"}
+        assert not simulation.cluster.objects.tasks
+
+    def test_pods_that_wait_for_their_group_do_not_stand_in_the_way_of_others(self):
+        simulation = ran(
+            scenario(
+                events=[{"cycle": 2, "apply": group("other", queue="q")}, {"cycle": 3, "apply": group("g", queue="q")}]
+            ),
+            node(cpu=1),
+            queue("q"),
+            pod("p", "g", cpu=1),
+        )
+        assert not simulation.errors
+        assert counts(simulation) == {"default/g": (1, 0), "default/other": (0, 0)}
+
 
 class TestDelete:
     def test_a_queue_goes_with_everything_in_it(self):

@@ -143,6 +143,43 @@ def events(*, gone: bool = True) -> st.SearchStrategy[Event]:
     )
 
 
+@st.composite
+def openings(draw: st.DrawFn) -> list[Event]:
+    """A cluster to begin with: nodes, queues, and jobs with more waiting tasks than there is room for."""
+    found: list[Described] = []
+    for name in NODES:
+        found.append(replace(draw(node_specs), name=name, ready=True))
+    for name in QUEUES:
+        path = PATHS[name]
+        weight = draw(st.integers(1, 3))
+        weights = "/".join(["1"] * path.count("/") + [str(weight)]) if path else None
+        found.append(Queue(name, QUEUES.index(name), weight, path=path, path_weights=weights))
+    for name in JOBS:
+        found.append(replace(draw(job_specs()), name=name, namespace=namespace_of(name), created=JOBS.index(name)))
+        usual = draw(requests)
+        for number in range(4):
+            spec = draw(task_specs())
+            request = usual if draw(st.integers(0, 3)) else spec.request
+            found.append(
+                TaskSpec(
+                    namespace_of(name),
+                    f"{name}-w-{number}",
+                    request,
+                    job=f"{namespace_of(name)}/{name}",
+                    created=spec.created,
+                    role=("ps", "worker")[number % 2],
+                    priority=spec.priority,
+                )
+            )
+    return [Changed(described_object) for described_object in found]
+
+
+def histories(steps: int = 4) -> st.SearchStrategy[list[list[Event]]]:
+    """What happens before each of some cycles."""
+    later = st.lists(st.lists(events(), min_size=2, max_size=12), min_size=1, max_size=steps)
+    return st.builds(lambda first, rest: [first, *rest], openings(), later)
+
+
 def key_of(described: Described) -> str:
     """The key under which an object is deleted."""
     return described.name if isinstance(described, NodeSpec | Queue | PriorityClass) else described.key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +16,10 @@ from pumice.scheduling.plugins import BUILT_IN
 SCALE = 1000
 
 CONFIG = """
-actions: "allocate"
+actions: "{actions}"
 tiers:
+- plugins: [{first}]
 - plugins:
-  - name: gang
   - name: drf
     enableHierarchy: {hierarchy}
     enableNamespaceOrder: {namespaces}
@@ -33,15 +33,20 @@ def make_engine(
     hierarchy: bool = True,
     namespaces: bool = False,
     arguments: Mapping[str, object] = {},
+    actions: str = "allocate",
+    plugins: Sequence[str] = ("gang",),
+    registry: Registry | None = None,
 ) -> Engine:
-    """An engine with nothing but drf and gang."""
+    """An engine with nothing but drf and gang, unless it is told otherwise; ``plugins`` go ahead of drf."""
     text = CONFIG.format(
+        actions=actions,
+        first=", ".join(f"{{name: {name}}}" for name in plugins),
         hierarchy=str(hierarchy).lower(),
         namespaces=str(namespaces).lower(),
         arguments={"drf.rule": rule, **arguments} if hierarchy else {},
     )
     config = parse_config(text, known_plugins=BUILT_IN, known_actions=["allocate", "enqueue", "backfill"])
-    return Engine(config, BUILT_IN)
+    return Engine(config, BUILT_IN, registry)
 
 
 def amounts(registry: Registry, names: Mapping[str, Any]) -> tuple[int, ...]:

@@ -85,9 +85,7 @@ class Registry:
         """The canonical resource list of a vector, sorted by name; amounts of 0 only on request."""
         names = self.names
         texts = {
-            names[index]: self.format_amount(index, amount)
-            for index, amount in enumerate(vector)
-            if amount or zeros
+            names[index]: self.format_amount(index, amount) for index, amount in enumerate(vector) if amount or zeros
         }
         return dict(sorted(texts.items()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pumice.model.objects import Requirement
@@ -30,8 +31,8 @@ def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 def _compares(requirement: Requirement, value: str | None) -> bool:
     # Gt and Lt read both sides as integers; anything else does not match (node affinity only).
-    try:
-        have, want = int(value or ""), int(requirement.values[0])
-    except (ValueError, IndexError):
+    sides = (value or "", requirement.values[0] if requirement.values else "")
+    if not all(re.fullmatch(r"[+-]?[0-9]+", side) for side in sides):
         return False
+    have, want = map(int, sides)
     return have > want if requirement.operator == "Gt" else have < want

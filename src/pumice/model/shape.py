@@ -3,14 +3,15 @@
 Whatever is true of one task of a shape (which nodes it may use, whether it fits anywhere now) is true of all, so
 it is worked out once. Labels and namespace do not belong to a shape, with one exception: where pods keep other
 pods away or count them (affinity, anti-affinity, spreading), who a pod *is* decides where it may go. Only the
-tasks concerned carry that identity; a term that arrives later gives it to the tasks it selects.
+tasks concerned carry that identity, of their labels those that some selector mentions; a term that arrives later
+gives it to the tasks it selects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pumice.model.objects import Constraints, Items, PodTerm, TaskSpec
+from pumice.model.objects import Constraints, Items, PodTerm, Spread, TaskSpec
 from pumice.model.resources import PODS
 from pumice.model.selectors import meets
 
@@ -48,6 +49,7 @@ class ShapeTable:
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[Items, Constraints, Identity | None], Shape] = {}
+        self._keys: dict[str, None] = {}  # label keys that some selector mentions
         self._repelling: dict[PodTerm, None] = {}
         self._by_pair: dict[tuple[str, str], list[PodTerm]] = {}
         self._unindexed: list[PodTerm] = []
@@ -64,24 +66,31 @@ class ShapeTable:
         constraints = spec.constraints
         who: Identity | None = None
         if (constraints.coupled or self._repelling) and self._needs_identity(spec):
-            who = (spec.namespace, frozenset(spec.labels.items()))
+            who = (spec.namespace, frozenset(pair for pair in spec.labels.items() if pair[0] in self._keys))
         key = (items, constraints, who)
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = Shape(len(self._shapes), items, constraints, who)
         return shape
 
-    def learn_terms(self, constraints: Constraints) -> list[PodTerm]:
-        """Note the anti-affinity terms of a task; returns those not known before."""
+    def learn(self, constraints: Constraints) -> tuple[list[PodTerm], bool]:
+        """Note what a task's constraints say of other pods.
+
+        Returns the anti-affinity terms not known before, and whether a label key was mentioned for the first time.
+        """
+        terms: tuple[PodTerm | Spread, ...] = (*constraints.affinity, *constraints.anti_affinity, *constraints.spread)
+        known = len(self._keys)
+        for term in terms:
+            self._keys.update(dict.fromkeys(requirement.key for requirement in term.selector or ()))
         new = [term for term in constraints.anti_affinity if term not in self._repelling]
-        for term in new:
-            self._repelling[term] = None
-            pair = _first_pair(term)
+        for repelling in new:
+            self._repelling[repelling] = None
+            pair = first_pair(repelling)
             if pair is None:
-                self._unindexed.append(term)
+                self._unindexed.append(repelling)
             else:
-                self._by_pair.setdefault(pair, []).append(term)
-        return new
+                self._by_pair.setdefault(pair, []).append(repelling)
+        return new, len(self._keys) > known
 
     def _needs_identity(self, spec: TaskSpec) -> bool:
         constraints = spec.constraints
@@ -96,7 +105,8 @@ def selects(term: PodTerm, namespace: str, labels: Mapping[str, str]) -> bool:
     return (term.namespaces is None or namespace in term.namespaces) and meets(term.selector, labels)
 
 
-def _first_pair(term: PodTerm) -> tuple[str, str] | None:
+def first_pair(term: PodTerm) -> tuple[str, str] | None:
+    """A label that every pod the term selects must have; None when it does not name one."""
     for requirement in term.selector or ():
         if requirement.operator == "In" and len(requirement.values) == 1:
             return requirement.key, requirement.values[0]

@@ -14,11 +14,12 @@ from typing import Any, Protocol
 
 from pumice.model.accounts import ClusterNode, Job, Task, task_order
 from pumice.model.events import BindFailed, Changed, Event, Gone
+from pumice.model.labels import LabelIndex
 from pumice.model.objects import (
+    Constraints,
     JobPhase,
     JobSpec,
     NodeSpec,
-    PodTerm,
     PriorityClass,
     Queue,
     Quota,
@@ -26,7 +27,7 @@ from pumice.model.objects import (
     TaskStatus,
 )
 from pumice.model.resources import Registry
-from pumice.model.shape import ShapeTable, selects
+from pumice.model.shape import ShapeTable, first_pair, selects
 
 
 class Watcher(Protocol):
@@ -50,6 +51,7 @@ class ClusterState:
         self.priority_classes: dict[str, PriorityClass] = {}
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
+        self._labels = LabelIndex(self.tasks)
         self.nodes: dict[str, ClusterNode] = {}
         self.capacity: list[int] = [0] * len(self.registry)
         self.capacity_version = 0
@@ -146,7 +148,9 @@ class ClusterState:
             return
         status, node, started = spec.status, spec.node, spec.started
         if task is not None and self._confirms(task, spec):
+            self._labels.remove(task)
             task.spec, task.status = spec, status
+            self._labels.add(task)
             return
         owed = True
         if task is not None:
@@ -158,11 +162,13 @@ class ClusterState:
                 started = task.started
             self._forget(task)
             del self.tasks[spec.key]
-        for term in self.shapes.learn_terms(spec.constraints):
-            self._reshape(term)
+            self._labels.remove(task)
+        if spec.constraints.coupled:
+            self._learn(spec.constraints)
         task = Task(spec, self.shapes.of(spec), self.task_priority(spec))
         task.owed = owed
         self.tasks[spec.key] = task
+        self._labels.add(task)
         if spec.job is not None and spec.managed:
             task.job = self._job(spec.job)
         here = self._node(node) if node is not None and (status.on_node or status.held) else None
@@ -186,6 +192,7 @@ class ClusterState:
         if task is not None:
             self._forget(task)
             del self.tasks[key]
+            self._labels.remove(task)
 
     def _set_node(self, spec: NodeSpec) -> None:
         node = self._node(spec.name)
@@ -295,15 +302,24 @@ class ClusterState:
             node.widen(width)
         self.nodes_described = True
 
-    def _reshape(self, term: PodTerm) -> None:
-        # A new anti-affinity term gives the pending tasks it selects an identity (see ``shape``).
-        for task in self.tasks.values():
-            if task.status is TaskStatus.PENDING and selects(term, task.spec.namespace, task.spec.labels):
-                shape = self.shapes.of(task.spec)
-                if shape is not task.shape:
-                    self._leave(task)
-                    task.shape = shape
-                    self._enter(task, task.status, task.node, task.started)
+    def _learn(self, constraints: Constraints) -> None:
+        """Somebody's constraints speak of other pods: that may give waiting tasks an identity (see ``shape``)."""
+        terms, new_keys = self.shapes.learn(constraints)
+        concerned: dict[Task, None] = {}
+        if new_keys:
+            concerned.update(dict.fromkeys(task for task in self.tasks.values() if task.shape.identity is not None))
+        for term in terms:
+            pair = first_pair(term)
+            tasks = self._labels.having(*pair) if pair is not None else list(self.tasks.values())
+            concerned.update(
+                dict.fromkeys(task for task in tasks if selects(term, task.spec.namespace, task.spec.labels))
+            )
+        for task in concerned:
+            shape = self.shapes.of(task.spec)
+            if task.status is TaskStatus.PENDING and shape is not task.shape:
+                self._leave(task)
+                task.shape = shape
+                self._enter(task, task.status, task.node, task.started)
 
     # --- readings --------------------------------------------------------------------------------------
 

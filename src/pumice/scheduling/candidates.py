@@ -60,11 +60,14 @@ class Candidates:
             and (job.phase is not JobPhase.PENDING or not self.policy.enqueues)
             and self.policy.job_valid(job) is None
         )
+        if not can_start:
+            self.mixed.pop(leaf, None)
         self._offer(leaf, self._unit(leaf, start) if can_start else None)
         return moved
 
     def retire(self, leaf: JobNode) -> None:
         """A job leaves the tree."""
+        self.mixed.pop(leaf, None)
         self._offer(leaf, None)
         self.aside.pop(leaf, None)
         self.blocked.pop(leaf, None)
@@ -159,7 +162,7 @@ class Candidates:
             ask[j] = amount
         what = ", ".join(f"{name} {amount}" for name, amount in self.state.registry.format(tuple(ask)).items())
         who = "one task" if unit.size == 1 else f"{unit.size} tasks together"
-        unit.reason = f"no room now for {who} ({what})"
+        unit.reason = f"no node has a place now for {who} ({what})"
         return unit.reason
 
     # --- room changed ---------------------------------------------------------------------------------------------

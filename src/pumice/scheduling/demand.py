@@ -35,7 +35,7 @@ def demand_of(leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queu
         # A minimum of something the cluster has nothing of can't be asked for.
         asked = enumerate(job.spec.min_resources)
         floor = tuple((j, n) for j, n in asked if n and j != PODS and capacity[j] > 0)
-    demand = Demand(_in_task_order(job, counts), floor, _must_start_with(leaf, start))
+    demand = Demand(_in_task_order(job, counts), floor, _must_start_with(leaf, start, barred))
     return leaf.demand if demand == leaf.demand else demand
 
 
@@ -56,7 +56,7 @@ def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeT
     return all(shape.coupled or nodes.room_for(shape, count) for shape, count in parts_of(tasks))
 
 
-def _must_start_with(leaf: JobNode, start: int) -> Items:
+def _must_start_with(leaf: JobNode, start: int, barred: Collection[Shape]) -> Items:
     """What the tasks of its first unit ask for together; () if it may start with any one task."""
     job = leaf.job
     assert job.spec is not None
@@ -64,7 +64,7 @@ def _must_start_with(leaf: JobNode, start: int) -> Items:
         return ()
     if len(job.unfinished) == 1:
         return tuple((j, amount * leaf.gang) for j, amount in next(iter(job.unfinished)).ask)
-    return sum_asks(parts_of(first_tasks(job, gang_size(job, start))))
+    return sum_asks(parts_of(first_tasks(job, gang_size(job, start), barred)))
 
 
 def _in_task_order(job: Job, counts: dict[Items, int]) -> tuple[tuple[Items, int], ...]:

@@ -200,7 +200,10 @@ class NodeTable:
             if len(parts) == 2:
                 total -= uneven * (abs(parts[0] - parts[1]) / 2.0)
             elif parts:
-                mean = sum(parts) / len(parts)
+                total_parts = 0.0  # not sum(): it compensates from Python 3.12 on, the array version does not
+                for part in parts:
+                    total_parts += part
+                mean = total_parts / len(parts)
                 spread = 0.0
                 for part in parts:
                     spread += (part - mean) * (part - mean)

@@ -7,6 +7,7 @@ known for all of them at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from pumice.fairness.tree import JobNode
@@ -98,15 +99,16 @@ def gang_tasks(job: Job, missing: int, barred: Collection[Shape] = ()) -> list[T
     return _choose(waiting, _role_needs(job), missing)
 
 
-def first_tasks(job: Job, size: int) -> list[Task]:
+def first_tasks(job: Job, size: int, barred: Collection[Shape] = ()) -> list[Task]:
     """The tasks a job would start with if nothing of it ran yet (fairness.md 3: units from the whole target)."""
     assert job.spec is not None
-    tasks = sorted((task for task in job.tasks.values() if task.status.unfinished), key=lambda task: task.order)
-    needs = dict(job.spec.min_task_member)
-    for task in job.tasks.values():
-        if task.status is TaskStatus.SUCCEEDED and task.spec.role in needs:
-            needs[task.spec.role] -= 1
-    return _choose(tasks, needs, size) or tasks
+    tasks = [t for t in job.tasks.values() if t.status.unfinished and (t.status.held or t.shape not in barred)]
+    tasks.sort(key=lambda task: task.order)
+    here = Counter(task.spec.role for task in tasks)
+    done = Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
+    # Like the gang, a role's minimum counts at most what is unfinished.
+    needs = {role: min(least - done[role], here[role]) for role, least in job.spec.min_task_member.items()}
+    return _choose(tasks, needs, min(size, len(tasks))) or []
 
 
 def _role_needs(job: Job) -> dict[str, int]:

@@ -15,6 +15,7 @@ from pumice.model.events import Changed, Described, Gone
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
+from pumice.model.state import ClusterState
 from pumice.scheduling.conclude import phase_of
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decisions import Bind, Decision
@@ -71,6 +72,7 @@ class Cluster:
             self.drop(JobSpec, key)
         for queue in reversed(queues):
             self.drop(Queue, queue)
+        self.leaving.difference_update(queues)
 
     def finish(self, task: TaskSpec) -> None:
         """A running task ends well."""
@@ -102,11 +104,7 @@ class Cluster:
         before = self.engine.state
         self.engine = self._engine(config, self.engine.tracing)
         for described in self.objects:
-            if isinstance(described, JobSpec):
-                described = replace(described, phase=before.jobs[described.key].phase)  # noqa: PLW2901 - as it is now
-            elif isinstance(described, TaskSpec):
-                described = replace(described, started=before.tasks[described.key].started)  # noqa: PLW2901 - as it is now
-            self.engine.apply(Changed(described))
+            self.engine.apply(Changed(_as_known(described, before)))
 
     def _engine(self, config: SchedulerConfig, tracing: bool) -> Engine:
         engine = Engine(config, BUILT_IN, self.registry)
@@ -149,6 +147,14 @@ class Cluster:
             if busy.isdisjoint(self.subtree(queue.name)):
                 self.put(replace(queue, state=QueueState.CLOSED))
         for name in sorted(self.leaving):
-            if busy.isdisjoint(self.subtree(name)):
-                self.leaving.discard(name)
+            if name in self.leaving and busy.isdisjoint(self.subtree(name)):  # it may have gone with one above it
                 self.drop_queue(name)
+
+
+def _as_known(described: Described, state: ClusterState) -> Described:
+    """An object with what an engine has found out or decided about it."""
+    if isinstance(described, JobSpec):
+        return replace(described, phase=state.jobs[described.key].phase)
+    if isinstance(described, TaskSpec):
+        return replace(described, started=state.tasks[described.key].started)
+    return described

@@ -52,6 +52,12 @@ class Events:
             except FieldError as error:
                 yield Problem(self._scenario.file, self._scenario.object, error.field, error.message)
 
+    def never(self) -> Iterator[Problem]:
+        """What has not happened by the end, because its cycle never came."""
+        for number, event in self._waiting:
+            message = f"cycle {event.cycle} never came: the run ended after {self._cluster.cycles}"
+            yield Problem(self._scenario.file, self._scenario.object, f"spec.events[{number}].cycle", message)
+
     def _happen(self, event: Event, where: str) -> None:
         if event.finish is not None:
             self._finish(event.finish, f"{where}.finish")
@@ -135,9 +141,9 @@ class Events:
     def _judge(self, after: Objects, name: str, slots: tuple[Slot, ...]) -> None:
         """Refuse what would add a fault, or move a queue that is in use."""
         before = self._cluster.objects
-        known = set(faults(before))
+        known = {(fault.kind, fault.key, fault.field) for fault in faults(before)}
         for fault in faults(after):
-            if fault in known:
+            if (fault.kind, fault.key, fault.field) in known:
                 continue
             if (fault.kind, fault.key) in slots:
                 raise ObjectError(name, fault.field, fault.message)
@@ -163,9 +169,10 @@ class Events:
                 cluster.put(described)
         cluster.refresh_phases(after.jobs)
         unnamed = named_in(before.queues) - named_in(after.queues)
-        cluster.leaving = (cluster.leaving | unnamed) - named_in(after.queues)
-        for name in sorted(unnamed & after.queues.keys()):
-            cluster.close(name)
+        cluster.leaving = ((cluster.leaving | unnamed) & after.queues.keys()) - named_in(after.queues)
+        for name in sorted(cluster.leaving & unnamed):
+            if name in cluster.leaving:
+                cluster.close(name)
 
     # --- objects go -----------------------------------------------------------------------------------------------
 
@@ -185,6 +192,7 @@ class Events:
             return
         for part in dict.fromkeys([*parts, *([(kind, key)] if kind is not None else [])]):
             cluster.drop(*part)
+        cluster.refresh_phases(list(cluster.objects.jobs))
 
     # --- commands -------------------------------------------------------------------------------------------------
 

@@ -79,6 +79,7 @@ class Simulation:
                 seen(self)
         if spec.churn is not None:
             self.means = churn(self, spec.churn, seen)
+        self.errors += self._events.never()
         engine = self.cluster.engine
         if self.has_targets and not isinstance(engine.order, SteerOrder):
             set_targets(engine.tree, engine.state.capacity)  # the rule follows none, but people compare with it

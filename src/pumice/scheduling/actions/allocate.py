@@ -68,6 +68,8 @@ def _tasks(leaf: JobNode, unit: Unit) -> list[Task]:
     if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
         shape, count = unit.parts[0]
         return pending[shape][-1 : -count - 1 : -1]
-    tasks = gang_tasks(leaf.job, unit.size)
+    # Exactly the shapes the unit was made of: those that fit no node are not among them.
+    made_of = {shape for shape, _ in unit.parts}
+    tasks = gang_tasks(leaf.job, unit.size, [shape for shape in pending if shape not in made_of])
     assert tasks is not None, f"{leaf.job.key} offered a unit it does not have"
     return tasks

@@ -42,7 +42,5 @@ class BinpackPlugin(Plugin):
 def _listed(arguments: Arguments) -> list[str]:
     value = arguments.get(LISTED, "")
     if not isinstance(value, str):
-        raise PluginError(
-            LISTED, f"{LISTED} is {value!r}; write names with commas between, such as 'nvidia.com/gpu'"
-        )
+        raise PluginError(LISTED, f"{LISTED} is {value!r}; write names with commas between, such as 'nvidia.com/gpu'")
     return [name.strip() for name in value.split(",") if name.strip()]

@@ -35,9 +35,7 @@ class Counter:
     def __init__(self, question: Question, index: Mapping[str, int], codes: Codes, counted: Codes) -> None:
         self.question = question
         self.codes = codes  # the domain of each node
-        self.counts: Counts = np.zeros(
-            codes.max(initial=-1) + 2, np.int64
-        )  # the last, for no domain, stays 0
+        self.counts: Counts = np.zeros(codes.max(initial=-1) + 2, np.int64)  # the last, for no domain, stays 0
         self.total = 0
         self._index = index
         self._counted = counted  # the same, but -1 where pods do not count
@@ -130,9 +128,7 @@ class Census:
         counter = Counter(question, columns.index, column.codes, counted)
         handle = question.handle
         self._counters_with.setdefault(handle, []).append(counter)
-        candidates: Iterable[Pods] = (
-            self._groups.values() if handle is None else self._groups_with.get(handle, {})
-        )
+        candidates: Iterable[Pods] = self._groups.values() if handle is None else self._groups_with.get(handle, {})
         for pods in candidates:
             if question.concerns(pods):
                 pods.counters.append(counter)

@@ -15,8 +15,7 @@ class FreePorts:
 
     def __init__(self, shape: Shape, census: Census) -> None:
         self._users = [
-            census.counter(Using(protocol, port, address), None)
-            for protocol, address, port in shape.constraints.ports
+            census.counter(Using(protocol, port, address), None) for protocol, address, port in shape.constraints.ports
         ]
 
     def mask(self) -> Mask | None:
