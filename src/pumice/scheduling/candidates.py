@@ -117,7 +117,7 @@ class Candidates:
         """Of unlike tasks: the first in task order that is owed and fits, else the first that fits."""
         shapes.sort(key=lambda shape: leaf.job.pending[shape][-1].order)
         units = [self._get(((shape, 1),)) for shape in shapes]
-        fitting = [unit for unit in units if unit.open]
+        fitting = [unit for unit in units if self.is_open(unit)]
         for unit in fitting:
             if self.order.owes(leaf, unit.ask):
                 return unit
@@ -126,17 +126,14 @@ class Candidates:
     def _get(self, parts: tuple[tuple[Shape, int], ...]) -> Unit:
         unit, new = self.units.unit(parts)
         if new:
-            unit.full = sum(1 for shape, _ in parts if not self._fits(shape))
+            for shape, _ in parts:
+                if shape not in self.full and not shape.coupled and not self.nodes.fits_somewhere(shape):
+                    self.shape_full(shape)
         return unit
 
-    def _fits(self, shape: Shape) -> bool:
-        """Whether a shape fits somewhere, as far as is known; notes those that do not."""
-        if shape in self.full:
-            return False
-        if shape.coupled or self.nodes.fits_somewhere(shape):
-            return True
-        self.full[shape] = None
-        return False
+    def is_open(self, unit: Unit) -> bool:
+        """Whether a unit can be placed now, as far as is known."""
+        return not unit.tried and not any(shape in self.full for shape, _ in unit.parts)
 
     def _offer(self, leaf: JobNode, unit: Unit | None) -> None:
         old: Unit | None = leaf.unit
@@ -151,8 +148,9 @@ class Candidates:
         if unit is None:
             self.order.offer(leaf, None, False)
             return
-        self.order.offer(leaf, unit.ask, unit.open and leaf not in self.aside)
-        if not unit.open:
+        is_open = self.is_open(unit)
+        self.order.offer(leaf, unit.ask, is_open and leaf not in self.aside)
+        if not is_open:
             self.blocked[leaf] = unit.reason or self._reason(unit)
 
     def _reason(self, unit: Unit) -> str:
@@ -169,20 +167,15 @@ class Candidates:
 
     def shape_full(self, shape: Shape) -> None:
         """A shape fits nowhere any more."""
-        self.full[shape] = None
-        units = list(self.units.of_shape.get(shape, ()))
-        for unit in units:
-            unit.full += 1
-        for unit in units:
-            self._reoffer(unit)
+        if shape not in self.full:
+            self.full[shape] = None
+            for unit in list(self.units.of_shape.get(shape, ())):
+                self._reoffer(unit)
 
     def shape_open(self, shape: Shape) -> None:
         """A shape that fitted nowhere fits again."""
         del self.full[shape]
-        units = list(self.units.of_shape.get(shape, ()))
-        for unit in units:
-            unit.full -= 1
-        for unit in units:
+        for unit in list(self.units.of_shape.get(shape, ())):
             self._reoffer(unit)
         for leaf in [leaf for leaf in self.mixed if shape in leaf.job.pending]:
             self._rechoose(leaf)
@@ -231,8 +224,10 @@ class Candidates:
             unit.tried = False
             if not unit.waiting:
                 self.units.drop(unit)
-                continue
-            unit.full = sum(1 for shape, _ in unit.parts if not self._fits(shape))
+        for shape in list(self.units.of_shape):
+            if not shape.coupled and not self.nodes.fits_somewhere(shape):
+                self.full[shape] = None
+        for unit in list(self.units):
             self._reoffer(unit)
 
     def recheck_mixed(self, leaves: Iterable[JobNode]) -> None:

@@ -72,6 +72,6 @@ def _in_task_order(job: Job, counts: dict[Items, int]) -> tuple[tuple[Items, int
         return tuple(counts.items())
     order: dict[Items, None] = {}
     for task in sorted(job.tasks.values(), key=lambda task: task.order):
-        if task.shape.ask in counts:
+        if task.status.unfinished and task.shape.ask in counts:
             order[task.shape.ask] = None
     return tuple((ask, counts[ask]) for ask in order)

@@ -100,7 +100,7 @@ def _stuck(engine: Engine) -> dict[JobNode, None]:
     return {
         leaf: None
         for unit in engine.candidates.units
-        if not unit.open
+        if not engine.candidates.is_open(unit)
         for leaf in unit.waiting
         if not leaf.able and leaf not in engine.candidates.aside and order.owes(leaf, unit.ask)
     }

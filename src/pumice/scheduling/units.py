@@ -19,7 +19,7 @@ from pumice.model.shape import Shape
 class Unit:
     """So many tasks of these shapes, all or nothing. Compared by identity."""
 
-    __slots__ = ("ask", "coupled", "full", "parts", "reason", "size", "tried", "waiting")
+    __slots__ = ("ask", "coupled", "parts", "reason", "size", "tried", "waiting")
 
     def __init__(self, parts: tuple[tuple[Shape, int], ...]) -> None:
         self.parts = parts
@@ -27,14 +27,8 @@ class Unit:
         self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
         self.coupled = any(shape.coupled for shape, _ in parts)
         self.waiting: dict[JobNode, None] = {}
-        self.full = 0  # how many of its shapes fit nowhere now
         self.reason = ""  # why it could not be placed, once somebody asked
         self.tried = False  # whether it was tried in vain since room last grew
-
-    @property
-    def open(self) -> bool:
-        """Whether it can be placed, as far as is known."""
-        return not self.full and not self.tried
 
 
 class UnitTable:
