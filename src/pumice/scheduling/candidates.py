@@ -216,6 +216,8 @@ class Candidates:
                 self._reoffer(unit)
             else:
                 self.units.drop(unit)
+        if again:
+            self.recheck_mixed(list(self.mixed))  # a job of unlike tasks may have given one of them up
 
     def nodes_rebuilt(self) -> None:
         """Nodes came, went or changed: ask again for every shape."""
@@ -229,9 +231,10 @@ class Candidates:
                 self.full[shape] = None
         for unit in list(self.units):
             self._reoffer(unit)
+        self.recheck_mixed(list(self.mixed))
 
     def recheck_mixed(self, leaves: Iterable[JobNode]) -> None:
-        """Whole targets moved: a job of unlike tasks may be owed another shape."""
+        """Something moved: a job of unlike tasks may now offer another of its shapes."""
         for leaf in leaves:
             if leaf in self.mixed:
                 self._rechoose(leaf)
