@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from pumice.model.events import BindFailed, Changed, Event, Gone
+from pumice.model.events import BindFailed, Changed, Gone
 from pumice.model.objects import (
     Constraints,
     JobPhase,
@@ -24,7 +23,7 @@ from pumice.model.objects import (
 )
 from pumice.model.resources import CPU, MEMORY, PODS, Registry
 from pumice.model.state import ClusterState
-from tests.support.histories import build_state, described, events, final_objects, picture, registry
+from tests.support.histories import History, build_state, final_objects, key_of, picture, registry, seeds
 
 NODE = NodeSpec("n", (10, 10, 10))
 JOB = JobSpec("ns", "j", "q")
@@ -45,32 +44,29 @@ def told(*objects: object) -> ClusterState:
 # --- histories ----------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(events(), min_size=30, max_size=60))
-def test_a_history_leaves_what_its_last_objects_say(history: list[Event]) -> None:
+@given(seeds)
+def test_a_history_leaves_what_its_last_objects_say(seed: int) -> None:
     state = ClusterState(registry())
-    for event in history:
+    for event in History(seed).events(60):
         state.apply(event)
         state.validate()
     assert picture(build_state(final_objects(state), registry())) == picture(state)
 
 
-@given(
-    st.lists(
-        described, max_size=25, unique_by=lambda o: (type(o), getattr(o, "key", o.name if hasattr(o, "name") else ""))
-    ),
-    st.randoms(),
-)
-def test_the_order_of_arrival_does_not_matter(objects: list[object], random: object) -> None:
+@given(seeds)
+def test_the_order_of_arrival_does_not_matter(seed: int) -> None:
     # An event for each object, twice, in any order: references may point to what is not there yet.
-    shuffled = objects * 2
-    random.shuffle(shuffled)
-    assert picture(build_state(shuffled, registry())) == picture(build_state(objects, registry()))
+    history = History(seed)
+    objects = {(type(found), key_of(found)): found for found in (history.described() for _ in range(60))}
+    shuffled = [*objects.values(), *objects.values()]
+    history.rng.shuffle(shuffled)
+    assert picture(build_state(shuffled, registry())) == picture(build_state(objects.values(), registry()))
 
 
-@given(st.lists(events(), min_size=20, max_size=40))
-def test_what_all_goes_leaves_nothing(history: list[Event]) -> None:
+@given(seeds)
+def test_what_all_goes_leaves_nothing(seed: int) -> None:
     state = ClusterState(registry())
-    for event in history:
+    for event in History(seed).events(60):
         state.apply(event)
     for kind, keys in (
         (TaskSpec, list(state.tasks)),
@@ -84,10 +80,10 @@ def test_what_all_goes_leaves_nothing(history: list[Event]) -> None:
     assert not any(state.capacity)
 
 
-@given(st.lists(events(), min_size=20, max_size=40))
-def test_the_same_event_again_changes_nothing(history: list[Event]) -> None:
+@given(seeds)
+def test_the_same_event_again_changes_nothing(seed: int) -> None:
     state = ClusterState(registry())
-    for event in history:
+    for event in History(seed).events(60):
         state.apply(event)
         before = picture(state)
         state.apply(event)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from pumice.fairness.tree import JobNode, Kind, latest_owed_start, latest_start
 from pumice.model.accounts import Job
@@ -20,7 +19,7 @@ from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, QueueState,
 from pumice.model.shape import Shape
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue
 from pumice.scheduling.engine import Engine
-from tests.support.histories import as_seen, events, final_objects, histories, picture, registry
+from tests.support.histories import History, as_seen, final_objects, picture, registry, seeds
 from tests.support.pools import make_engine
 
 ALL_ACTIONS = "enqueue, allocate, backfill"
@@ -61,8 +60,8 @@ def run(engine: Engine, history: list[Step], after: Callable[[list[Decision]], N
 
 
 @each_engine
-@given(history=histories())
-def test_accounts_add_up_and_nobody_gets_what_is_not_there(make: Callable[[], Engine], history: list[Step]) -> None:
+@given(seed=seeds)
+def test_accounts_add_up_and_nobody_gets_what_is_not_there(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
 
     def check(decisions: list[Decision]) -> None:
@@ -74,12 +73,12 @@ def test_accounts_add_up_and_nobody_gets_what_is_not_there(make: Callable[[], En
                 # Pods that run already may have filled a node too far; what we add must find room.
                 assert all(node.idle[j] >= 0 for j, _ in task.shape.items)
 
-    run(engine, history, check)
+    run(engine, History(seed).steps(), check)
 
 
 @each_engine
-@given(history=histories())
-def test_a_job_starts_whole_or_not_at_all(make: Callable[[], Engine], history: list[Step]) -> None:
+@given(seed=seeds)
+def test_a_job_starts_whole_or_not_at_all(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
 
     def check(decisions: list[Decision]) -> None:
@@ -90,12 +89,12 @@ def test_a_job_starts_whole_or_not_at_all(make: Callable[[], Engine], history: l
                 there = [task for task in job.tasks.values() if task.spec.role == role]
                 assert sum(task.status.held or task.status is TaskStatus.SUCCEEDED for task in there) >= least
 
-    run(engine, history, check)
+    run(engine, History(seed).steps(), check)
 
 
 @each_engine
-@given(history=histories())
-def test_nothing_waits_that_could_run(make: Callable[[], Engine], history: list[Step]) -> None:
+@given(seed=seeds)
+def test_nothing_waits_that_could_run(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
 
     def check(_: list[Decision]) -> None:
@@ -104,7 +103,7 @@ def test_nothing_waits_that_could_run(make: Callable[[], Engine], history: list[
                 for shape, count in could_start(job):
                     assert room(engine, shape) < count, f"{job.key} could start {count} of {shape}"
 
-    run(engine, history, check)
+    run(engine, History(seed).steps(), check)
 
 
 def minimum(job: Job) -> int:
@@ -160,9 +159,11 @@ def room(engine: Engine, shape: Shape) -> int:
 
 
 @each_engine
-@given(history=histories())
-def test_the_same_events_give_the_same_decisions(make: Callable[[], Engine], history: list[Step]) -> None:
-    one, other = [], []
+@given(seed=seeds)
+def test_the_same_events_give_the_same_decisions(make: Callable[[], Engine], seed: int) -> None:
+    history = History(seed).steps()
+    one: list[list[Decision]] = []
+    other: list[list[Decision]] = []
     engine, again = make(), make()
     run(engine, history, one.append)
     elsewhere = [object() for _ in range(1000)]  # objects of the second run lie elsewhere in memory
@@ -171,17 +172,15 @@ def test_the_same_events_give_the_same_decisions(make: Callable[[], Engine], his
 
 
 @each_engine
-@given(history=histories(), last=st.lists(events(), max_size=6))
-def test_an_engine_that_starts_now_sees_and_does_the_same(
-    make: Callable[[], Engine], history: list[Step], last: Step
-) -> None:
-    engine = make()
-    run(engine, history)
+@given(seed=seeds)
+def test_an_engine_that_starts_now_sees_and_does_the_same(make: Callable[[], Engine], seed: int) -> None:
+    engine, history = make(), History(seed)
+    run(engine, history.steps())
     fresh = started_now(make, engine)
     engine.settle()
     fresh.settle()
     assert everything(fresh) == everything(engine)
-    for event in last:
+    for event in history.events(6):
         engine.apply(event)
         fresh.apply(event)
     assert carried_out(fresh.cycle(99_000_000)) == carried_out(engine.cycle(99_000_000))

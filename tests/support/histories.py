@@ -1,11 +1,13 @@
-"""Random histories of a small cluster as hypothesis strategies, and pictures of a state to compare.
+"""Random histories of a small cluster, and pictures of a state to compare.
 
 Every event names one of a few objects, whatever came before: duplicates, updates, unknown references and deletions of
-what was never there come by themselves. Amounts are small, so that things are often full.
+what was never there come by themselves. Amounts are small, so that nodes are often full. A history follows from its
+seed: hypothesis varies the seed, and a failure names the one to look at.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -28,14 +30,17 @@ from pumice.model.objects import (
 from pumice.model.resources import Registry
 from pumice.model.state import ClusterState
 
-GPU = 3
 NODES = ("n0", "n1", "n2")
-QUEUES = ("qa", "qb", "qc", "qd")
-PATHS = {"qa": "root/a/qa", "qb": "root/a/qb", "qc": "root/c", "qd": None}
+QUEUES = {"qa": "root/a/qa", "qb": "root/a/qb", "qc": "root/c", "qd": None}  # and their paths
 NAMESPACES = ("one", "two")
-JOBS = tuple(f"j{i}" for i in range(5))
+JOBS = tuple(f"j{i}" for i in range(6))
 CLASSES = ("low", "high")
-STAMPS = st.integers(0, 9)
+TASKS_A_JOB = 5
+REQUESTS = [(1, 0, 1)] * 4 + [(2, 1, 1), (0, 2, 1), (1, 1, 1, 1), (0, 0, 1, 1), (0, 0, 1), (3, 0, 1)]
+LIVES = [TaskStatus.PENDING] * 5 + [TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.RUNNING]
+LIVES += [TaskStatus.RELEASING, TaskStatus.SUCCEEDED, TaskStatus.FAILED]
+
+seeds = st.integers(0, 2**32)
 
 
 def registry() -> Registry:
@@ -50,134 +55,118 @@ def namespace_of(job: str) -> str:
     return NAMESPACES[JOBS.index(job) % 2]
 
 
-requests = st.sampled_from(
-    [(1, 0, 1), (1, 0, 1), (2, 1, 1), (0, 2, 1), (1, 1, 1, 1), (0, 0, 1, 1), (0, 0, 1), (4, 0, 1)]
-)
+class History:
+    """Draws what happens."""
 
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        # Most tasks of a job are alike.
+        self.usual = {job: self.rng.choice(REQUESTS) for job in JOBS}
 
-@st.composite
-def task_specs(draw: st.DrawFn, managed: bool = True) -> TaskSpec:
-    """A pod of one of the jobs (or of nobody), anywhere in its life."""
-    job = draw(st.sampled_from(JOBS))
-    status = draw(
-        st.sampled_from(
-            [TaskStatus.PENDING] * 4
-            + [TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.RUNNING, TaskStatus.RELEASING]
-            + [TaskStatus.SUCCEEDED, TaskStatus.FAILED]
+    def steps(self, most: int = 5) -> list[list[Event]]:
+        """A cluster to begin with, then what happens before each of some cycles."""
+        later = [self.events(self.rng.randint(1, 15)) for _ in range(self.rng.randint(1, most))]
+        return [self.opening(), *later]
+
+    def opening(self) -> list[Event]:
+        """Nodes, queues, and jobs with more waiting tasks than there is room for; some of it is missing."""
+        found: list[Described] = [replace(self.node(name), ready=True) for name in NODES]
+        found += [replace(self.queue(name), state=QueueState.OPEN) for name in QUEUES]
+        found += [self.job(name) for name in JOBS]
+        for job in JOBS:
+            for number in range(self.rng.randint(0, TASKS_A_JOB)):
+                found.append(replace(self.task(job, number), status=TaskStatus.PENDING, node=None, started=0))
+        return [Changed(described) for described in found if self.rng.random() < 0.95]
+
+    def events(self, count: int) -> list[Event]:
+        """So many things that happen."""
+        return [self.event() for _ in range(count)]
+
+    def event(self) -> Event:
+        """One thing that happens."""
+        described = self.described()
+        luck = self.rng.random()
+        if luck < 0.8:
+            return Changed(described)
+        if luck < 0.95 or not isinstance(described, TaskSpec):
+            return Gone(type(described), key_of(described))
+        return BindFailed(described.key)
+
+    def described(self) -> Described:
+        """Any of the objects, in any condition."""
+        luck = self.rng.random()
+        if luck < 0.6:
+            return self.task(self.rng.choice(JOBS), self.rng.randrange(TASKS_A_JOB))
+        if luck < 0.65:
+            return self.foreign(self.rng.randrange(3))
+        if luck < 0.8:
+            return self.job(self.rng.choice(JOBS))
+        if luck < 0.88:
+            return self.queue(self.rng.choice(list(QUEUES)))
+        if luck < 0.95:
+            return self.node(self.rng.choice(NODES))
+        if luck < 0.98:
+            return Quota(self.rng.choice(NAMESPACES), self.rng.choice("xy"), self.rng.choice([None, 0, 1, 2, 3]))
+        return PriorityClass(self.rng.choice(CLASSES), self.rng.choice([0, 1, 100]), self.rng.random() < 0.3)
+
+    def task(self, job: str, number: int) -> TaskSpec:
+        """A pod of a job, anywhere in its life."""
+        rng = self.rng
+        status = rng.choice(LIVES)
+        on_node = status.on_node or (status > TaskStatus.RELEASING and rng.random() < 0.5)
+        return TaskSpec(
+            namespace_of(job),
+            f"{job}-w-{number}",
+            self.usual[job] if rng.random() < 0.7 else rng.choice(REQUESTS),
+            job=f"{namespace_of(job)}/{job}",
+            created=rng.randrange(10),
+            role=("ps", "worker")[number % 2],
+            priority=rng.choice([None, None, None, 5]),
+            priority_class=rng.choice([None, None, *CLASSES]),
+            node=rng.choice(NODES) if on_node else None,
+            status=status,
+            started=rng.randrange(10) if on_node else 0,
+            managed=rng.random() < 0.97,
         )
-    )
-    on_node = status.on_node or (status > TaskStatus.RELEASING and draw(st.booleans()))
-    number = draw(st.integers(0, 3))
-    name = f"{job}-w-{number}" if managed else f"foreign{number}"
-    return TaskSpec(
-        namespace_of(job) if managed else "kube-system",
-        name,
-        draw(requests),
-        job=f"{namespace_of(job)}/{job}" if managed else None,
-        created=draw(STAMPS),
-        role=("ps", "worker")[number % 2],
-        priority=draw(st.sampled_from([None, None, 5])),
-        priority_class=draw(st.sampled_from([None, *CLASSES])),
-        node=draw(st.sampled_from(NODES)) if on_node else None,
-        status=status,
-        started=draw(STAMPS) if on_node else 0,
-        managed=managed,
-    )
 
+    def foreign(self, number: int) -> TaskSpec:
+        """A pod that somebody else placed."""
+        spec = self.task(self.rng.choice(JOBS), number)
+        status, node = TaskStatus.RUNNING, spec.node or self.rng.choice(NODES)
+        return replace(
+            spec, namespace="kube-system", name=f"foreign{number}", job=None, managed=False, status=status, node=node
+        )
 
-@st.composite
-def job_specs(draw: st.DrawFn) -> JobSpec:
-    """One of the jobs, in some queue, with some minimum."""
-    name = draw(st.sampled_from(JOBS))
-    return JobSpec(
-        namespace_of(name),
-        name,
-        draw(st.sampled_from(QUEUES)),
-        created=JOBS.index(name),
-        min_member=draw(st.sampled_from([1, 1, 1, 2, 3])),
-        min_task_member=draw(st.sampled_from([{}, {}, {}, {"ps": 1}, {"ps": 1, "worker": 2}])),
-        min_resources=draw(st.sampled_from([(), (), (3,), (1, 2)])),
-        priority_class=draw(st.sampled_from([None, None, *CLASSES])),
-        phase=draw(st.sampled_from([JobPhase.INQUEUE, JobPhase.PENDING])),
-    )
+    def job(self, name: str) -> JobSpec:
+        """A job in some queue, with some minimum."""
+        rng = self.rng
+        return JobSpec(
+            namespace_of(name),
+            name,
+            rng.choice(list(QUEUES)),
+            created=JOBS.index(name),
+            min_member=rng.choice([1, 1, 1, 2, 3]),
+            min_task_member=rng.choice([{}, {}, {}, {}, {"ps": 1}, {"ps": 1, "worker": 2}]),
+            min_resources=rng.choice([(), (), (3,), (1, 2)]),
+            priority_class=rng.choice([None, None, *CLASSES]),
+            phase=rng.choice([JobPhase.INQUEUE, JobPhase.PENDING]),
+        )
 
-
-@st.composite
-def queues(draw: st.DrawFn) -> Queue:
-    """One of the queues; where it stands never changes, how it weighs does."""
-    name = draw(st.sampled_from(QUEUES))
-    path = PATHS[name]
-    weight = draw(st.integers(1, 3))
-    weights = "/".join(["1"] * path.count("/") + [str(weight)]) if path else None
-    state = draw(st.sampled_from([QueueState.OPEN] * 5 + [QueueState.CLOSED]))
-    return Queue(name, QUEUES.index(name), weight, path=path, path_weights=weights, state=state)
-
-
-node_specs = st.builds(
-    NodeSpec,
-    st.sampled_from(NODES),
-    st.sampled_from([(4, 4, 9, 1), (6, 3, 9), (8, 8, 3, 2)]),
-    unschedulable=st.sampled_from([False, False, False, True]),
-    ready=st.sampled_from([True, True, True, False]),
-)
-quotas = st.builds(Quota, st.sampled_from(NAMESPACES), st.sampled_from(["x", "y"]), st.sampled_from([None, 0, 1, 2, 3]))
-classes = st.builds(PriorityClass, st.sampled_from(CLASSES), st.sampled_from([0, 1, 100]), st.booleans())
-
-described: st.SearchStrategy[Described] = st.one_of(
-    task_specs(), task_specs(), task_specs(), task_specs(managed=False), job_specs(), queues(), node_specs, quotas
-) | st.one_of(classes, node_specs, job_specs(), queues())
-
-
-def events(*, gone: bool = True) -> st.SearchStrategy[Event]:
-    """One thing that happens."""
-    changed = st.builds(Changed, described)
-    if not gone:
-        return changed
-    return st.one_of(
-        changed,
-        changed,
-        changed,
-        changed,
-        described.map(lambda o: Gone(type(o), key_of(o))),
-        task_specs().map(lambda spec: BindFailed(spec.key)),
-    )
-
-
-@st.composite
-def openings(draw: st.DrawFn) -> list[Event]:
-    """A cluster to begin with: nodes, queues, and jobs with more waiting tasks than there is room for."""
-    found: list[Described] = []
-    for name in NODES:
-        found.append(replace(draw(node_specs), name=name, ready=True))
-    for name in QUEUES:
-        path = PATHS[name]
-        weight = draw(st.integers(1, 3))
+    def queue(self, name: str) -> Queue:
+        """A queue; where it stands never changes, how it weighs does."""
+        path, weight = QUEUES[name], self.rng.randint(1, 3)
         weights = "/".join(["1"] * path.count("/") + [str(weight)]) if path else None
-        found.append(Queue(name, QUEUES.index(name), weight, path=path, path_weights=weights))
-    for name in JOBS:
-        found.append(replace(draw(job_specs()), name=name, namespace=namespace_of(name), created=JOBS.index(name)))
-        usual = draw(requests)
-        for number in range(4):
-            spec = draw(task_specs())
-            request = usual if draw(st.integers(0, 3)) else spec.request
-            found.append(
-                TaskSpec(
-                    namespace_of(name),
-                    f"{name}-w-{number}",
-                    request,
-                    job=f"{namespace_of(name)}/{name}",
-                    created=spec.created,
-                    role=("ps", "worker")[number % 2],
-                    priority=spec.priority,
-                )
-            )
-    return [Changed(described_object) for described_object in found]
+        state = self.rng.choice([QueueState.OPEN] * 5 + [QueueState.CLOSED])
+        return Queue(name, list(QUEUES).index(name), weight, path=path, path_weights=weights, state=state)
 
-
-def histories(steps: int = 4) -> st.SearchStrategy[list[list[Event]]]:
-    """What happens before each of some cycles."""
-    later = st.lists(st.lists(events(), min_size=2, max_size=12), min_size=1, max_size=steps)
-    return st.builds(lambda first, rest: [first, *rest], openings(), later)
+    def node(self, name: str) -> NodeSpec:
+        """A machine, mostly one that takes work."""
+        return NodeSpec(
+            name,
+            self.rng.choice([(4, 4, 9, 1), (6, 3, 9), (8, 8, 3, 2)]),
+            unschedulable=self.rng.random() < 0.2,
+            ready=self.rng.random() < 0.9,
+        )
 
 
 def key_of(described: Described) -> str:
@@ -188,11 +177,11 @@ def key_of(described: Described) -> str:
 def final_objects(state: ClusterState) -> list[Described]:
     """What a state was told and still believes, as a shell that starts now would read it: kind by kind, by name."""
     found: list[Described] = [*state.priority_classes.values(), *state.queues.values()]
-    found += [quota for quotas_here in state.quotas.values() for quota in quotas_here.values()]
+    found += [quota for quotas in state.quotas.values() for quota in quotas.values()]
     found += [node.spec for node in state.nodes.values() if node.spec is not None]
     found += [replace(job.spec, phase=job.phase) for job in state.jobs.values() if job.spec is not None]
     found += [as_seen(task) for task in state.tasks.values()]
-    return sorted(found, key=lambda o: (type(o).__name__, key_of(o)))
+    return sorted(found, key=lambda described: (type(described).__name__, key_of(described)))
 
 
 def as_seen(task: Task) -> TaskSpec:
@@ -205,8 +194,8 @@ def as_seen(task: Task) -> TaskSpec:
 def build_state(objects: Iterable[Described], known: Registry) -> ClusterState:
     """A state that is told everything once, in that order."""
     state = ClusterState(known)
-    for described_object in objects:
-        state.apply(Changed(described_object))
+    for described in objects:
+        state.apply(Changed(described))
     return state
 
 

@@ -220,7 +220,7 @@ class Candidates:
             self.recheck_mixed(list(self.mixed))  # a job of unlike tasks may have given one of them up
 
     def nodes_rebuilt(self) -> None:
-        """Nodes came, went or changed: ask again for every shape."""
+        """Nodes came, went or changed: ask again for every shape. Every job is refreshed after this."""
         self.full.clear()
         for unit in list(self.units):
             unit.tried = False
@@ -229,9 +229,6 @@ class Candidates:
         for shape in list(self.units.of_shape):
             if not shape.coupled and not self.nodes.fits_somewhere(shape):
                 self.full[shape] = None
-        for unit in list(self.units):
-            self._reoffer(unit)
-        self.recheck_mixed(list(self.mixed))
 
     def recheck_mixed(self, leaves: Iterable[JobNode]) -> None:
         """Something moved: a job of unlike tasks may now offer another of its shapes."""
@@ -240,7 +237,8 @@ class Candidates:
                 self._rechoose(leaf)
 
     def _rechoose(self, leaf: JobNode) -> None:
-        self._offer(leaf, self._first_of(leaf, [shape for shape in leaf.job.pending if shape.ask]))
+        shapes = [shape for shape in leaf.job.pending if shape.ask]
+        self._offer(leaf, self._first_of(leaf, shapes) if shapes else None)
 
     def _reoffer(self, unit: Unit) -> None:
         for leaf in list(unit.waiting):
