@@ -77,15 +77,15 @@ def test_example_of_the_docstring() -> None:
 
 
 def test_siblings_that_halt_together_get_equal_drops() -> None:
-    # Of 100 cpu and mem: A and B each hold 20 cpu (10 : 1 and 5 : 1 against their mem leaf) and halt at 0.2, A with
-    # 2 mem, B with 4. D's 84 mem tasks are full by then if D weighs enough: 10 mem are left, 5 for each: 7 and 9.
+    # 100 cpu and mem. A (3) has 30 cpu against 10 : 1 of its mem leaf, B (1) 10 cpu against 5 : 1. Both halt at 0.1 (in
+    # floats 0.3 / 3 is not 0.1), A with 3 mem and B with 2. D (100) has its 85 mem long before. 10 mem are left, 5 each.
     tree = Tree()
-    a, b, d = tree.node(0), tree.node(0), tree.node(0, 10)
-    for node, weight in ((a, 10), (b, 5)):
-        tree.add(node, [F(1, 100), 0], 20, weight=weight)
+    for weight, cpu, ratio in ((3, 30, 10), (1, 10, 5)):
+        node = tree.node(0, weight)
+        tree.add(node, [F(1, 100), 0], cpu, weight=ratio)
         tree.add(node, [0, F(1, 100)])
-    tree.add(d, [0, F(1, 100)], 84)
-    assert_close(tree.target(), [20, 7, 20, 9, 84])
+    tree.add(tree.node(0, 100), [0, F(1, 100)], 85)
+    assert_close(tree.target(), [30, 8, 10, 7, 85])
 
 
 # --- against the exact fluid ------------------------------------------------------------------------------------
@@ -267,10 +267,11 @@ def test_a_demand_that_fits_is_met_to_the_last_bit() -> None:
 
 
 def test_the_satisfied_have_exactly_their_demand_when_others_are_short() -> None:
+    # In floats 3 * (1 / 49) / (1 / 49) and the like need not be 3.
     tree = Tree()
-    for demand in (F(1, 3), F(7, 10), None):
-        tree.add(0, [F(1, 9), F(1, 7)], demand)
-    assert tree.target()[:2] == [1 / 3, 0.7]
+    for demand in (1, 2, 3, 5, 7, None):
+        tree.add(0, [F(1, 49)], demand)
+    assert tree.target()[:5] == [1, 2, 3, 5, 7]
 
 
 def test_a_task_larger_than_the_cluster() -> None:

@@ -56,6 +56,25 @@ def test_curves_that_halt_at_one_level_go_through_their_slivers_together() -> No
     assert at.level[2] == at.level[6]
 
 
+def test_a_curve_that_has_ended_keeps_what_it_gave() -> None:
+    # In the first group a ends at 0.2 with 0.2 and b goes on to 0.5; the second group begins higher up, at 0.9.
+    level = np.array([0, 0.2, 0, 0.5, 0.9, 1.0, 0.9, 1.0])
+    given_ = np.array([0, 0.2, 0, 0.5, 0, 0.1, 0, 0.3])
+    curve, group = np.repeat([0, 1, 2, 3], 2), np.repeat([0, 1], 4)
+    total, _ = add_up(curve, group, level, np.stack([given_, given_], axis=1))
+    assert total.of.tolist() == [0, 0, 0, 1, 1]
+    assert total.rows[:, 0] == pytest.approx([0, 0.4, 0.7, 0, 0.4])
+
+
+def test_a_curve_that_has_not_begun_gave_nothing() -> None:
+    # a goes from 0 to 0.5, b begins at 0.3.
+    level, given_ = np.array([0, 0.5, 0.3, 0.5]), np.array([0, 0.5, 0, 0.1])
+    rows = np.stack([given_, given_], axis=1)
+    total, _ = add_up(np.array([0, 0, 1, 1]), np.zeros(4, dtype=np.int64), level, rows)
+    assert total.place.level == pytest.approx([0, 0.3, 0.5])
+    assert total.rows[:, 0] == pytest.approx([0, 0.3, 0.6])
+
+
 def test_the_largest_column_changes_between_points() -> None:
     # From (3, 0, 0) to (3, 4, 8): the third passes the first at 3/8; the second passes it at 3/4, below the third.
     where, way = crossings(np.zeros(2, dtype=np.int64), np.array([[3.0, 0.0, 0.0], [3.0, 4.0, 8.0]]))

@@ -388,11 +388,12 @@ class SlowScheduler:
         """What a job asks for, as far as it can ever run, and what it has."""
         tasks = [pod for pod in self.tasks(job.key) if pod.status.unfinished and resources(pod.spec.request)]
         unfinished = [pod for pod in self.tasks(job.key) if pod.status.unfinished]
-        gang = max(1, self.gang(job) - (len(unfinished) - len(tasks)))  # those that ask for nothing cost nothing
+        gang = self.gang(job) - (len(unfinished) - len(tasks))  # those that ask for nothing cost nothing
         wanted = [p for p in tasks if p.status.held or (takes_work and self.possible(p.spec))]
         waiting = [p for p in wanted if not p.status.held]
         if waiting and not self.can_ever_start(job):
             wanted = [p for p in wanted if p.status.held]
+        gang = max(1, min(gang, len(wanted)))
         first = self.gang_tasks(self.as_far_as(job, wanted), gang, wanted, [])
         floor = {j: amount for j, amount in enumerate(job.min_resources) if amount and j != 2} if takes_work else {}
         started = [pod.started for pod in tasks if pod.status.held and pod.owed]

@@ -332,7 +332,7 @@ class _Phase:
                 above = tree.parent[node]
                 asked = Place(np.where(turn[above] > 0, np.inf, level[above]), sliver[above])
                 a, b, way = locate(asked, start, here.outer)
-            # Between two classes, or all but at b, is at b.
+            # Rounding may leave a gap between the end of one class and the start of the next: there is nothing in it.
             at_b = (way == 1) | (way > 0) & (here.turn[a] != here.turn[b])
             a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
             place = place_between(here.inner.take(a), here.inner.take(b), way)

@@ -72,6 +72,9 @@ class NodeTable:
         self.idle: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.epoch = 0
         self.journal: list[int] = []  # nodes whose room changed, in order
+        self._changed: NDArray[np.int64] = np.zeros(0, np.int64)  # per node, where it stands in the journal last
+        self._offered: Scores = np.zeros((0, 0))  # allocatable as floats, infinite where there is nothing
+        self._schedulable: Mask = np.zeros(0, np.bool_)
         self._synced = 0  # how far the idle array has followed the journal
         self._views: dict[Shape, View] = {}
         self._room_for: dict[tuple[Shape, int], bool] = {}
@@ -87,6 +90,9 @@ class NodeTable:
         shape = (width, len(self.nodes))
         self.allocatable = np.array([n.allocatable for n in self.nodes], np.int64).reshape(shape[::-1]).T.copy()
         self.idle = np.array([n.idle for n in self.nodes], np.int64).reshape(shape[::-1]).T.copy()
+        self._offered = np.where(self.allocatable > 0, self.allocatable.astype(np.float64), inf)
+        self._schedulable = np.array([node.schedulable for node in self.nodes], np.bool_)
+        self._changed = np.full(len(self.nodes), -1, np.int64)
         self.epoch += 1
         self.journal.clear()
         self.reserved = {}
@@ -99,8 +105,13 @@ class NodeTable:
         """The room on a node changed; returns its index (-1: nobody describes it)."""
         i = self.index.get(node.name, -1)
         if i >= 0:
-            self.journal.append(i)
+            self.note(i)
         return i
+
+    def note(self, i: int) -> None:
+        """The room on the node with this index changed."""
+        self._changed[i] = len(self.journal)
+        self.journal.append(i)
 
     def compact(self) -> None:
         """Forget the journal that everybody has followed, between cycles."""
@@ -110,6 +121,7 @@ class NodeTable:
                 self._follow(view)
                 view.seen = 0
             self.journal.clear()
+            self._changed.fill(-1)
             self._synced = 0
 
     def sync_idle(self) -> None:
@@ -131,7 +143,7 @@ class NodeTable:
 
     def _make_view(self, shape: Shape) -> View:
         count = len(self.nodes)
-        mask = np.fromiter((node.schedulable for node in self.nodes), np.bool_, count)
+        mask = self._schedulable.copy()
         for plugin in self.filters:
             allowed = plugin.node_filter(shape, self)
             if allowed is not None:
@@ -165,21 +177,18 @@ class NodeTable:
 
     def _score(self, view: View, which: slice | NDArray[np.intp]) -> Scores:
         """Scores over some nodes in one pass; ``_score_one`` is the same for one node."""
-        idle, offered = self.idle[:, which], self.allocatable[:, which].astype(np.float64)
         fits = view.mask[which].copy()
         for j, amount in view.shape.items:
-            fits &= idle[j] >= amount
+            fits &= self.idle[j][which] >= amount
+        parts = {
+            j: (self.idle[j][which] - amount) / self._offered[j][which]
+            for j, amount in {*((j, amount) for j, amount, _ in view.linear), *view.even}
+        }
         total = view.static[which].copy()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for j, amount, weight in view.linear:
-                part = np.where(offered[j] > 0, (idle[j] - amount).astype(np.float64) / offered[j], 0.0)
-                total = total + weight * part
-            if view.uneven:
-                parts = [
-                    np.where(offered[j] > 0, (idle[j] - amount).astype(np.float64) / offered[j], 0.0)
-                    for j, amount in view.even
-                ]
-                total = total - view.uneven * _deviation(parts)
+        for j, _, weight in view.linear:
+            total += weight * parts[j]
+        if view.uneven:
+            total -= view.uneven * _deviation([parts[j] for j, _ in view.even])
         return np.where(fits, total, -inf)
 
     def _score_one(self, view: View, i: int) -> float:
@@ -213,13 +222,12 @@ class NodeTable:
     def _follow(self, view: View) -> None:
         """Bring a view up to date with the nodes that changed since it was read last."""
         journal = self.journal
-        behind = len(journal) - view.seen
-        if behind <= FEW:
+        if len(journal) - view.seen <= FEW:
             scores = view.scores
             for i in journal[view.seen :]:
                 scores[i] = self._score_one(view, i)
         else:
-            changed = np.array(sorted(set(journal[view.seen :])), np.intp)
+            changed = np.flatnonzero(self._changed >= view.seen)
             self.sync_idle()
             view.scores[changed] = self._score(view, changed)
         view.seen = len(journal)

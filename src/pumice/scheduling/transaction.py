@@ -36,7 +36,7 @@ class Transaction:
         node = engine.nodes.nodes[index]
         engine.state.place(task, node, stamp)
         task.owed = owed
-        engine.nodes.journal.append(index)
+        engine.nodes.note(index)
         for plugin in engine.policy.followers:
             plugin.placed(task, node)
         self._placed.append((task, index))
@@ -58,7 +58,7 @@ class Transaction:
                 plugin.removed(task, node)
             engine.state.unplace(task)
             task.owed = True
-            engine.nodes.journal.append(index)
+            engine.nodes.note(index)
         self._charges.clear()
         self._placed.clear()
 

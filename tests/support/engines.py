@@ -1,0 +1,90 @@
+"""Engines of every kind for random histories, and all that can be seen of one, to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pumice.fairness.tree import JobNode, latest_owed_start, latest_start
+from pumice.model.events import Changed, Event
+from pumice.scheduling.decisions import Condition, Decision
+from pumice.scheduling.engine import Engine
+from tests.support.histories import final_objects, picture, registry
+from tests.support.pools import make_engine
+
+ALL_ACTIONS = "enqueue, allocate, backfill"
+FIRST = ("priority", "gang", "conformance")
+NO_HOLDS = {"drf.patience": -1}
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "steer": lambda: make_engine(
+        "steer", namespaces=True, actions=ALL_ACTIONS, plugins=FIRST, arguments=NO_HOLDS, registry=registry()
+    ),
+    "steer with jobs under their queue": lambda: make_engine(
+        "steer", actions="allocate, backfill", plugins=("gang",), arguments=NO_HOLDS, registry=registry()
+    ),
+    "paper": lambda: make_engine("paper", actions=ALL_ACTIONS, plugins=FIRST, registry=registry()),
+    "flat": lambda: make_engine(
+        hierarchy=False, namespaces=True, actions=ALL_ACTIONS, plugins=FIRST, registry=registry()
+    ),
+    "nodes by score": lambda: make_engine(
+        "steer", actions=ALL_ACTIONS, plugins=(*FIRST, "predicates", "nodeorder"), arguments=NO_HOLDS, registry=registry()
+    ),
+}
+
+Step = list[Event]
+
+
+def run(engine: Engine, history: list[Step], after: Callable[[list[Decision]], None] | None = None) -> None:
+    """Events, then a cycle, again and again; a second of cluster time each."""
+    for now, step in enumerate(history, 1):
+        for event in step:
+            engine.apply(event)
+        decisions = engine.cycle(now * 1_000_000)
+        if after is not None:
+            after(decisions)
+
+
+def started_now(make: Callable[[], Engine], engine: Engine) -> Engine:
+    """An engine that reads what is there, as after a restart."""
+    fresh = make()
+    for described in final_objects(engine.state):
+        fresh.apply(Changed(described))
+    for key, task in fresh.state.tasks.items():
+        task.owed = engine.state.tasks[key].owed  # the one thing that a pod does not tell
+    return fresh
+
+
+def carried_out(decisions: list[Decision]) -> list[Decision]:
+    """Without conditions: what was said before is not said again."""
+    return [decision for decision in decisions if not isinstance(decision, Condition)]
+
+
+def everything(engine: Engine) -> dict[str, Any]:
+    """All that follows from the objects: accounts, targets, whole targets, candidates."""
+    engine.validate()
+    nodes = {}
+    for node in engine.tree.root.walk():
+        seen: dict[str, Any] = {
+            "kind": node.kind,
+            "weight": node.weight,
+            "rank": node.rank,
+            "held": node.held,
+            "latest": latest_start(node),
+            "latest owed": latest_owed_start(node),
+            "entitled": node.exact,
+            "able": node.able_count,
+            "owed": node.owed_count,
+        }
+        if isinstance(node, JobNode):
+            seen |= {
+                "starts": node.starts,
+                "keys": (node.before, node.after, node.rank_class),
+                "demand": (node.demand.parts, node.demand.direction, node.demand.gang_items, node.gang),
+                "target": node.target,
+                "whole": node.whole,
+                "unit": None if node.unit is None else [(shape.items, count) for shape, count in node.unit.parts],
+                "able": node.able,
+            }
+        nodes[node.path] = seen
+    return {"state": picture(engine.state), "tree": nodes}
