@@ -18,6 +18,10 @@ from tests.oracles.kube_filters import Placed, covers, may_run, picks, selected,
 LEAST, BALANCED, AFFINITY, TAINTS, SPREAD = 1.0, 1.0, 2.0, 3.0, 2.0  # nodeorder's default weights
 
 
+Needs = dict[str, dict[int, int]]
+"""By node, amounts that must stay for somebody."""
+
+
 @dataclass
 class Pod:
     """A task as it stands: what was asked for, and what became of it."""
@@ -100,16 +104,35 @@ def allowed(task: TaskSpec, node: NodeSpec, nodes: Sequence[NodeSpec], pods: Seq
     return all(may_run(task, node, nodes, placed(pods)).values())
 
 
-def fits_somewhere(task: TaskSpec, nodes: Sequence[NodeSpec], pods: Sequence[Pod], rules: NodeRules) -> bool:
+def eats(task: TaskSpec, node: NodeSpec, pods: Sequence[Pod], kept: Sequence[Needs]) -> bool:
+    """Whether the task would take room on the node that is kept for somebody."""
+    left = tuple(idle(node, pods))
+    for needs in kept:
+        for j, a in needs.get(node.name, {}).items():
+            if amount(task.request, j) and amount(left, j) - task.request[j] < a:
+                return True
+    return False
+
+
+def fits_somewhere(
+    task: TaskSpec, nodes: Sequence[NodeSpec], pods: Sequence[Pod], rules: NodeRules, kept: Sequence[Needs] = ()
+) -> bool:
     """Whether a task that no other pod concerns has a place now."""
-    return any(could_ever(task, node, rules) and has_room(node, pods, task.request) for node in nodes)
+    return any(
+        could_ever(task, node, rules) and has_room(node, pods, task.request) and not eats(task, node, pods, kept)
+        for node in nodes
+    )
 
 
-def best_node(task: TaskSpec, nodes: Sequence[NodeSpec], pods: Sequence[Pod], rules: NodeRules) -> str | None:
+def best_node(
+    task: TaskSpec, nodes: Sequence[NodeSpec], pods: Sequence[Pod], rules: NodeRules, kept: Sequence[Needs] = ()
+) -> str | None:
     """The node that suits the task best now."""
     best: tuple[float, str] | None = None
     for node in sorted(nodes, key=lambda node: node.name):
-        if has_room(node, pods, task.request) and allowed(task, node, nodes, pods, rules):
+        if not has_room(node, pods, task.request) or eats(task, node, pods, kept):
+            continue
+        if allowed(task, node, nodes, pods, rules):
             score = node_score(task, node, nodes, pods) if rules.nodeorder else 0.0
             if best is None or score > best[0]:
                 best = score, node.name

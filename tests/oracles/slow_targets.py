@@ -1,7 +1,7 @@
 """What every job is entitled to, in real numbers and in whole tasks, from scratch (fairness.md 3).
 
-The divisible target comes from the solver, which has its own exact test; everything around it is here: what counts
-as demand, entitlements in integers, and rounding by walks.
+The divisible target comes from the solver, which has its own exact test; everything around it is here: what it is
+given, entitlements without the noise of its last bits, and rounding by walks. Fractions are exact.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Amounts = dict[int, int]
 class Wish:
     """A job's demand, and what else rounding has to know of it."""
 
-    tasks: list[Amounts]  # what each unfinished task asks for, in task order
+    tasks: list[Amounts]  # what each unfinished task that counts asks for, in task order
     floor: Amounts  # minResources
     gang: int  # how many it starts with
     first: list[int]  # which of the tasks make its gang
@@ -66,6 +66,10 @@ class Wish:
         """The largest target."""
         return len(self.tasks) if self.alike else int(bool(self.direction))
 
+    def asks(self, tasks: list[int]) -> Amounts:
+        """What these of its tasks ask for together."""
+        return add_up([self.tasks[i] for i in tasks])
+
 
 def add_up(vectors: Sequence[Amounts]) -> Amounts:
     """The sum."""
@@ -74,6 +78,11 @@ def add_up(vectors: Sequence[Amounts]) -> Amounts:
         for j, amount in vector.items():
             total[j] = total.get(j, 0) + amount
     return total
+
+
+def within(small: Amounts, large: Amounts) -> bool:
+    """Whether small <= large everywhere."""
+    return all(amount <= large.get(j, 0) for j, amount in small.items())
 
 
 def entitled_below(branch: Branch, wishes: Mapping[str, Wish]) -> dict[int, Fraction]:
@@ -85,9 +94,7 @@ def entitled_below(branch: Branch, wishes: Mapping[str, Wish]) -> dict[int, Frac
     return total
 
 
-def within(small: Amounts, large: Amounts) -> bool:
-    """Whether small <= large everywhere."""
-    return all(amount <= large.get(j, 0) for j, amount in small.items())
+# --- the divisible target -------------------------------------------------------------------------------------------
 
 
 def set_targets(root: Branch, wishes: Mapping[str, Wish], capacity: Vector) -> None:
@@ -102,6 +109,7 @@ def set_targets(root: Branch, wishes: Mapping[str, Wish], capacity: Vector) -> N
                 parent.append(number)
                 weight.append(child.weight)
                 visit(child, len(parent) - 1)
+            # What the cluster has nothing of can't be given.
             elif wishes[child.name].count and all(capacity[j] for j in wishes[child.name].direction):
                 _join(alike, wishes[child.name])
         leaves.extend((number, group) for group in alike)
@@ -145,54 +153,59 @@ def snap(number: float) -> float:
     return float(round(number)) if abs(number - round(number)) < SNAP else number
 
 
-def set_whole_targets(root: Branch, lines: Mapping[str, list[Branch]], wishes: Mapping[str, Wish], capacity: Vector) -> None:
+# --- rounding ---------------------------------------------------------------------------------------------------------
+
+
+def set_whole_targets(
+    root: Branch, lines: Mapping[str, list[Branch]], wishes: Mapping[str, Wish], capacity: Vector
+) -> None:
     """Round: the whole parts, then what is left of capacity in units, at most one a job."""
-    have: dict[str, list[int]] = {name: whole_part(wish) for name, wish in wishes.items()}
-    base = {name: holds(wishes[name], tasks) for name, tasks in have.items()}
+    base = {name: base_of(wish) for name, wish in wishes.items()}
+    unit = {name: unit_of(wish) for name, wish in wishes.items()}
+    extra: dict[str, Amounts] = {}
     incumbents = [name for name, wish in wishes.items() if not within(wish.held, base[name])]
-    used = add_up([holds(wishes[name], tasks) for name, tasks in have.items()])
-    left = {j: amount - used.get(j, 0) for j, amount in enumerate(capacity)}
+
+    def left() -> Amounts:
+        used = add_up([*base.values(), *extra.values()])
+        return {j: amount - used.get(j, 0) for j, amount in enumerate(capacity)}
 
     def lacks(branch: Branch, j: int) -> Fraction:
         """D / r: what the jobs below are entitled to, less what their whole targets hold so far."""
-        whole = sum(holds(wishes[leaf.name], have[leaf.name]).get(j, 0) for leaf in branch.jobs())
+        names = [leaf.name for leaf in branch.jobs()]
+        whole = sum(base[name].get(j, 0) + extra.get(name, {}).get(j, 0) for name in names)
         return (entitled_below(branch, wishes).get(j, Fraction(0)) - whole) / capacity[j]
 
+    def wanting(name: str) -> bool:
+        """Whether something is missing on every level, by more than a step of the grid of keys."""
+        return all(max(lacks(branch, j) for j in unit[name]) > Fraction(1, GRID) for branch in lines[name])
+
     def key(branch: Branch, able: list[Branch]) -> Key:
-        asked = {j for leaf in able for j in ask(leaf.name)}
-        lack = max(lacks(branch, j) for j in asked)
+        lack = max(lacks(branch, j) for j in {j for leaf in able for j in unit[leaf.name]})
         served = max((wishes[leaf.name].served for leaf in branch.jobs()), default=0)
         if branch.job is None:
             return (-on_grid(lack), served, branch.rank)
         return (wishes[branch.name].tiers, branch.name not in incumbents, -on_grid(lack), served, branch.rank)
 
-    def ask(name: str) -> Amounts:
-        return holds(wishes[name], next_unit(wishes[name], have[name]))
-
-    def wanting(name: str, unit: Amounts) -> bool:
-        """Whether something is missing on every level, by at least a step of the grid on which keys are compared."""
-        return all(max(lacks(branch, j) for j in unit) > Fraction(1, GRID) for branch in lines[name])
-
-    def hand_out(names: list[str], *, lacking_only: bool) -> None:
+    def hand_out(names: list[str], *, wanting_only: bool) -> None:
         while True:
-            able = []
-            for name in names:
-                unit = ask(name)
-                if unit and within(unit, left) and (wanting(name, unit) or not lacking_only):
-                    able.append(lines[name][-1])
+            fitting = [n for n in names if n not in extra and unit[n] and within(unit[n], left())]
+            able = [lines[name][-1] for name in fitting if wanting(name) or not wanting_only]
             if not able:
                 return
             name = walk(root, able, key).name
-            for j, amount in ask(name).items():
-                left[j] -= amount
-            have[name] = [*have[name], *next_unit(wishes[name], have[name])]
-            names = [other for other in names if other != name]
+            extra[name] = unit[name]
 
-    hand_out(incumbents, lacking_only=True)
-    unserved = [name for name, tasks in have.items() if len(tasks) == len(whole_part(wishes[name]))]
-    hand_out(unserved, lacking_only=False)
+    hand_out(incumbents, wanting_only=True)
+    hand_out(list(wishes), wanting_only=False)
     for name, wish in wishes.items():
-        wish.whole = holds(wish, have[name])
+        wish.whole = add_up([base[name], extra.get(name, {})])
+
+
+def base_of(wish: Wish) -> Amounts:
+    """What the whole part of a job's target holds."""
+    if not wish.alike and wish.target >= 1:
+        return wish.direction
+    return wish.asks(whole_part(wish))
 
 
 def whole_part(wish: Wish) -> list[int]:
@@ -204,18 +217,16 @@ def whole_part(wish: Wish) -> list[int]:
         for request, count in wish.kinds:
             number = int(snap(wish.target * count))
             tasks += [i for i, other in enumerate(wish.tasks) if other == request][:number]
-    enough = len(tasks) >= wish.gang and (wish.any_first or within(holds(wish, wish.first), holds(wish, tasks)))
+    enough = len(tasks) >= wish.gang and (wish.any_first or within(wish.asks(wish.first), wish.asks(tasks)))
     return tasks if enough else []
 
 
-def next_unit(wish: Wish, have: list[int]) -> list[int]:
-    """Which tasks a job that has these would start next: its gang, or one of the first kind that is not complete."""
+def unit_of(wish: Wish) -> Amounts:
+    """What a job that had its whole part would start next: its gang, or one of the first kind that is missing."""
+    if not wish.tasks:  # its pods are still to come
+        return wish.direction if wish.target < 1 else {}
+    have = whole_part(wish)
     if not have:
-        return wish.first
+        return wish.asks(wish.first)
     missing = [i for i in range(len(wish.tasks)) if i not in have]
-    return [i for kind, _ in wish.kinds for i in missing if wish.tasks[i] == kind][:1]
-
-
-def holds(wish: Wish, tasks: list[int]) -> Amounts:
-    """What these tasks of a job ask for together."""
-    return add_up([wish.tasks[i] for i in tasks])
+    return wish.asks([i for kind, _ in wish.kinds for i in missing if wish.tasks[i] == kind][:1])

@@ -72,7 +72,7 @@ def plant(
     *,
     namespaces: bool,
 ) -> tuple[Branch, dict[str, list[Branch]]]:
-    """The tree of these queues and jobs; and of every job the branches from the root down to it."""
+    """The tree of these queues and jobs; and of every job in it the branches from the root down to it."""
     root = Branch(0, ROOT, queue=ROOT)
     at: dict[tuple[str, ...], Branch] = {(ROOT,): root}
     paths = queue_paths(queues)
@@ -93,6 +93,8 @@ def plant(
         at[path].queue = queue.name
     lines: dict[str, list[Branch]] = {}
     for key, job in jobs.items():
+        if job.queue not in paths:
+            continue  # waits for its queue
         path = paths[job.queue]
         line = [at[path[: depth + 1]] for depth in range(len(path))]
         if namespaces:

@@ -19,10 +19,10 @@ How far a curve has come has two coordinates, compared one after the other:
 What was given is a row: a column for each resource, and last the raw dominant share, summed over the
 leaves. The last one grows wherever anything does; so it can measure slivers.
 
-Numerics. Rows are added and interpolated; no curve is got by taking one sum from another, so a resource of
-which nothing is given keeps its value to the last bit, and a share stands still or it does not. Levels that
-should be equal can differ by rounding, yet curves that halt at one level must be seen to do so: levels
-closer than TIE are made equal before curves are added.
+Numerics. Curves are kept as points, added and interpolated, never as slopes, which are huge and cancel near
+a halt. A resource of which nothing is given keeps its value to the last bit, so a share stands still or it
+does not. Levels that should be equal can differ by rounding, yet curves that halt at one level must be seen
+to do so: levels closer than TIE are made equal before curves are added.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pumice.model.state import ClusterState
 from pumice.scheduling.demand import barred_shapes, demand_of
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import Policy
-from pumice.scheduling.units import Unit, UnitTable, gang_size, gang_tasks, missing_to_start, parts_of
+from pumice.scheduling.units import Unit, UnitTable, gang_tasks, missing_to_start, parts_of
 
 
 class Candidates:
@@ -35,7 +35,7 @@ class Candidates:
         self.mixed: dict[JobNode, None] = {}  # jobs with waiting tasks of several shapes
         self.aside: dict[JobNode, str] = {}  # refused by a gate in this cycle, and why
         self._kept_out: list[Unit] = []  # tried in vain while room was kept for others
-        self.blocked: dict[JobNode, str] = {}  # could not start anything in this cycle, and why
+        self.blocked: dict[JobNode, str] = {}  # could not start anything since the last cycle ended, and why
 
     # --- a job changed ------------------------------------------------------------------------------------------
 
@@ -45,13 +45,11 @@ class Candidates:
         assert job.spec is not None
         job.sort_pending()
         start = self.policy.start_size(job)
-        free = sum(count for shape, count in job.unfinished.items() if not shape.ask)
-        leaf.gang = max(1, gang_size(job, start) - free)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
         keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
-        demand = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
-        moved = demand != leaf.demand or keys.rank_class != leaf.rank_class
-        leaf.demand, leaf.rank_class = demand, keys.rank_class
+        demand, gang = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
+        moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
+        leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
         if (keys.before, keys.after) != (leaf.before, leaf.after):
             leaf.before, leaf.after = keys.before, keys.after
             self.order.tree.mark(leaf)
@@ -202,7 +200,6 @@ class Candidates:
 
     def begin_cycle(self, grown: Iterable[int], *, changed: bool) -> None:
         """Before the actions: room grew on these nodes; ``changed``: some pod came to a node or left one."""
-        self.blocked.clear()
         for leaf in list(self.aside):
             del self.aside[leaf]
             self._offer(leaf, leaf.unit)

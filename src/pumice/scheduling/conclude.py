@@ -23,6 +23,7 @@ def conclude(engine: Engine) -> None:
             continue
         engine.conditions[key] = reason
         engine.decisions.append(Condition(key, "Unschedulable", "NotEnoughResources", reason))
+    engine.candidates.blocked.clear()
     for key in sorted(started & engine.conditions.keys()):
         leaf = engine.tree.jobs[key]
         if leaf.unit is None:

@@ -15,11 +15,21 @@ from pumice.model.objects import Items
 from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
-from pumice.scheduling.units import first_tasks, gang_size, gang_tasks, missing_to_start, parts_of, sum_asks
+from pumice.scheduling.units import (
+    first_tasks,
+    gang_size,
+    gang_tasks,
+    missing_to_start,
+    parts_of,
+    sum_asks,
+    total_of,
+)
 
 
-def demand_of(leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queue: bool, start: int) -> Demand:
-    """A job's demand now; the same object as before if it is equal."""
+def demand_of(
+    leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queue: bool, start: int
+) -> tuple[Demand, int]:
+    """A job's demand now (the same object as before if it is equal), and how many tasks of it make its gang."""
     job = leaf.job
     assert job.spec is not None
     barred = barred_shapes(job, nodes)
@@ -35,8 +45,11 @@ def demand_of(leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queu
         # A minimum of something the cluster has nothing of can't be asked for.
         asked = enumerate(job.spec.min_resources)
         floor = tuple((j, n) for j, n in asked if n and j != PODS and capacity[j] > 0)
-    demand = Demand(_in_task_order(job, counts), floor, _must_start_with(leaf, start, barred))
-    return leaf.demand if demand == leaf.demand else demand
+    free = sum(number for shape, number in job.unfinished.items() if not shape.ask)
+    gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
+    parts = _in_task_order(job, counts)
+    demand = Demand(parts, floor, _must_start_with(job, parts, gang, start, barred))
+    return (leaf.demand if demand == leaf.demand else demand), gang
 
 
 def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[Shape]:
@@ -56,14 +69,17 @@ def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeT
     return all(shape.coupled or nodes.room_for(shape, count) for shape, count in parts_of(tasks))
 
 
-def _must_start_with(leaf: JobNode, start: int, barred: Collection[Shape]) -> Items:
+def _must_start_with(
+    job: Job, parts: tuple[tuple[Items, int], ...], gang: int, start: int, barred: Collection[Shape]
+) -> Items:
     """What the tasks of its first unit ask for together; () if it may start with any one task."""
-    job = leaf.job
     assert job.spec is not None
-    if leaf.gang <= 1 and not job.spec.min_task_member:
+    if not parts or (gang <= 1 and not job.spec.min_task_member):
         return ()
-    if len(job.unfinished) == 1:
-        return tuple((j, amount * leaf.gang) for j, amount in next(iter(job.unfinished)).ask)
+    if len(parts) == 1:
+        return tuple((j, amount * gang) for j, amount in parts[0][0])
+    if sum(count for _, count in parts) <= gang:
+        return total_of(parts)
     return sum_asks(parts_of(first_tasks(job, gang_size(job, start), barred)))
 
 

@@ -209,9 +209,9 @@ class Engine:
             for task in job.tasks.values():
                 if task.status.held:
                     self._hold(leaf, task)
-        self._refresh(leaf)
+        self.refresh(leaf)
 
-    def _refresh(self, leaf: JobNode) -> None:
+    def refresh(self, leaf: JobNode) -> None:
         """Take in that a job changed: its demand, its unit, and which actions have to look at it."""
         job, takes_work = leaf.job, self._is_open(leaf)
         if self.candidates.refresh(leaf, open_queue=takes_work):
@@ -272,10 +272,6 @@ class Engine:
     def queue_above(self, leaf: JobNode) -> Queue | None:
         """The Queue object of a job."""
         return self.queue_of(_queue_node(leaf))
-
-    def enqueued(self, leaf: JobNode) -> None:
-        """A job was let in: it may start."""
-        self._refresh(leaf)
 
     def held_changed(self) -> None:
         """Something was placed in this cycle: whole targets may differ in the next."""

@@ -28,7 +28,7 @@ class Hold:
 
     unit: Unit
     needs: dict[int, Items]  # node index -> amounts that must stay
-    lack: float  # dominant part of the cluster that is still missing
+    lack: float  # part of the cluster that is still missing
     since: int
     progress: int  # when the lack last shrank
     epoch: int  # of the node table whose indices these are
@@ -115,39 +115,35 @@ def _branch(leaf: JobNode) -> ShareNode:
 
 
 def needs_of(nodes: NodeTable, unit: Unit, capacity: list[int]) -> tuple[dict[int, Items], float]:
-    """On which nodes a unit lacks least, task by task; what it needs there and the largest lack."""
+    """On which nodes a unit lacks least, task by task; what it needs there and what it lacks in all."""
     nodes.sync_idle()
-    left = nodes.idle.astype(np.float64)
-    scale = np.array([float(total) if total > 0 else 1.0 for total in capacity])
+    idle, room = nodes.idle.copy(), nodes.allocatable.copy()
+    scale = [float(total) if total > 0 else 1.0 for total in capacity]
     needs: dict[int, dict[int, int]] = {}
-    worst = 0.0
     for shape, count in unit.parts:
-        view = nodes.view(shape)
-        can = view.mask.copy()
-        for j, amount in shape.items:
-            can &= nodes.allocatable[j] >= amount
-        if not can.any():
-            return {}, 0.0
+        may = nodes.view(shape).mask
         for _ in range(count):
             lack = np.zeros(len(nodes.nodes))
+            can = may.copy()
             for j, amount in shape.items:
-                lack = np.maximum(lack, (amount - left[j]) / scale[j])
-            lack = np.where(can, np.maximum(lack, 0.0), np.inf)
-            best = int(lack.argmin())
-            worst = max(worst, float(lack[best]))
+                can &= room[j] >= amount
+                lack = np.maximum(lack, (amount - idle[j]) / scale[j])
+            if not can.any():
+                return {}, 0.0
+            best = int(np.where(can, lack, np.inf).argmin())
             need = needs.setdefault(best, {})
             for j, amount in shape.items:
-                left[j, best] -= amount
+                idle[j, best] -= amount
+                room[j, best] -= amount
                 need[j] = need.get(j, 0) + amount
-    return {index: tuple(sorted(need.items())) for index, need in needs.items()}, worst
+    items = {index: tuple(sorted(need.items())) for index, need in needs.items()}
+    return items, lack_on(nodes, items, capacity)
 
 
 def lack_on(nodes: NodeTable, needs: dict[int, Items], capacity: list[int]) -> float:
-    """The largest part of the cluster that is missing on the nodes of a hold."""
-    worst = 0.0
+    """What is missing on the nodes of a hold: the dominant part of the cluster, summed over the nodes."""
+    total = 0.0
     for index, items in needs.items():
         idle = nodes.nodes[index].idle
-        for j, amount in items:
-            if amount > idle[j] and capacity[j] > 0:
-                worst = max(worst, (amount - idle[j]) / capacity[j])
-    return worst
+        total += max(max(0, amount - idle[j]) / max(1, capacity[j]) for j, amount in items)
+    return total

@@ -62,9 +62,14 @@ class UnitTable:
 
 def sum_asks(parts: tuple[tuple[Shape, int], ...]) -> Items:
     """What all parts together ask for."""
+    return total_of(tuple((shape.ask, count) for shape, count in parts))
+
+
+def total_of(parts: tuple[tuple[Items, int], ...]) -> Items:
+    """So many times each of these amounts, summed."""
     total: dict[int, int] = {}
-    for shape, count in parts:
-        for j, amount in shape.ask:
+    for items, count in parts:
+        for j, amount in items:
             total[j] = total.get(j, 0) + amount * count
     return tuple(sorted(total.items()))
 

@@ -41,5 +41,6 @@ def _fill(engine: Engine, leaf: JobNode) -> None:
     if job.running >= start:
         transaction.commit()
         engine.held_changed()
+        engine.refresh(leaf)
     else:
         transaction.discard()

@@ -20,4 +20,4 @@ def enqueue(engine: Engine) -> None:
             continue
         leaf.job.phase = JobPhase.INQUEUE
         engine.decisions.append(Enqueue(leaf.job.key))
-        engine.enqueued(leaf)
+        engine.refresh(leaf)

@@ -1,0 +1,126 @@
+"""Room kept for owed jobs that find none, from the rule (fairness.md 3, step 3).
+
+A hold is remembered by the name of the job: for which unit, on which nodes, how much it lacked when last looked at,
+and when that last shrank. Everything else is worked out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pumice.model.objects import NodeSpec, TaskSpec, Vector
+from tests.oracles.slow_nodes import Needs, NodeRules, Pod, amount, could_ever, idle
+
+@dataclass
+class Hold:
+    """Room kept for a job."""
+
+    unit: object
+    needs: Needs
+    lack: float
+    progress: int  # when the lack last shrank
+
+
+@dataclass
+class Stuck:
+    """An owed job that finds no room."""
+
+    job: str
+    unit: object  # what it would start, to compare
+    tasks: list[TaskSpec]
+    order: tuple[object, ...]  # the most important first
+    branch: str  # the child of the root it is below
+    last: int  # its latest start
+    rank: tuple[int, int, str]
+
+
+@dataclass
+class SlowHolds:
+    """Who holds room, since when the others wait, and how often a wait was doubled."""
+
+    patience: int
+    limit: int
+    held: dict[str, Hold] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    doubled: dict[str, int] = field(default_factory=dict)
+
+    def review(
+        self,
+        stuck: Sequence[Stuck],
+        nodes: Sequence[NodeSpec],
+        pods: Sequence[Pod],
+        capacity: Vector,
+        rules: NodeRules,
+        *,
+        now: int,
+        nodes_changed: bool,
+    ) -> list[Needs]:
+        """End holds and start new ones; returns what must stay."""
+        by_job = {who.job: who for who in stuck}
+        self.waiting = {job: self.waiting.get(job, now) for job in by_job}
+        for job, hold in list(self.held.items()):
+            if job not in by_job or by_job[job].unit != hold.unit:
+                del self.held[job]
+                continue
+            here = 1.0 if nodes_changed else lack_of(hold.needs, nodes, pods, capacity)
+            needs, lack = least_lack(by_job[job].tasks, nodes, pods, capacity, rules)
+            if needs and (nodes_changed or lack < here):
+                hold.needs, here = needs, lack
+            if here < hold.lack:
+                hold.progress = now
+            hold.lack = here
+            if now - hold.progress > self.limit:
+                del self.held[job]
+                self.doubled[job] = self.doubled.get(job, 0) + 1
+                self.waiting[job] = now
+        since = {job: max(self.waiting[job], who.last) for job, who in by_job.items()}
+        for who in sorted(stuck, key=lambda who: (who.order, since[who.job], who.rank)):
+            patience = self.patience * 2 ** self.doubled.get(who.job, 0)
+            taken = {by_job[job].branch for job in self.held}
+            if who.branch not in taken and now - since[who.job] >= patience:
+                needs, lack = least_lack(who.tasks, nodes, pods, capacity, rules)
+                if needs:
+                    self.held[who.job] = Hold(who.unit, needs, lack, now)
+        return [hold.needs for hold in self.held.values()]
+
+    def forget(self, jobs: Mapping[str, object]) -> None:
+        """Jobs that are gone wait no more."""
+        self.doubled = {job: times for job, times in self.doubled.items() if job in jobs}
+
+
+def least_lack(
+    tasks: Sequence[TaskSpec], nodes: Sequence[NodeSpec], pods: Sequence[Pod], capacity: Vector, rules: NodeRules
+) -> tuple[Needs, float]:
+    """Task by task the node where it lacks least; what they need there, and the largest lack."""
+    left = {node.name: idle(node, pods) for node in nodes}
+    needs: Needs = {}
+    worst = 0.0
+    for task in tasks:
+        asked = {j: a for j, a in enumerate(task.request) if a}
+        lacks = {
+            node.name: max(0.0, *((a - amount(tuple(left[node.name]), j)) / (capacity[j] or 1) for j, a in asked.items()))
+            for node in sorted(nodes, key=lambda node: node.name)
+            if could_ever(task, node, rules)
+        }
+        if not lacks:
+            return {}, 0.0
+        best = min(lacks, key=lambda name: lacks[name])
+        worst = max(worst, lacks[best])
+        need = needs.setdefault(best, {})
+        for j, a in asked.items():
+            need[j] = need.get(j, 0) + a
+            left[best][j] -= a
+    return needs, worst
+
+
+def lack_of(needs: Needs, nodes: Sequence[NodeSpec], pods: Sequence[Pod], capacity: Vector) -> float:
+    """The largest lack on the nodes where room is kept."""
+    left = {node.name: tuple(idle(node, pods)) for node in nodes}
+    lacks = [
+        (a - amount(left[name], j)) / capacity[j]
+        for name, need in needs.items()
+        for j, a in need.items()
+        if capacity[j] > 0
+    ]
+    return max(0.0, *lacks) if lacks else 0.0

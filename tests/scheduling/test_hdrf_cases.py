@@ -1,0 +1,63 @@
+"""The worked H-DRF cases through the engine: targets, and whole tasks after an empty cluster is filled, by both rules."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.pools import Pool, make_engine
+
+CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "hdrf.yaml").read_text())["cases"]
+Case = dict[str, Any]
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+each_filled = pytest.mark.parametrize(
+    "case", [case for case in CASES if "fill_steer" in case["expected"]], ids=lambda case: case["id"]
+)
+
+
+def test_all_fifty_are_here() -> None:
+    assert len(CASES) == 50 and sum("fill_steer" in case["expected"] for case in CASES) >= 47
+
+
+@each_case
+def test_target(case: Case) -> None:
+    expected = case["expected"]
+    pool = Pool(make_engine(), case["capacity"], case["tree"])
+    pool.engine.settle()
+    within = max(float(expected.get("tolerance", 0)), 1e-6)
+    for leaf, tasks in expected["static"].items():
+        target = pool.engine.tree.jobs[f"ns/{leaf}"].target
+        assert target == pytest.approx(float(Fraction(str(tasks))), abs=within, rel=0)
+
+
+@each_filled
+@pytest.mark.parametrize("rule", ["steer", "paper"])
+def test_fill(case: Case, rule: str) -> None:
+    pool = Pool(make_engine(rule), case["capacity"], case["tree"])
+    pool.fill()
+    pool.engine.validate()
+    assert pool.running() == case["expected"][f"fill_{rule}"]
+
+
+@each_filled
+def test_steer_gives_everybody_the_whole_part_of_its_target(case: Case) -> None:
+    pool = Pool(make_engine("steer"), case["capacity"], case["tree"])
+    pool.fill()
+    running = pool.running()
+    for leaf, tasks in case["expected"]["static"].items():
+        assert running[leaf] >= int(Fraction(str(tasks)))
+
+
+@each_filled
+def test_a_fill_is_the_same_task_by_task_or_at_once(case: Case) -> None:
+    # Whole targets hang together with what is held: a second cycle without events must find nothing to do.
+    pool = Pool(make_engine("steer"), case["capacity"], case["tree"])
+    pool.fill()
+    first = pool.running()
+    pool.fill(1_000_000)
+    assert pool.running() == first
