@@ -81,16 +81,21 @@ class SlowScheduler(SlowCluster):
             unit, owed = turn
             if not owed and not lending:
                 return
-            binds = self.place(unit, cycle, owed=owed)
+            binds = self.place(unit, cycle, self.next_stamp(cycle), owed=owed)
             cycle.binds += binds
+            self.pods_moved |= bool(binds)
             if not binds:
                 self.in_vain[self.unit_key(unit)] = any(self.coupled(pod.spec) for pod in unit)
                 if cycle.kept:
                     self.kept_out.append(self.unit_key(unit))
 
-    def place(self, unit: Sequence[Pod], cycle: Cycle, *, owed: bool) -> list[Bind]:
-        """Put every task of a unit on the best node for it, or none."""
+    def next_stamp(self, cycle: Cycle) -> int:
+        """A start time for a unit, never twice the same."""
         self.stamp = max(cycle.now, self.stamp + 1)
+        return self.stamp
+
+    def place(self, unit: Sequence[Pod], cycle: Cycle, stamp: int, *, owed: bool) -> list[Bind]:
+        """Put every task of a unit on the best node for it, or none."""
         for pod in unit:
             nodes, pods = list(self.nodes.values()), list(self.pods.values())
             node = best_node(pod.spec, nodes, pods, self.rules.nodes, cycle.kept)
@@ -98,8 +103,7 @@ class SlowScheduler(SlowCluster):
                 for other in unit:
                     other.status, other.node, other.started = TaskStatus.PENDING, None, 0
                 return []
-            pod.status, pod.node, pod.started, pod.owed = TaskStatus.BINDING, node, self.stamp, owed
-        self.pods_moved = True
+            pod.status, pod.node, pod.started, pod.owed = TaskStatus.BINDING, node, stamp, owed
         return [(pod.spec.key, str(pod.node)) for pod in unit]
 
     def pick(self, cycle: Cycle) -> tuple[list[Pod], bool] | None:
@@ -206,18 +210,21 @@ class SlowScheduler(SlowCluster):
             if not free or not self.takes_work(cycle.lines[key]) or not self.valid(job):
                 continue
             binds: list[Bind] = []
-            self.stamp = max(cycle.now, self.stamp + 1)
-            stamp, full = self.stamp, set()
-            for pod in sorted(free, key=lambda pod: [self.shape(p.spec) for p in free].index(self.shape(pod.spec))):
-                if self.shape(pod.spec) not in full:
-                    self.stamp = stamp - 1
-                    placed = self.place([pod], cycle, owed=True)
-                    binds += placed
+            stamp = self.next_stamp(cycle)
+            for alike in self.by_shape(free):
+                for pod in alike:
+                    placed = self.place([pod], cycle, stamp, owed=True)
                     if not placed:
-                        full.add(self.shape(pod.spec))
-            self.stamp = stamp
+                        break
+                    binds += placed
             if len(self.running(key)) >= self.gang(job):
                 cycle.binds += binds
+                self.pods_moved |= bool(binds)
             else:
                 for pod in free:
                     pod.status, pod.node, pod.started = TaskStatus.PENDING, None, 0
+
+    def by_shape(self, pods: Sequence[Pod]) -> list[list[Pod]]:
+        """Pods that are alike together, in the order of the first of each."""
+        shapes = list(dict.fromkeys(self.shape(pod.spec) for pod in pods))
+        return [[pod for pod in pods if self.shape(pod.spec) == shape] for shape in shapes]

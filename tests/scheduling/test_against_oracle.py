@@ -43,14 +43,14 @@ from tests.oracles.slow_nodes import NodeRules
 from tests.oracles.slow_scheduler import Rules, SlowScheduler
 
 CONFIG = """
-actions: "allocate"
+actions: "enqueue, allocate, backfill"
 tiers:
 - plugins: [{{name: priority}}, {{name: gang}}]
 - plugins:
   - name: drf
     enableHierarchy: {hierarchy}
     enableNamespaceOrder: {namespaces}
-    arguments: {{drf.patience: -1}}
+    arguments: {{drf.patience: {patience}, drf.holdLimit: {limit}}}
 {nodes}"""
 
 GI = 2**30
@@ -64,9 +64,11 @@ def make_engine(rules: Rules) -> Engine:
     text = CONFIG.format(
         hierarchy=str(rules.hierarchy).lower(),
         namespaces=str(rules.namespaces).lower(),
+        patience=rules.patience,
+        limit=rules.hold_limit,
         nodes="".join(f"  - name: {name}\n" for name in nodes),
     )
-    engine = Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=["allocate"]), BUILT_IN)
+    engine = Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=["enqueue", "allocate", "backfill"]), BUILT_IN)
     engine.state.registry.index("gpu")
     return engine
 
@@ -131,6 +133,15 @@ class Cluster:
             yield Changed(self.nodes[name])
         if rng.random() < self.upheaval:
             yield self._node(f"n{rng.randint(0, 8)}")
+        if rng.random() < self.upheaval and len(self.nodes) > 3:
+            name = rng.choice(list(self.nodes))
+            del self.nodes[name]
+            yield Gone(NodeSpec, name)
+        if rng.random() < self.upheaval:
+            queue = rng.choice(list(self.queues.values()))
+            weights = queue.path_weights.rsplit("/", 1)[0] + rng.choice(["/1", "/3"])
+            self.queues[queue.name] = replace(queue, path_weights=weights)
+            yield rng.choice([Changed(self.queues[queue.name]), Gone(Queue, queue.name)])
         if rng.random() < self.upheaval:
             name = rng.choice(list(self.queues))
             state = QueueState.CLOSED if self.queues[name].state is QueueState.OPEN else QueueState.OPEN
@@ -225,8 +236,9 @@ class Cluster:
             created=rng.randint(0, 5),
             min_member=rng.choice([1, 1, size, rng.randint(1, size)]),
             min_task_member=roles,
+            min_resources=rng.choice([(), (), (), (2000, 6 * GI, 0, 0), (0, 0, 4, 1000)]),
             priority_class=rng.choice([None, None, None, "high"]),
-            phase=JobPhase.INQUEUE,
+            phase=rng.choice([JobPhase.INQUEUE, JobPhase.PENDING]),
         )
         self.jobs[job.key] = job
         yield Changed(job)
@@ -238,6 +250,7 @@ class Cluster:
                 requests[kind],
                 job=job.key,
                 role="lead" if roles and i == size - 1 else "",
+                priority=rng.choice([None, None, None, 5]) if unlike else None,
                 labels=labels,
                 constraints=places[kind],
             )
@@ -245,6 +258,8 @@ class Cluster:
 
     def _request(self) -> tuple[int, ...]:
         rng = self.rng
+        if rng.random() < 0.05:
+            return (0, 0, 1, 0)  # nothing but a place
         cpu, memory = rng.choice([0, 500, 1000, 2000, 3000]), rng.choice([1, 1, 2, 4, 6]) * GI
         return (cpu, memory, 1, rng.choice([0, 0, 0, 0, 1000, 2000]))
 
@@ -279,8 +294,9 @@ def compare(rng: random.Random, rules: Rules, cycles: int, **shape: float) -> in
         for event in events:
             slow.apply(event)
             engine.apply(event)
-        expected = slow.cycle(number * SECOND)
-        decided = [(d.task, d.node) for d in engine.cycle(number * SECOND) if isinstance(d, Bind)]
+        now = number * 50 * SECOND
+        expected = slow.cycle(now)
+        decided = [(d.task, d.node) for d in engine.cycle(now) if isinstance(d, Bind)]
         assert decided == expected, f"cycle {number}"
         engine.validate()
         agreed += len(expected)

@@ -54,8 +54,8 @@ def test_steer_gives_everybody_the_whole_part_of_its_target(case: Case) -> None:
 
 
 @each_filled
-def test_a_fill_is_the_same_task_by_task_or_at_once(case: Case) -> None:
-    # Whole targets hang together with what is held: a second cycle without events must find nothing to do.
+def test_a_second_cycle_finds_nothing_to_do(case: Case) -> None:
+    # Whole targets depend on what is held: they must not move away from what they led to.
     pool = Pool(make_engine("steer"), case["capacity"], case["tree"])
     pool.fill()
     first = pool.running()

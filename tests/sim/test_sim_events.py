@@ -190,6 +190,20 @@ class TestApply:
         assert simulation.cluster.objects.queues.keys() == {"root", "c"}
         assert not simulation.cluster.objects.tasks
 
+    def test_a_queue_that_went_by_itself_can_not_be_deleted_again(self):
+        simulation = ran(
+            scenario(
+                events=[
+                    {"cycle": 2, "apply": queue("root", hierarchy=[])},
+                    {"cycle": 3, "delete": {"kind": "Queue", "name": "a"}},
+                ],
+            ),
+            node(cpu=1),
+            queue("root", hierarchy=[{"name": "a"}]),
+            queue("a"),
+        )
+        assert refusals(simulation) == [("Scenario/try", "spec.events[1].delete.name")]
+
     def test_pods_that_wait_for_their_group_do_not_stand_in_the_way_of_others(self):
         simulation = ran(
             scenario(

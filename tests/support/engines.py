@@ -81,9 +81,9 @@ def everything(engine: Engine) -> dict[str, Any]:
                 "starts": node.starts,
                 "keys": (node.before, node.after, node.rank_class),
                 "demand": (node.demand.parts, node.demand.direction, node.demand.gang_items, node.gang),
-                "target": node.target,
+                "target": round(node.target, 9),  # the last bits depend on the order of summation
                 "whole": node.whole,
-                "unit": None if node.unit is None else [(shape.items, count) for shape, count in node.unit.parts],
+                "unit": None if node.unit is None else sorted((shape.items, count) for shape, count in node.unit.parts),
                 "able": node.able,
             }
         nodes[node.path] = seen

@@ -54,6 +54,7 @@ from pumice.fairness.polyline import (
     Place,
     add_up,
     crossings,
+    cut_off,
     leaf_curves,
     locate,
     numbered,
@@ -62,9 +63,13 @@ from pumice.fairness.polyline import (
     run_starts,
     running_total,
     start_of_run,
+    thinned,
 )
 
 FULL = 1e-13  # relative: a resource, or a demand, with no more than this left is used up, or satisfied
+MANY = 20_000  # points of leaves: with more, a rough first pass pays
+ROUGH = 8  # it takes every so manieth point of a curve,
+AHEAD = 1.3  # and curves are followed so much further than it came
 BEYOND = 1e-9  # relative: how far past the end paths are followed, so that they are sure to reach it
 
 
@@ -190,6 +195,16 @@ class _Paths:
     outer: Place | None = None  # where the node is, seen from its siblings; the root has none
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a phase ends: between two points of the root's path; each node's class that grows, and its level."""
+
+    before: tuple[IntArray, FloatArray]
+    after: tuple[IntArray, FloatArray]
+    way: float
+    used_up: BoolArray
+
+
 class _Phase:
     """All that happens from one resource's end to the next one's."""
 
@@ -212,11 +227,37 @@ class _Phase:
 
     def run(self) -> tuple[FloatArray, BoolArray]:
         """What each leaf holds at the end of the phase, and which resources are used up then."""
-        paths = self._climb()
+        leaves = self._leaves()
+        near = self._in_reach(leaves) if len(leaves.of) > MANY else leaves
+        end = self._follow(near)
+        if not self._reaches(near, leaves, end):
+            end = self._follow(leaves)
+        low, high = self._holdings(*end.before), self._holdings(*end.after)
+        return low + end.way * (high - low), end.used_up
+
+    def _follow(self, leaves: Curves) -> _End:
+        """From the curves of leaves to the end of the phase."""
+        paths = self._climb(leaves)
         before, after, way, used_up = self._end(paths[0])
-        low = self._descend(paths, before)
-        high = self._descend(paths, after)
-        return low + way * (high - low), used_up
+        return _End(self._descend(paths, before), self._descend(paths, after), way, used_up)
+
+    def _in_reach(self, leaves: Curves) -> Curves:
+        """The curves as far as they are likely to be followed, by a rough first pass over every few points.
+
+        When much more is wanted than there is, most points lie beyond the end of the phase.
+        """
+        turn, level = self._follow(thinned(leaves, ROUGH)).after
+        node, class_ = np.divmod(leaves.of, self.tree.classes)
+        return cut_off(leaves, np.where(turn[node] == class_, AHEAD * level[node], np.inf))
+
+    def _reaches(self, near: Curves, leaves: Curves, end: _End) -> bool:
+        """Whether the phase ended before any curve that was cut off did."""
+        last, full = np.flatnonzero(run_ends(near.of)), np.flatnonzero(run_ends(leaves.of))
+        cut = near.place.level[last] < leaves.place.level[full]
+        node, class_ = np.divmod(near.of[last], self.tree.classes)
+        turn, level = end.after
+        passed = (turn[node] > class_) | ((turn[node] == class_) & (level[node] > near.place.level[last]))
+        return not (cut & passed).any()
 
     def _totals(self) -> FloatArray:
         """What each inner node holds as the phase begins."""
@@ -227,16 +268,20 @@ class _Phase:
             np.add.at(total, tree.parent[depth], total[depth])
         return total
 
-    def _climb(self) -> list[_Paths]:
-        """The paths of all growing nodes, depth by depth, the root's first."""
+    def _leaves(self) -> Curves:
+        """What the active leaves of each parent and class are given together, by their level."""
         tree, active = self.tree, self.active
-        leaves = leaf_curves(
+        return leaf_curves(
             tree.leaf_parent[active] * tree.classes + tree.leaf_class[active],
             tree.leaf_weight[active],
             self.held[active],
             self.most[active],
             self.rows.take(active, axis=0),
         )
+
+    def _climb(self, leaves: Curves) -> list[_Paths]:
+        """The paths of all growing nodes, depth by depth, the root's first."""
+        tree = self.tree
         paths: list[_Paths] = []
         for depth in reversed(tree.depths):
             a, b = np.searchsorted(leaves.of, [depth.start * tree.classes, depth.stop * tree.classes])
@@ -318,9 +363,9 @@ class _Phase:
         used_up[self.available] = there[self.available] >= 1 - FULL
         return before, after, way, used_up
 
-    def _descend(self, paths: list[_Paths], point: int) -> FloatArray:
-        """What each leaf holds when the root is at this point of its path."""
-        tree, active = self.tree, self.active
+    def _descend(self, paths: list[_Paths], point: int) -> tuple[IntArray, FloatArray]:
+        """Which class of each node grows, and its level, when the root is at this point of its path."""
+        tree = self.tree
         turn = np.zeros(len(tree.parent), dtype=np.int64)
         level, sliver = np.zeros((2, len(tree.parent)))
         for here in paths:
@@ -337,6 +382,11 @@ class _Phase:
             a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
             place = place_between(here.inner.take(a), here.inner.take(b), way)
             turn[node], level[node], sliver[node] = here.turn[a], place.level, place.sliver
+        return turn, level
+
+    def _holdings(self, turn: IntArray, level: FloatArray) -> FloatArray:
+        """What each leaf holds when its parent has come this far."""
+        tree, active = self.tree, self.active
         above = tree.leaf_parent[active]
         held, most = self.held[active], self.most[active]
         grown = np.clip(level[above] * tree.leaf_weight[active], held, most)

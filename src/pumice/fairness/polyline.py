@@ -60,6 +60,10 @@ class Curves:
     place: Place
     rows: FloatArray
 
+    def take(self, index: IntArray) -> Curves:
+        """The curves with only the points at these indices."""
+        return Curves(self.of.take(index), self.place.take(index), self.rows.take(index, axis=0))
+
 
 def way_between(at: Place, a: Place, b: Place) -> FloatArray:
     """How far, 0 to 1, each place lies on the way from a to b, the next point of its curve; 0 if b is a."""
@@ -164,6 +168,20 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
     given = np.maximum(past.take(last, axis=0) + level[:, None] * slope.take(last, axis=0), 0.0)
     given[run_starts(group)] = 0.0
     return Curves(of.take(origin).take(group), Place(level, np.zeros(len(level))), given)
+
+
+def thinned(curves: Curves, step: int) -> Curves:
+    """The curves with every step-th point only, and their last."""
+    first = run_starts(curves.of)
+    offset = np.arange(len(first)) - start_of_run(first)
+    return curves.take(np.flatnonzero((offset % step == 0) | run_ends(curves.of)))
+
+
+def cut_off(curves: Curves, level: FloatArray) -> Curves:
+    """The curves up to the first point at or past this level, given for every point."""
+    kept = run_starts(curves.of)
+    kept[1:] |= curves.place.level[:-1] < level[:-1]
+    return curves.take(np.flatnonzero(kept))
 
 
 def common_places(curve: IntArray, group: IntArray, level: FloatArray, dominant: FloatArray) -> tuple[Place, IntArray]:

@@ -183,16 +183,17 @@ class Events:
         cluster, kind = self._cluster, KINDS.get(delete.kind)
         name = name_of({"kind": delete.kind, "metadata": {"name": delete.name, "namespace": delete.namespace}})
         key = f"{delete.namespace}/{delete.name}" if delete.kind in NAMESPACED else delete.name
-        parts = self._parts.pop(name, ())
-        present: Mapping[str, Described] = cluster.objects.of(kind) if kind is not None else {}
-        if key not in present and not parts:
-            raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, present)}")
+        made = [*self._parts.pop(name, ()), *([(kind, key)] if kind is not None else [])]
+        there = [slot for slot in dict.fromkeys(made) if slot[1] in cluster.objects.of(slot[0])]
+        if not there:
+            known = cluster.objects.of(kind) if kind is not None else ()
+            raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, known)}")
         if kind is Queue:
             cluster.drop_queue(key)
-            return
-        for part in dict.fromkeys([*parts, *([(kind, key)] if kind is not None else [])]):
-            cluster.drop(*part)
-        cluster.refresh_phases(list(cluster.objects.jobs))
+        else:
+            for slot in there:
+                cluster.drop(*slot)
+            cluster.refresh_phases(cluster.objects.jobs)
 
     # --- commands -------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ API_VERSION = "pumice.dev/v1"
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
+Cycles = Annotated[int, Meta(ge=1, le=1_000_000)]  # a slip of the finger must not run for years
 Number = Annotated[float, Meta(ge=0)]
 Quantities = dict[str, Any]
 
@@ -63,7 +64,7 @@ class Command(Part, frozen=True):
 class Event(Part, frozen=True):
     """One thing that happens before the named cycle. Exactly one of the others is given."""
 
-    cycle: Positive
+    cycle: Cycles
     finish: Finish | None = None
     apply: dict[str, Any] | None = None
     delete: Delete | None = None
@@ -75,7 +76,7 @@ class Churn(Part, frozen=True):
     """Tasks that end at random, one a cycle, each replaced by an equal one that waits."""
 
     seed: int
-    completions: Positive
+    completions: Cycles
 
 
 # ---- what must come out ------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ class Spec(Part, frozen=True):
 
     config: str | None = None
     config_file: str | None = None
-    cycles: Positive | None = None
+    cycles: Cycles | None = None
     cycle_seconds: Annotated[float, Meta(gt=0)] = 1.0
     termination_cycles: Count = 0
     events: tuple[Event, ...] = ()

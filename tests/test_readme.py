@@ -1,0 +1,46 @@
+"""Every command of the README runs, and the figures it shows are the ones the demo prints."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text()
+COMMANDS = re.findall(r"^(pumice .*?)(?: +#.*)?$", TEXT, re.MULTILINE)
+
+
+def pumice(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pumice", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 4
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command(command: str) -> None:
+    done = pumice(*shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_the_picture_is_what_the_demo_prints() -> None:
+    picture = re.findall(r"^(?:root|\|).*█.*$", TEXT, re.MULTILINE)
+    assert len(picture) == 10
+    shown = pumice("demo").stdout.splitlines()
+    assert [line for line in picture if line not in shown] == []
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`make ([\w-]+)`|^make ([\w-]+)", TEXT, re.MULTILINE):
+        name = next(filter(None, target))
+        assert re.search(rf"^{name}:", makefile, re.MULTILINE), f"make {name}"
