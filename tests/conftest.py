@@ -9,7 +9,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 # Neither profile measures time: on a busy machine that would fail tests which are right.
-_TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+_TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.large_base_example]}
 
 settings.register_profile("default", max_examples=60, derandomize=True, **_TIMELESS)
 settings.register_profile("long", max_examples=2000, derandomize=False, print_blob=True, **_TIMELESS)

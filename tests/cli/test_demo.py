@@ -1,11 +1,16 @@
 """``pumice demo``."""
 
 import re
+import shutil
+import subprocess
+import sys
+
+import pytest
 
 from pumice.cli.demo import SLEEPER, Story
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import open_simulation
-from tests.cli.command import EXAMPLES, pumice_command
+from tests.cli.command import EXAMPLES, SOURCES, pumice_command
 
 
 def test_it_tells_its_story_in_snapshots_where_there_is_no_terminal():
@@ -40,3 +45,21 @@ def test_the_scenario_can_be_taken_away_and_changed():
     assert shown == (EXAMPLES / "demo.yaml").read_text(encoding="utf-8")
     done = pumice_command("check", "-", given=re.sub("seed: 11", "seed: 12", shown))
     assert done.stdout == "PASS demo\n1 passed, 0 failed\n"
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="needs script(1) for a terminal")
+def test_in_a_terminal_the_tree_is_drawn_again_after_every_cycle():
+    code = (
+        "import sys; from pumice.cli import demo, main; demo.READ = demo.FRAME = 0;"
+        "sys.argv = ['pumice', 'demo']; main.main()"
+    )
+    done = subprocess.run(
+        ["script", "-qec", f'{sys.executable} -c "{code}"', "/dev/null"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin", "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
+    )
+    assert done.stdout.count("tasks have ended so far") >= 242
+    assert "█" in done.stdout
+    assert "What you saw:" in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.fairness import entitlement
 from pumice.fairness.entitlement import solve
 from tests.support.share_trees import (
     Tree,
@@ -117,6 +119,16 @@ def test_many_copies_halt_together(tree: Tree, count: int) -> None:
 def test_many_copies_share_equally(tree: Tree, count: int) -> None:
     one = tree.exact()
     assert_close(copies(tree, count).target(), one * count)
+
+
+@pytest.mark.parametrize(
+    "ahead", [1.3, 1.01, 0.5]
+)  # usually far enough; sometimes; hardly ever, then all is done again
+@given(tree=trees(ranked=True))
+def test_looking_ahead_changes_nothing(ahead: float, tree: Tree) -> None:
+    plain = tree.target()
+    with patch.multiple(entitlement, MANY=0, ROUGH=3, AHEAD=ahead):
+        assert_close(tree.target(), plain)
 
 
 # --- large clusters: less than a millionth of a task ------------------------------------------------------------

@@ -16,6 +16,7 @@ from pumice.model.resources import CPU, MEMORY
 from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves, path_of
 
 STEPS = 2**30
+CHANGES = ["start", "start", "end", "demand", "weight", "tiers", "turn", "capacity", "gang"]
 Vector = list[int]
 
 # --- the rule, the slow way (fairness.md 3, step 1) ----------------------------------------------------------
@@ -35,31 +36,31 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
         """The part of the cluster that the jobs below are entitled to and do not have in whole targets so far."""
         return sum(entitled_to(job, j) - whole[job][j] for job in below(node)) / Fraction(capacity[j])
 
+    def able(takers: list[JobNode], passed_over: Callable[[JobNode], bool]) -> set[JobNode]:
+        left = [capacity[j] - sum(whole[job][j] for job in jobs) for j in range(WIDTH)]
+        here = [job for job in takers if job in waiting and not passed_over(job)]
+        return {job for job in here if all(amount <= left[j] for j, amount in unit[job])}
+
+    def place(node: ShareNode, takers: set[JobNode]) -> tuple[object, ...]:
+        asked = {j for job in below(node) if job in takers for j, _ in unit[job]}
+        want = max(round(missing(node, j) * STEPS) for j in asked)
+        served = max((start for job in below(node) for start in job.owed_starts), default=0)
+        if isinstance(node, JobNode):
+            return node.before, not incumbent[node], -want, node.after, served, node.rank
+        return -want, served, node.turn, node.rank
+
+    def first(node: ShareNode, takers: set[JobNode]) -> JobNode:
+        if isinstance(node, JobNode):
+            return node
+        children = [child for child in node.children.values() if takers & set(below(child))]
+        return first(min(children, key=lambda child: place(child, takers)), takers)
+
     def hand_out(takers: list[JobNode], passed_over: Callable[[JobNode], bool]) -> None:
-        while True:
-            left = [capacity[j] - sum(whole[job][j] for job in jobs) for j in range(WIDTH)]
-            able = {
-                job
-                for job in takers
-                if job in waiting and all(n <= left[j] for j, n in unit[job]) and not passed_over(job)
-            }
-            if not able:
-                return
-
-            def place(node: ShareNode) -> tuple[object, ...]:
-                asked = {j for job in below(node) if job in able for j, _ in unit[job]}
-                want = max(round(missing(node, j) * STEPS) for j in asked)
-                served = max((start for job in below(node) for start in job.owed_starts), default=0)
-                if isinstance(node, JobNode):
-                    return node.before, not incumbent[node], -want, node.after, served, node.rank
-                return -want, served, node.rank
-
-            node = grove.tree.root
-            while not isinstance(node, JobNode):
-                node = min((c for c in node.children.values() if able & set(below(c))), key=place)
-            for j, amount in unit[node]:
-                whole[node][j] += amount
-            waiting.remove(node)
+        while here := able(takers, passed_over):
+            job = first(grove.tree.root, here)
+            waiting.remove(job)
+            for j, amount in unit[job]:
+                whole[job][j] += amount
 
     def satisfied(job: JobNode) -> bool:
         return any(all(missing(above, j) <= Fraction(1, STEPS) for j, _ in unit[job]) for above in path_of(job))
@@ -130,7 +131,7 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
         assert {job.name: job.whole for job in grove.jobs} == _named(slow_whole_targets(grove))
         assert set(changed) == {job for job in grove.jobs if job.whole != before[job]}
         job = data.draw(st.sampled_from(grove.jobs))
-        match data.draw(st.sampled_from(["start", "start", "end", "demand", "weight", "tiers", "capacity", "gang"])):
+        match data.draw(st.sampled_from(CHANGES)):
             case "start" if job.demand.parts:
                 items = data.draw(st.sampled_from([items for items, _ in job.demand.parts]))
                 grove.start(grove.tree, job, items, stamp, data.draw(st.booleans()))
@@ -145,6 +146,8 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
             case "tiers":
                 for other in grove.jobs:
                     other.before = (data.draw(st.integers(0, 1)),)
+            case "turn":
+                grove.tree.remember_turn(job, stamp)
             case "capacity":
                 grove.capacity[:] = [max(1, n + data.draw(st.integers(-300, 300))) for n in grove.capacity]
             case "gang" if job.demand.parts:

@@ -58,6 +58,7 @@ class SlowCluster:
     pods: dict[str, Pod] = field(default_factory=dict)
     repelling: set[PodTerm] = field(default_factory=set)  # every anti-affinity term that was ever seen
     in_vain: dict[UnitKey, bool] = field(default_factory=dict)  # units tried, and whether they are coupled
+    turns: dict[tuple[str, ...], int] = field(default_factory=dict)  # when each queue was last served while owed
     nodes_changed: bool = False  # the rest since the last cycle
     room_grew: bool = False
     pods_moved: bool = False
@@ -290,7 +291,9 @@ class SlowCluster:
         unfinished = [pod for pod in self.tasks(job.key) if pod.status.unfinished]
         counting = [p for p in unfinished if p.status.held or (waiting_counts and self.possible(p.spec))]
         wanted = [pod for pod in counting if self.asks([pod])]
-        free = sum(1 for pod in unfinished if not self.asks([pod]))  # in its gang, those that ask for nothing cost nothing
+        free = sum(
+            1 for pod in unfinished if not self.asks([pod])
+        )  # in its gang, those that ask for nothing cost nothing
         gang = max(1, min(self.gang(job) - free, len(wanted)))
         floor = {j: n for j, n in enumerate(job.min_resources) if n and j != PODS and capacity[j]}
         return Wish(

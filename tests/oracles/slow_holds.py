@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pumice.model.objects import NodeSpec, TaskSpec, Vector
-from tests.oracles.slow_nodes import Needs, NodeRules, Pod, amount, could_ever, idle
+from tests.oracles.slow_nodes import Needs, NodeRules, Pod, could_ever, idle
+
 
 @dataclass
 class Hold:
@@ -70,7 +71,7 @@ class SlowHolds:
             if here < hold.lack:
                 hold.progress = now
             hold.lack = here
-            if now - hold.progress > self.limit:
+            if now - hold.progress > self.limit or (nodes_changed and not needs):
                 del self.held[job]
                 self.doubled[job] = self.doubled.get(job, 0) + 1
                 self.waiting[job] = now
@@ -92,35 +93,31 @@ class SlowHolds:
 def least_lack(
     tasks: Sequence[TaskSpec], nodes: Sequence[NodeSpec], pods: Sequence[Pod], capacity: Vector, rules: NodeRules
 ) -> tuple[Needs, float]:
-    """Task by task the node where it lacks least; what they need there, and the largest lack."""
+    """Task by task the node where it lacks least, none with more than it holds; and what is missing there in all."""
     left = {node.name: idle(node, pods) for node in nodes}
     needs: Needs = {}
-    worst = 0.0
     for task in tasks:
         asked = {j: a for j, a in enumerate(task.request) if a}
         lacks = {
-            node.name: max(0.0, *((a - amount(tuple(left[node.name]), j)) / (capacity[j] or 1) for j, a in asked.items()))
+            node.name: max(0.0, *((a - left[node.name][j]) / (capacity[j] or 1) for j, a in asked.items()))
             for node in sorted(nodes, key=lambda node: node.name)
             if could_ever(task, node, rules)
+            and all(needs.get(node.name, {}).get(j, 0) + a <= node.allocatable[j] for j, a in asked.items())
         }
         if not lacks:
             return {}, 0.0
         best = min(lacks, key=lambda name: lacks[name])
-        worst = max(worst, lacks[best])
         need = needs.setdefault(best, {})
         for j, a in asked.items():
             need[j] = need.get(j, 0) + a
             left[best][j] -= a
-    return needs, worst
+    return needs, lack_of(needs, nodes, pods, capacity)
 
 
 def lack_of(needs: Needs, nodes: Sequence[NodeSpec], pods: Sequence[Pod], capacity: Vector) -> float:
-    """The largest lack on the nodes where room is kept."""
-    left = {node.name: tuple(idle(node, pods)) for node in nodes}
-    lacks = [
-        (a - amount(left[name], j)) / capacity[j]
-        for name, need in needs.items()
-        for j, a in need.items()
-        if capacity[j] > 0
-    ]
-    return max(0.0, *lacks) if lacks else 0.0
+    """What is missing on the nodes where room is kept: the dominant part of the cluster, added up."""
+    left = {node.name: idle(node, pods) for node in nodes}
+    total = 0.0
+    for name, need in needs.items():
+        total += max(max(0, a - left[name][j]) / (capacity[j] or 1) for j, a in need.items())
+    return total

@@ -91,9 +91,7 @@ def slots(task: TaskSpec, nodes: Sequence[NodeSpec], rules: NodeRules) -> int:
     """How many tasks like this would fit if all nodes were empty, whatever other pods do."""
     asked = [(j, a) for j, a in enumerate(task.request) if a]
     return sum(
-        min(amount(node.allocatable, j) // a for j, a in asked)
-        for node in nodes
-        if could_ever(task, node, rules)
+        min(amount(node.allocatable, j) // a for j, a in asked) for node in nodes if could_ever(task, node, rules)
     )
 
 

@@ -64,7 +64,7 @@ class SlowScheduler(SlowCluster):
             for key, line in lines.items():
                 cycle.wishes[key] = self.wish(self.jobs[key], self.takes_work(line), cycle.capacity)
             set_targets(root, cycle.wishes, cycle.capacity)
-            set_whole_targets(root, lines, cycle.wishes, cycle.capacity)
+            set_whole_targets(root, lines, cycle.wishes, cycle.capacity, self.turns)
         changed, self.nodes_changed, self.room_grew, self.pods_moved = self.nodes_changed, False, False, False
         self.serve(cycle, lending=False)
         if self.rules.hierarchy and self.rules.patience >= 0:
@@ -84,10 +84,18 @@ class SlowScheduler(SlowCluster):
             binds = self.place(unit, cycle, self.next_stamp(cycle), owed=owed)
             cycle.binds += binds
             self.pods_moved |= bool(binds)
+            if binds and owed:
+                self.remember_turn(unit, cycle)
             if not binds:
                 self.in_vain[self.unit_key(unit)] = any(self.coupled(pod.spec) for pod in unit)
                 if cycle.kept:
                     self.kept_out.append(self.unit_key(unit))
+
+    def remember_turn(self, unit: Sequence[Pod], cycle: Cycle) -> None:
+        """Every queue above had its turn, whether or not the unit still runs later."""
+        line = [branch for branch in cycle.lines[str(unit[0].spec.job)] if branch.kind == 0]
+        for depth in range(1, len(line) + 1):
+            self.turns[tuple(branch.name for branch in line[:depth])] = self.stamp
 
     def next_stamp(self, cycle: Cycle) -> int:
         """A start time for a unit, never twice the same."""

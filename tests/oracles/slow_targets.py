@@ -157,9 +157,16 @@ def snap(number: float) -> float:
 
 
 def set_whole_targets(
-    root: Branch, lines: Mapping[str, list[Branch]], wishes: Mapping[str, Wish], capacity: Vector
+    root: Branch,
+    lines: Mapping[str, list[Branch]],
+    wishes: Mapping[str, Wish],
+    capacity: Vector,
+    turns: Mapping[tuple[str, ...], int],
 ) -> None:
-    """Round: the whole parts, then what is left of capacity in units, at most one a job."""
+    """Round: the whole parts, then what is left of capacity in units, at most one a job.
+
+    Where nothing that runs tells whose turn it is, the last turn of each queue does.
+    """
     base = {name: base_of(wish) for name, wish in wishes.items()}
     unit = {name: unit_of(wish) for name, wish in wishes.items()}
     extra: dict[str, Amounts] = {}
@@ -179,11 +186,15 @@ def set_whole_targets(
         """Whether something is missing on every level, by more than a step of the grid of keys."""
         return all(max(lacks(branch, j) for j in unit[name]) > Fraction(1, GRID) for branch in lines[name])
 
+    def turn(branch: Branch) -> int:
+        line = next(lines[leaf.name] for leaf in branch.jobs())
+        return turns.get(tuple(above.name for above in line[: line.index(branch) + 1]), 0) if branch.kind == 0 else 0
+
     def key(branch: Branch, able: list[Branch]) -> Key:
         lack = max(lacks(branch, j) for j in {j for leaf in able for j in unit[leaf.name]})
         served = max((wishes[leaf.name].served for leaf in branch.jobs()), default=0)
         if branch.job is None:
-            return (-on_grid(lack), served, branch.rank)
+            return (-on_grid(lack), served, turn(branch), branch.rank)
         return (wishes[branch.name].tiers, branch.name not in incumbents, -on_grid(lack), served, branch.rank)
 
     def hand_out(names: list[str], *, wanting_only: bool) -> None:

@@ -143,7 +143,9 @@ class Gatekeeper(Plugin):
 
 
 def test_a_job_that_a_gate_refuses_is_passed_over_and_asked_again() -> None:
-    engine = cluster(job("a"), *[task(f"a{i}", "a") for i in range(9)], job("b"), *[task(f"b{i}", "b") for i in range(9)])
+    engine = cluster(
+        job("a"), *[task(f"a{i}", "a") for i in range(9)], job("b"), *[task(f"b{i}", "b") for i in range(9)]
+    )
     gate = Gatekeeper({})
     engine.policy._allocatable.append(gate)
     gate.refuses = "ns/a"

@@ -158,7 +158,9 @@ def test_organisations_are_entitled_to_the_same(case: Case) -> None:
     assert percent(engine, "entitled") == case["percent"]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES["organisations"] if "gives_back" in case], ids=lambda c: c["id"])
+@pytest.mark.parametrize(
+    "case", [case for case in CASES["organisations"] if "gives_back" in case], ids=lambda c: c["id"]
+)
 def test_only_the_borrower_is_above_its_part(case: Case) -> None:
     before = next(other for other in CASES["organisations"] if "gives_back" not in other)
     engine = organisations(before, before["wants"])

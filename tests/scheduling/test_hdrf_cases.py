@@ -1,4 +1,4 @@
-"""The worked H-DRF cases through the engine: targets, and whole tasks after an empty cluster is filled, by both rules."""
+"""The worked H-DRF cases through the engine: targets, and what a fill of the empty cluster gives, by both rules."""
 
 from __future__ import annotations
 

@@ -104,7 +104,8 @@ def test_shapes_that_fit_nowhere_are_left_out() -> None:
 def test_parts_count_by_shape() -> None:
     found = job([P] * 4, 1, request=[(1, 0, 1), (2, 5, 1), (1, 0, 1), (0, 0, 1)])
     parts = parts_of(gang_tasks(found, 4))
-    assert sorted((shape.ask, count) for shape, count in parts) == [((), 1), (((CPU, 1),), 2), (((CPU, 2), (MEMORY, 5)), 1)]
+    by_ask = sorted((shape.ask, count) for shape, count in parts)
+    assert by_ask == [((), 1), (((CPU, 1),), 2), (((CPU, 2), (MEMORY, 5)), 1)]
     assert sum_asks(parts) == ((CPU, 4), (MEMORY, 5)) == Unit(parts).ask
     assert Unit(parts).size == 4
 

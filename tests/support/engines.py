@@ -28,7 +28,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
         hierarchy=False, namespaces=True, actions=ALL_ACTIONS, plugins=FIRST, registry=registry()
     ),
     "nodes by score": lambda: make_engine(
-        "steer", actions=ALL_ACTIONS, plugins=(*FIRST, "predicates", "nodeorder"), arguments=NO_HOLDS, registry=registry()
+        actions=ALL_ACTIONS, plugins=(*FIRST, "predicates", "nodeorder"), arguments=NO_HOLDS, registry=registry()
     ),
 }
 
@@ -50,8 +50,15 @@ def started_now(make: Callable[[], Engine], engine: Engine) -> Engine:
     fresh = make()
     for described in final_objects(engine.state):
         fresh.apply(Changed(described))
+    # Two things that no object tells: whether a task was owed when it started, and whose turn it was last.
     for key, task in fresh.state.tasks.items():
-        task.owed = engine.state.tasks[key].owed  # the one thing that a pod does not tell
+        task.owed = engine.state.tasks[key].owed
+    engine.settle()
+    fresh.settle()
+    turns = {node.path: node.turn for node in engine.tree.root.walk()}
+    for node in fresh.tree.root.walk():
+        node.turn = turns[node.path]
+    fresh.held_changed()  # round once more, with turns
     return fresh
 
 
@@ -61,8 +68,13 @@ def carried_out(decisions: list[Decision]) -> list[Decision]:
 
 
 def everything(engine: Engine) -> dict[str, Any]:
-    """All that follows from the objects: accounts, targets, whole targets, candidates."""
+    """All that follows from the objects: accounts, targets, whole targets, candidates.
+
+    Of start times only the order counts: a unit that was tried in vain used one up.
+    """
     engine.validate()
+    stamps = sorted({0, *(task.started for task in engine.state.tasks.values())})
+    when = {stamp: number for number, stamp in enumerate(stamps)}
     nodes = {}
     for node in engine.tree.root.walk():
         seen: dict[str, Any] = {
@@ -70,15 +82,15 @@ def everything(engine: Engine) -> dict[str, Any]:
             "weight": node.weight,
             "rank": node.rank,
             "held": node.held,
-            "latest": latest_start(node),
-            "latest owed": latest_owed_start(node),
+            "latest": when[latest_start(node)],
+            "latest owed": when[latest_owed_start(node)],
             "entitled": node.exact,
             "able": node.able_count,
             "owed": node.owed_count,
         }
         if isinstance(node, JobNode):
             seen |= {
-                "starts": node.starts,
+                "starts": [when[start] for start in node.starts],
                 "keys": (node.before, node.after, node.rank_class),
                 "demand": (node.demand.parts, node.demand.direction, node.demand.gang_items, node.gang),
                 "target": round(node.target, 9),  # the last bits depend on the order of summation
@@ -87,4 +99,7 @@ def everything(engine: Engine) -> dict[str, Any]:
                 "able": node.able,
             }
         nodes[node.path] = seen
-    return {"state": picture(engine.state), "tree": nodes}
+    state = picture(engine.state)
+    for key, (status, node_name, started, *rest) in state["tasks"].items():
+        state["tasks"][key] = (status, node_name, when[started], *rest)
+    return {"state": state, "tree": nodes}

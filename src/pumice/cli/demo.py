@@ -142,7 +142,8 @@ def _live(story: Story) -> None:
     from rich.text import Text
 
     console = Console(no_color=coloured() is False or None)
-    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+    # Nothing else prints meanwhile, and what stands in for stdout would not say what it can encode.
+    with Live(console=console, auto_refresh=False, vertical_overflow="visible", redirect_stdout=False) as live:
 
         def show(story: Story) -> None:
             picture = story.picture(amounts=console.width >= WIDE)

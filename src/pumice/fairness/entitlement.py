@@ -251,12 +251,12 @@ class _Phase:
         return cut_off(leaves, np.where(turn[node] == class_, AHEAD * level[node], np.inf))
 
     def _reaches(self, near: Curves, leaves: Curves, end: _End) -> bool:
-        """Whether the phase ended before any curve that was cut off did."""
+        """Whether the phase ended before any of the curves that were cut off."""
         last, full = np.flatnonzero(run_ends(near.of)), np.flatnonzero(run_ends(leaves.of))
         cut = near.place.level[last] < leaves.place.level[full]
         node, class_ = np.divmod(near.of[last], self.tree.classes)
         turn, level = end.after
-        passed = (turn[node] > class_) | ((turn[node] == class_) & (level[node] > near.place.level[last]))
+        passed = (turn[node] > class_) | ((turn[node] == class_) & (level[node] >= near.place.level[last]))
         return not (cut & passed).any()
 
     def _totals(self) -> FloatArray:

@@ -178,9 +178,9 @@ def thinned(curves: Curves, step: int) -> Curves:
 
 
 def cut_off(curves: Curves, level: FloatArray) -> Curves:
-    """The curves up to the first point at or past this level, given for every point."""
+    """The curves up to the first point past this level, which is given for every point."""
     kept = run_starts(curves.of)
-    kept[1:] |= curves.place.level[:-1] < level[:-1]
+    kept[1:] |= curves.place.level[:-1] <= level[:-1]
     return curves.take(np.flatnonzero(kept))
 
 

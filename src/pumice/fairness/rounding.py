@@ -282,8 +282,8 @@ class _HandOut:
         key = -((want + TIE) - TIE)
         leaf = stand.leaf
         if leaf is not None:
-            return (leaf.before, not leaf.incumbent, key, leaf.after, stand.served, leaf.rank, stand)
-        return ((), False, key, (), stand.served, stand.node.rank, stand)
+            return (leaf.before, not leaf.incumbent, key, leaf.after, stand.served, 0, leaf.rank, stand)
+        return ((), False, key, (), stand.served, stand.node.turn, stand.node.rank, stand)
 
 
 def _path(stand: _Stand) -> Iterator[_Stand]:

@@ -74,6 +74,7 @@ class ShareNode:
         "rank",
         "stale",
         "stale_owed",
+        "turn",
         "weight",
     )
 
@@ -95,6 +96,7 @@ class ShareNode:
         self.stale = False
         self.latest_owed = 0  # the same over starts made while owed (fairness.md 3, ties in rounding)
         self.stale_owed = False
+        self.turn = 0  # when a queue was last served while owed, whether or not that still runs
         self.base: list[int] = [0] * width  # the whole parts of the targets below, before units are handed out
         # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
         self.able_count: list[int] = [0] * width
@@ -295,6 +297,18 @@ class ShareTree:
                 node.flagged = True
                 parent.front.changed.append(node)
             node = parent
+
+    def remember_turn(self, leaf: JobNode, stamp: int) -> None:
+        """An owed unit has started for good: its queues had their turn.
+
+        Two gangs that end whole would otherwise leave no trace of whose turn it was. It is the last tie-break before
+        age, so that a scheduler that has just started, and knows no turns, differs in nothing else.
+        """
+        node = leaf.parent
+        while node is not None:
+            if node.kind is Kind.QUEUE:
+                node.turn = stamp
+            node = node.parent
 
     def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Exactly undo ``hold``."""

@@ -166,7 +166,7 @@ class ClusterState:
         if spec.constraints.coupled:
             self._learn(spec.constraints)
         task = Task(spec, self.shapes.of(spec), self.task_priority(spec))
-        task.owed = owed
+        task.owed = owed or status is TaskStatus.PENDING
         self.tasks[spec.key] = task
         self._labels.add(task)
         if spec.job is not None and spec.managed:

@@ -72,9 +72,8 @@ class Engine:
         return self.decisions
 
     def next_stamp(self) -> int:
-        """A start time for a unit that is placed now."""
-        self.stamp = max(self.now, self.stamp + 1)
-        return self.stamp
+        """The start time of a unit that is placed now; it counts as given when the unit is committed."""
+        return max(self.now, self.stamp + 1)
 
     # --- following events (Watcher) ---------------------------------------------------------------------------
 

@@ -73,7 +73,10 @@ class Holds:
         now = engine.now
         here = lack_on(engine.nodes, hold.needs, engine.state.capacity) if hold.epoch == engine.nodes.epoch else 1.0
         needs, lack = needs_of(engine.nodes, leaf.unit, engine.state.capacity)
-        if needs and (lack < here or hold.epoch != engine.nodes.epoch):
+        moved = hold.epoch != engine.nodes.epoch  # its indices are of a node table that is no more
+        if moved and not needs:
+            return False
+        if needs and (lack < here or moved):
             hold.needs, here, hold.epoch = needs, lack, engine.nodes.epoch
         if here < hold.lack:
             hold.progress = now
@@ -120,7 +123,8 @@ def needs_of(nodes: NodeTable, unit: Unit, capacity: list[int]) -> tuple[dict[in
     idle, room = nodes.idle.copy(), nodes.allocatable.copy()
     scale = [float(total) if total > 0 else 1.0 for total in capacity]
     needs: dict[int, dict[int, int]] = {}
-    for shape, count in unit.parts:
+    # Largest first: where it holds room must not depend on the order in which shapes were first seen.
+    for shape, count in sorted(unit.parts, key=lambda part: part[0].items, reverse=True):
         may = nodes.view(shape).mask
         for _ in range(count):
             lack = np.zeros(len(nodes.nodes))

@@ -72,5 +72,9 @@ class Transaction:
         for task, index in self._placed:
             assert task.job is not None
             engine.decisions.append(Bind(task.spec.key, engine.nodes.nodes[index].name, task.job.key, path))
+        for leaf, ask, stamp, _, owed in self._charges:
+            engine.stamp = max(engine.stamp, stamp)
+            if owed and ask:
+                engine.tree.remember_turn(leaf, stamp)
         for _, index in self._placed:
             engine.nodes.lost(index, engine.candidates.shape_full)

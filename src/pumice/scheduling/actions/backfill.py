@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pumice.model.objects import JobPhase
 from pumice.scheduling.transaction import Transaction
-from pumice.scheduling.units import gang_size
+from pumice.scheduling.units import missing_to_start
 
 if TYPE_CHECKING:
     from pumice.fairness.tree import JobNode
@@ -28,7 +28,6 @@ def backfill(engine: Engine) -> None:
 
 def _fill(engine: Engine, leaf: JobNode) -> None:
     job = leaf.job
-    start = gang_size(job, engine.policy.start_size(job))
     transaction = Transaction(engine)
     stamp = engine.next_stamp()
     for shape in [shape for shape in job.pending if shape.best_effort]:
@@ -38,7 +37,7 @@ def _fill(engine: Engine, leaf: JobNode) -> None:
                 break
             transaction.place(task, index, stamp)
             transaction.charge(leaf, shape.ask, stamp, 1, True)
-    if job.running >= start:
+    if missing_to_start(job, engine.policy.start_size(job)) <= 0:
         transaction.commit()
         engine.held_changed()
         engine.refresh(leaf)

@@ -1,0 +1,29 @@
+"""Printing."""
+
+import io
+import sys
+
+import pytest
+
+from pumice.cli.terminal import can_show, coloured, echo_values
+
+
+@pytest.mark.parametrize(("encoding", "shows"), [("utf-8", True), ("ascii", False), ("latin-1", False)])
+def test_what_can_be_shown_depends_on_the_other_side(monkeypatch, encoding, shows):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    assert can_show("█▓░") is shows
+
+
+@pytest.mark.parametrize(("said", "colour"), [(None, None), ("", None), ("1", False)])
+def test_colour_is_off_for_those_who_say_so(monkeypatch, said, colour):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if said is not None:
+        monkeypatch.setenv("NO_COLOR", said)
+    assert coloured() is colour
+
+
+def test_values_are_sorted_and_keep_their_letters(capsys):
+    echo_values({"b": "é", "a": {"d": None, "c": [1.5]}}, "json")
+    assert capsys.readouterr().out == '{\n  "a": {\n    "c": [\n      1.5\n    ],\n    "d": null\n  },\n  "b": "é"\n}\n'
+    echo_values({"b": "é", "a": [1]}, "yaml")
+    assert capsys.readouterr().out == "a:\n- 1\nb: é\n"
