@@ -42,14 +42,14 @@ class Rules:
     namespaces: bool = True
     patience: int = -1  # seconds
     hold_limit: int = 120
-    nodes: NodeRules = NodeRules()
+    nodes: NodeRules = field(default_factory=NodeRules)
 
 
 @dataclass
 class SlowCluster:
     """What was described, the pods, and what is remembered."""
 
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
@@ -267,7 +267,7 @@ class SlowCluster:
         """How many tasks of each shape: units that are alike in that are one."""
         return frozenset(Counter(self.shape(pod.spec) for pod in unit).items())
 
-    # --- demand ---------------------------------------------------------------------------------------------------------
+    # --- demand -------------------------------------------------------------------------------------------------------
 
     def possible(self, spec: TaskSpec) -> bool:
         """Whether some empty node would do."""

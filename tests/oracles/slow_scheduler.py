@@ -161,7 +161,7 @@ class SlowScheduler(SlowCluster):
         held, ask = self.asks(self.running(key)), self.asks(unit)
         return within({j: held.get(j, 0) + amount for j, amount in ask.items()}, cycle.wishes[key].whole)
 
-    # --- keys -----------------------------------------------------------------------------------------------------------
+    # --- keys ---------------------------------------------------------------------------------------------------------
 
     def flat_key(self, branch: Branch, below: list[Branch], capacity: Vector) -> Key:
         """Jobs and namespaces by their share of the cluster; a queue is as good as the best below it."""

@@ -87,6 +87,7 @@ class Cluster:
     constrained: float = 0.3  # part of the jobs that say where they run
     unlike: float = 0.2  # part of the jobs whose tasks differ
     upheaval: float = 0.1  # chance of each kind of change to nodes, queues and weights per step
+    alike: bool = False  # whether all tasks ask for the same, so that ties are everywhere
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     jobs: dict[str, JobSpec] = field(default_factory=dict)
@@ -252,7 +253,7 @@ class Cluster:
             kind = rng.randrange(len(requests))
             spec = TaskSpec(
                 namespace,
-                f"{name}-t-{i}",
+                f"{name}-t-{5 * i}",  # names do not sort as numbers do
                 requests[kind],
                 job=job.key,
                 role="lead" if roles and i == size - 1 else "",
@@ -264,6 +265,8 @@ class Cluster:
 
     def _request(self) -> tuple[int, ...]:
         rng = self.rng
+        if self.alike:
+            return (1000, 2 * GI, 1, 0)
         if rng.random() < 0.05:
             return (0, 0, 1, 0)  # nothing but a place
         cpu, memory = rng.choice([0, 500, 1000, 2000, 3000]), rng.choice([1, 1, 2, 4, 6]) * GI
@@ -333,6 +336,12 @@ bare = NodeRules(predicates=False, nodeorder=False)
 @given(seeds)
 def test_steer_decides_like_the_slow_scheduler(seed):
     compare(random.Random(seed), steer, cycles=4)
+
+
+@settings(max_examples=25)
+@given(seeds)
+def test_steer_where_all_tasks_are_alike(seed):
+    compare(random.Random(seed), steer, cycles=5, alike=True, unlike=0, constrained=0, upheaval=0)
 
 
 @settings(max_examples=12)

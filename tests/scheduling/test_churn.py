@@ -198,7 +198,8 @@ def test_nobody_is_short_by_more_than_a_task_on_500_trees() -> None:
 
 
 def starving(target: Held, held: Held) -> dict[str, tuple[float, float]]:
-    return {name: (held[name], target[name]) for name in target if held[name] < 0.1 * target[name]}
+    """Leaves under a tenth of their target. One that is entitled to less than a task may well have none."""
+    return {name: (held[name], n) for name, n in target.items() if n >= 1 and held[name] < 0.1 * n}
 
 
 @both_rules

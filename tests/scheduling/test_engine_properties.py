@@ -19,15 +19,17 @@ from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, QueueState,
 from pumice.model.shape import Shape
 from pumice.scheduling.decisions import Bind, Decision, Enqueue
 from pumice.scheduling.engine import Engine
-from tests.support.engines import ENGINES, carried_out, everything, run, started_now
+from tests.support.engines import ENGINES, WITH_HOLDS, carried_out, everything, run, started_now
 from tests.support.histories import History, as_seen, seeds
 
 each_engine = pytest.mark.parametrize("make", list(ENGINES.values()), ids=list(ENGINES))
+ALL = ENGINES | WITH_HOLDS
+each_engine_and_holds = pytest.mark.parametrize("make", list(ALL.values()), ids=list(ALL))
 
 # --- after every cycle --------------------------------------------------------------------------------------------
 
 
-@each_engine
+@each_engine_and_holds
 @given(seed=seeds)
 def test_accounts_add_up_and_nobody_gets_what_is_not_there(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
@@ -44,7 +46,7 @@ def test_accounts_add_up_and_nobody_gets_what_is_not_there(make: Callable[[], En
     run(engine, History(seed).steps(), check)
 
 
-@each_engine
+@each_engine_and_holds
 @given(seed=seeds)
 def test_a_job_starts_whole_or_not_at_all(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
@@ -128,7 +130,7 @@ def room(engine: Engine, shape: Shape) -> int:
 # --- the same, always ---------------------------------------------------------------------------------------------
 
 
-@each_engine
+@each_engine_and_holds
 @given(seed=seeds)
 def test_the_same_events_give_the_same_decisions(make: Callable[[], Engine], seed: int) -> None:
     history = History(seed).steps()
@@ -261,6 +263,27 @@ def test_a_job_of_no_queue_waits_until_there_is_one(make: Callable[[], Engine]) 
 def test_a_pod_of_another_scheduler_is_left_alone(make: Callable[[], Engine]) -> None:
     engine = cluster(make, job("a"), *tasks("a", 2, (1, 0, 1), managed=False))
     assert carried_out(engine.cycle(1)) == []
+
+
+@each_engine
+def test_a_resource_named_late_is_shared_like_any_other(make: Callable[[], Engine]) -> None:
+    engine = cluster(make, job("a"), *tasks("a", 2, (1, 0, 1)))
+    engine.cycle(1)
+    tpu = engine.state.registry.index("tpu")
+    request = [1, 0, 1] + [0] * (tpu - 3) + [2]
+    offered = [10, 10, 10] + [0] * (tpu - 3) + [4]
+    # A running task that asks for it comes before anybody offers any.
+    late = TaskSpec("ns", "late", tuple(request), job="ns/a", node="n", status=TaskStatus.RUNNING, started=5)
+    engine.apply(Changed(late))
+    engine.cycle(2)
+    engine.validate()
+    engine.apply(Changed(NodeSpec("n", tuple(offered))))
+    for described in (job("b"), *tasks("b", 3, tuple(request))):
+        engine.apply(Changed(described))
+    engine.cycle(3)
+    engine.validate()
+    assert engine.state.capacity[tpu] == 4 and engine.state.nodes["n"].idle[tpu] == 0
+    assert engine.state.jobs["ns/b"].running == 1 and engine.tree.root.held[tpu] == 4
 
 
 @each_engine

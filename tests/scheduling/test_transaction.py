@@ -14,9 +14,11 @@ from pumice.scheduling.actions.allocate import place_unit
 from pumice.scheduling.decisions import Bind
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.transaction import Transaction
-from tests.support.engines import ENGINES, everything, run
+from tests.support.engines import ENGINES, WITH_HOLDS, everything, run
 from tests.support.histories import History, seeds
 from tests.support.pools import make_engine
+
+ALL = ENGINES | WITH_HOLDS
 
 
 def seen(engine: Engine) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def place_something(engine: Engine, transaction: Transaction, history: History) 
             inner.discard()
 
 
-@pytest.mark.parametrize("make", list(ENGINES.values()), ids=list(ENGINES))
+@pytest.mark.parametrize("make", list(ALL.values()), ids=list(ALL))
 @given(seed=seeds)
 def test_a_discard_leaves_no_trace(make: Callable[[], Engine], seed: int) -> None:
     engine, history = make(), History(seed)

@@ -32,6 +32,13 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     ),
 }
 
+# Room that is kept for others is neither idle nor derivable from the objects, so this one is not for every test.
+WITH_HOLDS: dict[str, Callable[[], Engine]] = {
+    "steer with holds": lambda: make_engine(
+        namespaces=True, actions=ALL_ACTIONS, plugins=FIRST, arguments={"drf.patience": 1}, registry=registry()
+    )
+}
+
 Step = list[Event]
 
 
