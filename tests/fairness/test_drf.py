@@ -132,6 +132,24 @@ def test_weights_below_one_count_as_they_are() -> None:
     assert order.pick() is b
 
 
+def test_queues_whose_best_children_tie_go_by_age() -> None:
+    # A namespace is as old in one queue as in the other; the queue that was made first is served first.
+    grove = Grove([100, 100, 0, 0])
+    order = DrfOrder(grove.tree, grove.capacity)
+    young, old = grove.group(), grove.group()
+    young.rank, old.rank = (9, Kind.QUEUE, "a"), (1, Kind.QUEUE, "b")
+    jobs = []
+    for queue in (young, old):
+        namespace = grove.tree.child(queue, Kind.NAMESPACE, "ns")
+        job = grove.job(namespace, name=f"in {queue.name}")
+        job.rank = (5, Kind.JOB, "same")
+        order.offer(job, ((CPU, 1),), True)
+        jobs.append(job)
+    assert order.pick() is jobs[1]
+    grove.start(order, jobs[1], ((CPU, 1),), 1)
+    assert order.pick() is jobs[0]
+
+
 def test_without_shares_it_is_tiers_then_age_then_name() -> None:
     grove = Grove([10, 10, 0, 0])
     queue = grove.group()

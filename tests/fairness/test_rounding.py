@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.fairness.rounding import set_whole_targets
@@ -13,7 +14,7 @@ from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
 from pumice.model.resources import CPU, MEMORY
-from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves, path_of
+from tests.support.groves import GPU, ITEMS, WIDTH, Grove, all_parts, below, groves, path_of
 
 STEPS = 2**30
 CHANGES = ["start", "start", "end", "demand", "weight", "tiers", "turn", "capacity", "gang"]
@@ -152,6 +153,40 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
                 grove.capacity[:] = [max(1, n + data.draw(st.integers(-300, 300))) for n in grove.capacity]
             case "gang" if job.demand.parts:
                 grove.ask_for(job, job.demand.parts, gang=data.draw(st.integers(1, 3)), floor=job.demand.floor)
+
+
+def crowded(seed: int) -> Grove:
+    """Many jobs that are much alike and hold about what they are entitled to: ties, incumbents, little left over."""
+    rng = random.Random(seed)
+    grove = Grove([rng.randint(500, 1500), rng.randint(500, 3000), 100, rng.randint(500, 3000)])
+    queues = [grove.group(weight=rng.choice([1.0, 1.0, 2.0])) for _ in range(rng.randint(1, 4))]
+    queues += [grove.group(queues[0]) for _ in range(rng.choice([0, 0, 2]))]
+    homes = [queue for queue in queues if not queue.children]
+    kinds = rng.sample(ITEMS, rng.choice([1, 1, 2, 3]))
+    tiers = rng.random() < 0.3
+    for _ in range(rng.randint(3, 14)):
+        parts = [(items, rng.randint(1, 5)) for items in rng.sample(kinds, rng.choice([1, 1, 1, len(kinds)]))]
+        total = sum(count for _, count in parts)
+        gang = rng.randint(1, total) if rng.random() < 0.3 else 1
+        before = (rng.randint(0, 1),) if tiers else ()
+        grove.job(rng.choice(homes), parts, gang=gang, before=before)
+    set_targets(grove.tree, grove.capacity)
+    for job in grove.jobs:
+        entitled = job.target if job.demand.alike else job.target * sum(count for _, count in job.demand.parts)
+        for _ in range(max(0, int(entitled) + rng.choice([-1, 0, 0, 1, 1, 2]))):
+            items = rng.choice(job.demand.parts)[0]
+            grove.start(grove.tree, job, items, rng.choice([1, 1, 2, 3]), rng.random() < 0.7)
+    for job in rng.sample(grove.jobs, min(2, len(grove.jobs))):
+        grove.tree.remember_turn(job, rng.randint(1, 9))
+    return grove
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32))
+def test_whole_targets_equal_the_slow_version_where_it_is_crowded(seed: int) -> None:
+    grove = crowded(seed)
+    set_whole_targets(grove.tree, grove.capacity)
+    assert {job.name: job.whole for job in grove.jobs} == _named(slow_whole_targets(grove))
 
 
 @given(groves())

@@ -106,9 +106,7 @@ metadata:
     assert describe(manifest, created=7).created == created
 
 
-@pytest.mark.parametrize(
-    "written", ["2024-05-01T12:00:00", "'2024-05-01T12:00:00'", "2024-05-01", "noon", "12", "[]"]
-)
+@pytest.mark.parametrize("written", ["2024-05-01T12:00:00", "'2024-05-01T12:00:00'", "2024-05-01", "noon", "12", "[]"])
 def test_a_time_without_a_zone_or_no_time_is_refused(refusal, written):
     subject, field, message = refusal(
         f"{{apiVersion: v1, kind: Node, metadata: {{name: n, creationTimestamp: {written}}}}}"
@@ -174,9 +172,7 @@ def test_node_of_few_words(describe):
 
 
 def test_explicit_zero_pods_stay_zero(describe):
-    node = describe(
-        "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 1, pods: 0}}}"
-    )
+    node = describe("{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 1, pods: 0}}}")
     assert node.allocatable == (1000, 0, 0)
 
 
@@ -395,18 +391,14 @@ POD = {
         "annotations": {"volcano.sh/task-spec": "w"},
     },
     "spec": {
-        "containers": [
-            {"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": 2}}, "ports": [{"hostPort": 80}]}
-        ],
+        "containers": [{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": 2}}, "ports": [{"hostPort": 80}]}],
         "initContainers": [{"restartPolicy": "Always"}],
         "nodeSelector": {"zone": "a"},
         "tolerations": [{"key": "k", "operator": "Exists"}],
         "affinity": {
             "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}
-                    ]
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]
                 }
             },
             "podAntiAffinity": {
@@ -415,9 +407,7 @@ POD = {
                 ]
             },
         },
-        "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-        ],
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
     },
     "status": {"phase": "Running", "startTime": "2024-05-01T12:00:00Z"},
 }
@@ -432,9 +422,7 @@ QUEUE = {
         "weight": 1,
         "capability": {"cpu": 1},
         "guarantee": {"resource": {"cpu": 1}},
-        "hierarchy": [
-            {"name": "a", "parameters": [{"name": "weight", "value": 2}], "hierarchy": [{"name": "b"}]}
-        ],
+        "hierarchy": [{"name": "a", "parameters": [{"name": "weight", "value": 2}], "hierarchy": [{"name": "b"}]}],
     },
     "status": {"state": "Open"},
 }

@@ -52,10 +52,7 @@ def test_nothing_asked_for_is_free(constraints):
     empty = {"nodeSelector": {}, "affinity": {"podAffinity": {}}, "tolerations": []}
     assert constraints() is FREE
     assert constraints(**empty) == FREE
-    assert (
-        constraints(nodeSelector=None, affinity=None, tolerations=None, topologySpreadConstraints=None)
-        is FREE
-    )
+    assert constraints(nodeSelector=None, affinity=None, tolerations=None, topologySpreadConstraints=None) is FREE
     assert constraints(containers=[{"ports": [{"containerPort": 80}, {"hostPort": 0}]}]) is FREE
 
 
@@ -111,9 +108,7 @@ def test_a_term_that_says_nothing_matches_no_node(constraints):
     exists = {"matchExpressions": [{"key": "ssd", "operator": "Exists"}]}
     term = NodeTerm(labels=(Requirement("ssd", "Exists"),))
     assert constraints(affinity=required({}, exists)).node_required == (term,)
-    assert (
-        constraints(affinity=required({})).node_required == ()
-    )  # any of none: not None, which is no requirement
+    assert constraints(affinity=required({})).node_required == ()  # any of none: not None, which is no requirement
 
 
 @pytest.mark.parametrize(
@@ -121,9 +116,7 @@ def test_a_term_that_says_nothing_matches_no_node(constraints):
     [
         (required(), "", "list at least one term"),
         (
-            required(
-                {"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Is"}]}
-            ),
+            required({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Is"}]}),
             "[0].matchExpressions[1].operator",
             "'Is' is not known; write one of In, NotIn, Exists, DoesNotExist, Gt, Lt",
         ),
@@ -397,9 +390,7 @@ SPREAD = st.fixed_dictionaries(
 SPEC = st.fixed_dictionaries(
     {},
     optional={
-        "containers": st.just(
-            [{"resources": {"requests": {"cpu": 1, "memory": "1Gi", "example.com/gpu": 1}}}]
-        ),
+        "containers": st.just([{"resources": {"requests": {"cpu": 1, "memory": "1Gi", "example.com/gpu": 1}}}]),
         "nodeSelector": TEXTS,
         "tolerations": st.lists(st.builds(lambda key: {"key": key, "operator": "Exists"}, NAMES), max_size=3),
         "affinity": st.fixed_dictionaries(

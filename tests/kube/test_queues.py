@@ -10,9 +10,7 @@ GI = 2**30
 
 @pytest.fixture
 def hierarchy(describe):
-    return lambda entries: (
-        describe(f"{HEAD}metadata: {{name: dev}}\nspec: {{hierarchy: {entries}}}").hierarchy
-    )
+    return lambda entries: describe(f"{HEAD}metadata: {{name: dev}}\nspec: {{hierarchy: {entries}}}").hierarchy
 
 
 def test_queue(describe):
@@ -56,9 +54,7 @@ status: {state: Closing, allocated: {cpu: 1}, running: 3}
 
 def test_queue_of_few_words(describe):
     assert describe(HEAD + "metadata: {name: dev}", created=5) == Queue("dev", created=5)
-    assert describe(
-        HEAD + "metadata: {name: dev}\nspec: {capability: {}, guarantee: {}, parent: null}"
-    ) == Queue("dev")
+    assert describe(HEAD + "metadata: {name: dev}\nspec: {capability: {}, guarantee: {}, parent: null}") == Queue("dev")
 
 
 @pytest.mark.parametrize("state", list(QueueState))

@@ -42,9 +42,7 @@ def test_containers_add_up() -> None:
     assert registry.names == ("cpu", "memory", "pods", GPU)
 
 
-@pytest.mark.parametrize(
-    "container", [{}, {"resources": None}, {"resources": {}}, asks(None, None), asks({}, {})]
-)
+@pytest.mark.parametrize("container", [{}, {"resources": None}, {"resources": {}}, asks(None, None), asks({}, {})])
 def test_a_pod_that_asks_for_nothing_is_one_pod(container: Container) -> None:
     assert pod_request(Registry(), [container]) == (0, 0, 1)
     assert pod_request(Registry(), []) == (0, 0, 1)
@@ -173,8 +171,7 @@ def test_sums_stop_at_the_largest_amount() -> None:
     [
         (
             {"containers": [cpu("1"), cpu("1x")]},
-            "spec.containers[1].resources.requests.cpu: '1x' is not a quantity; "
-            "write for example 2, 500m or 4Gi",
+            "spec.containers[1].resources.requests.cpu: '1x' is not a quantity; write for example 2, 500m or 4Gi",
         ),
         (
             {"containers": [], "init_containers": [asks(None, {"memory": "-1"})]},
@@ -218,16 +215,10 @@ def test_the_path_of_the_spec_can_be_given() -> None:
 
 
 names = st.sampled_from(["cpu", "memory", GPU, HUGE])
-texts = (
-    st.integers(0, 40).map(str)
-    | st.integers(0, 5000).map("{}m".format)
-    | st.sampled_from(["1Ki", "0.5Mi", "1e3"])
-)
+texts = st.integers(0, 40).map(str) | st.integers(0, 5000).map("{}m".format) | st.sampled_from(["1Ki", "0.5Mi", "1e3"])
 resource_lists = st.dictionaries(names, texts, max_size=3)
 apps = st.lists(st.builds(asks, resource_lists, resource_lists), max_size=3)
-inits = st.lists(
-    st.builds(asks, resource_lists, resource_lists) | st.builds(sidecar, resource_lists), max_size=5
-)
+inits = st.lists(st.builds(asks, resource_lists, resource_lists) | st.builds(sidecar, resource_lists), max_size=5)
 
 
 def asked(container: Container, name: str) -> int:
@@ -256,9 +247,7 @@ def test_request_is_the_peak_use_plus_overhead(
     registry = Registry()
     request = pod_request(registry, app, init, overhead)
     for name, amount in zip(registry, request, strict=True):
-        milli = max(use_over_time(app, init, name)) + (
-            parse(overhead[name]).milli() if name in overhead else 0
-        )
+        milli = max(use_over_time(app, init, name)) + (parse(overhead[name]).milli() if name in overhead else 0)
         if name == "pods":
             assert amount == 1
         elif name == "memory":
@@ -281,9 +270,7 @@ def test_one_more_container_never_lowers_the_request(
 
 
 @given(apps, inits, st.randoms(use_true_random=False))
-def test_the_order_of_app_containers_does_not_matter(
-    app: list[Container], init: list[Container], random: Any
-) -> None:
+def test_the_order_of_app_containers_does_not_matter(app: list[Container], init: list[Container], random: Any) -> None:
     registry = Registry()
     before = registry.format(pod_request(registry, app, init))
     shuffled = random.sample(app, len(app))

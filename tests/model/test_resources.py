@@ -91,8 +91,7 @@ def test_vector() -> None:
         ),
         (
             {"memory": "4GB"},
-            "spec.capability.memory: '4GB' is not a quantity; "
-            "write 4G (powers of 1000) or 4Gi (powers of 1024)",
+            "spec.capability.memory: '4GB' is not a quantity; write 4G (powers of 1000) or 4Gi (powers of 1024)",
         ),
         (
             {GPU: "-1"},

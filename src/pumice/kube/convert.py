@@ -93,9 +93,7 @@ def _kind(document: Mapping[str, Any]) -> _Kind:
     name, version = document.get("kind"), document.get("apiVersion")
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ObjectError(
-            _name(document), "kind", f"{shown(name)} is not known; write one of {', '.join(_KINDS)}"
-        )
+        raise ObjectError(_name(document), "kind", f"{shown(name)} is not known; write one of {', '.join(_KINDS)}")
     if version != kind.version:
         raise ObjectError(
             _name(document, kind),

@@ -45,9 +45,7 @@ def constraints(spec: wire.PodSpec, namespace: str, labels: Labels) -> Constrain
             ports=ports,
             affinity=_pod_terms(affinity.pod_affinity, "podAffinity", namespace, labels),
             anti_affinity=_pod_terms(affinity.pod_anti_affinity, "podAntiAffinity", namespace, labels),
-            spread=tuple(
-                _spread(s, labels, f"spec.topologySpreadConstraints[{i}]") for i, s in enumerate(spread)
-            ),
+            spread=tuple(_spread(s, labels, f"spec.topologySpreadConstraints[{i}]") for i, s in enumerate(spread)),
         )
     )
 
@@ -101,9 +99,7 @@ def _toleration(toleration: wire.Toleration, where: str) -> Toleration:
     if operator == "Equal" and not key:
         raise FieldError(f"{where}.key", "is missing, but Equal needs it; use Exists to tolerate every taint")
     if operator == "Exists" and value:
-        raise FieldError(
-            f"{where}.value", f"{value!r} given, but Exists takes no value; leave it out or use Equal"
-        )
+        raise FieldError(f"{where}.value", f"{value!r} given, but Exists takes no value; leave it out or use Equal")
     if effect:
         one_of(effect, EFFECTS, f"{where}.effect")
     return Toleration(key, operator, value, effect)
@@ -144,8 +140,7 @@ def _pod_terms(
             topology_key=_topology_key(term.topology_key, f"{where}[{i}].topologyKey"),
             selector=label_selector(
                 term.label_selector,
-                own_labels(term.match_label_keys, "In", labels)
-                + own_labels(term.mismatch_label_keys, "NotIn", labels),
+                own_labels(term.match_label_keys, "In", labels) + own_labels(term.mismatch_label_keys, "NotIn", labels),
                 f"{where}[{i}].labelSelector",
             ),
             namespaces=_namespaces(term, namespace, f"{where}[{i}].namespaceSelector", widen),

@@ -20,9 +20,7 @@ _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-def task(
-    pod: wire.Pod, namespace: str, created: int, registry: Registry, schedulers: Container[str]
-) -> TaskSpec:
+def task(pod: wire.Pod, namespace: str, created: int, registry: Registry, schedulers: Container[str]) -> TaskSpec:
     """The task that a pod is. It is ours to place if it names one of our schedulers, or none."""
     metadata, spec = pod.metadata, pod.spec
     annotations, labels = metadata.annotations, metadata.labels

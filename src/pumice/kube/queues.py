@@ -95,9 +95,7 @@ def _entries(
     return tuple(_entry(entry, f"{where}[{i}]", seen, registry) for i, entry in enumerate(entries))
 
 
-def _entry(
-    entry: wire.HierarchyEntry, where: str, seen: dict[str, str], registry: Registry
-) -> HierarchyEntry:
+def _entry(entry: wire.HierarchyEntry, where: str, seen: dict[str, str], registry: Registry) -> HierarchyEntry:
     """One entry with all below it. ``seen`` says where each name stands: all become queues."""
     if not entry.name or "/" in entry.name:
         raise FieldError(f"{where}.name", f"{entry.name!r} is no name for a queue; write for example dev")

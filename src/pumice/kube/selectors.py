@@ -43,12 +43,8 @@ def node_term(term: wire.NodeSelectorTerm, where: str, weight: int = 0) -> NodeT
     return NodeTerm(_sorted(labels), _sorted(fields), weight) if labels or fields else None
 
 
-def _requirements(
-    requirements: Iterable[wire.Requirement], operators: tuple[str, ...], where: str
-) -> set[Requirement]:
-    return {
-        _requirement(requirement, operators, f"{where}[{i}]") for i, requirement in enumerate(requirements)
-    }
+def _requirements(requirements: Iterable[wire.Requirement], operators: tuple[str, ...], where: str) -> set[Requirement]:
+    return {_requirement(requirement, operators, f"{where}[{i}]") for i, requirement in enumerate(requirements)}
 
 
 def _requirement(requirement: wire.Requirement, operators: tuple[str, ...], where: str) -> Requirement:

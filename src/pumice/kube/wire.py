@@ -253,9 +253,7 @@ class NodeAffinity(Wire, frozen=True):
     """Nodes a pod must, or would rather, run on."""
 
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: tuple[PreferredNodes, ...] = field(
-        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
+    preferred: tuple[PreferredNodes, ...] = field(default=(), name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class PodAffinityTerm(Wire, frozen=True):
@@ -272,9 +270,7 @@ class PodAffinityTerm(Wire, frozen=True):
 class PodAffinity(Wire, frozen=True):
     """Pods to be near to, or away from."""
 
-    required: tuple[PodAffinityTerm, ...] = field(
-        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
+    required: tuple[PodAffinityTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
 class Affinity(Wire, frozen=True):
