@@ -96,7 +96,8 @@ def least_lack(
     """Task by task the node where it lacks least, none with more than it holds; and what is missing there in all."""
     left = {node.name: idle(node, pods) for node in nodes}
     needs: Needs = {}
-    for task in tasks:
+    # The larger first: by amounts, resource by resource.
+    for task in sorted(tasks, key=lambda task: [(j, a) for j, a in enumerate(task.request) if a], reverse=True):
         asked = {j: a for j, a in enumerate(task.request) if a}
         lacks = {
             node.name: max(0.0, *((a - left[node.name][j]) / (capacity[j] or 1) for j, a in asked.items()))

@@ -225,7 +225,7 @@ class SlowScheduler(SlowCluster):
                     if not placed:
                         break
                     binds += placed
-            if len(self.running(key)) >= self.gang(job):
+            if self.missing(job) <= 0:
                 cycle.binds += binds
                 self.pods_moved |= bool(binds)
             else:
