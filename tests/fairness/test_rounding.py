@@ -48,7 +48,9 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
         served = max((start for job in below(node) for start in job.owed_starts), default=0)
         if isinstance(node, JobNode):
             return node.before, not incumbent[node], -want, node.after, served, node.rank
-        return -want, served, node.turn, node.rank
+        jobs_here = below(node)
+        ahead = any(sum(job.held[j] - base[job][j] for job in jobs_here) > 0 for j in range(WIDTH))
+        return -want, not ahead, served, node.turn, node.rank
 
     def first(node: ShareNode, takers: set[JobNode]) -> JobNode:
         if isinstance(node, JobNode):

@@ -186,6 +186,12 @@ def set_whole_targets(
         """Whether something is missing on every level, by more than a step of the grid of keys."""
         return all(max(lacks(branch, j) for j in unit[name]) > Fraction(1, GRID) for branch in lines[name])
 
+    def ahead(branch: Branch) -> bool:
+        """Whether it holds more than its whole parts, added up."""
+        names = [leaf.name for leaf in branch.jobs()]
+        held, whole = add_up([wishes[n].held for n in names]), add_up([base[n] for n in names])
+        return not within(held, whole)
+
     def turn(branch: Branch) -> int:
         line = next(lines[leaf.name] for leaf in branch.jobs())
         return turns.get(tuple(above.name for above in line[: line.index(branch) + 1]), 0) if branch.kind == 0 else 0
@@ -194,7 +200,7 @@ def set_whole_targets(
         lack = max(lacks(branch, j) for j in {j for leaf in able for j in unit[leaf.name]})
         served = max((wishes[leaf.name].served for leaf in branch.jobs()), default=0)
         if branch.job is None:
-            return (-on_grid(lack), served, turn(branch), branch.rank)
+            return (-on_grid(lack), not ahead(branch), served, turn(branch), branch.rank)
         return (wishes[branch.name].tiers, branch.name not in incumbents, -on_grid(lack), served, branch.rank)
 
     def hand_out(names: list[str], *, wanting_only: bool) -> None:

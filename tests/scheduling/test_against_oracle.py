@@ -333,35 +333,35 @@ steer, flat = Rules(), Rules(hierarchy=False)
 bare = NodeRules(predicates=False, nodeorder=False)
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(seeds)
 def test_steer_decides_like_the_slow_scheduler(seed):
     compare(random.Random(seed), steer, cycles=4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=14)
 @given(seeds, st.sampled_from([0.3, 0.8]))
 def test_steer_where_all_tasks_are_alike(seed, ending):
     compare(random.Random(seed), steer, cycles=5, alike=True, unlike=0, constrained=0, upheaval=0, ending=ending)
 
 
-@settings(max_examples=12)
+@settings(max_examples=10)
 @given(seeds)
 def test_steer_where_nodes_and_queues_come_and_go(seed):
     compare(random.Random(seed), steer, cycles=5, upheaval=0.4)
 
 
-@settings(max_examples=12)
+@settings(max_examples=10)
 @given(seeds)
 def test_steer_without_namespaces_and_node_plugins(seed):
     compare(random.Random(seed), Rules(namespaces=False, nodes=bare), cycles=4, unlike=0.4)
 
 
-@settings(max_examples=12)
+@settings(max_examples=10)
 @given(seeds, st.sampled_from([0, 60]))
 def test_steer_keeps_room_like_the_slow_scheduler(seed, patience):
     # Steps of 50 s and a limit of 120 s: holds begin at once or after two cycles, and some give up.
-    compare(random.Random(seed), Rules(patience=patience), cycles=6, unlike=0)
+    compare(random.Random(seed), Rules(patience=patience), cycles=6)
 
 
 @settings(max_examples=20)
@@ -370,7 +370,7 @@ def test_flat_drf_decides_like_the_slow_scheduler(seed):
     compare(random.Random(seed), flat, cycles=4)
 
 
-@settings(max_examples=12)
+@settings(max_examples=10)
 @given(seeds)
 def test_flat_drf_without_namespaces_and_node_plugins(seed):
     compare(random.Random(seed), Rules(hierarchy=False, namespaces=False, nodes=bare), cycles=4, upheaval=0.3)
@@ -404,9 +404,8 @@ def test_a_small_workload_e(seed):
 @pytest.mark.parametrize("hierarchy", [True, False])
 @pytest.mark.parametrize("patience", [-1, 0])
 def test_many_clusters(hierarchy, patience):
-    unlike = 0.3 if patience < 0 else 0.0
     agreed = [
-        compare(random.Random(seed), Rules(hierarchy, patience=patience), cycles=7, upheaval=0.2, unlike=unlike)
+        compare(random.Random(seed), Rules(hierarchy, patience=patience), cycles=7, upheaval=0.2, unlike=0.3)
         for seed in range(400)
     ]
     print(f"\nhierarchy {hierarchy}, patience {patience}: {sum(agreed)} binds in 400 clusters of 7 cycles,", end=" ")

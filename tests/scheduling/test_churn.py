@@ -181,18 +181,20 @@ def test_nobody_is_short_by_more_than_a_task(seed: int) -> None:
 
 @pytest.mark.long
 def test_nobody_is_short_by_more_than_a_task_on_500_trees() -> None:
+    # A leaf whose room went to somebody else who was owed waits until one of those above their part ends, which may
+    # take a hundred completions: so the mean is over 600.
     found = []
-    seed = 0
-    while len(found) < 500:
-        tree, target, held = tree_and_means(seed, 600, "steer")
+    for seed in range(500):
+        tree, target, held = tree_and_means(seed, 1200, "steer")
         found.append((*shortfalls(tree, target, held), seed))
-        seed += 1
     for what, column in (("leaf, in tasks", 0), ("group, in its largest tasks", 1)):
         ordered = sorted(row[column] for row in found)
         parts = ", ".join(
             f"{q} %: {ordered[min(len(ordered) - 1, len(ordered) * q // 100)]:.2f}" for q in (50, 90, 99, 100)
         )
-        print(f"\nworst shortfall of a {what}: {parts}; above it: {[r for r in found if r[column] == ordered[-1]]}")
+        print(
+            f"\nworst shortfall of a {what}: {parts}; the worst (leaf, group, seed): {[r for r in found if r[column] == ordered[-1]]}"
+        )
     assert max(row[0] for row in found) <= 1.0001
     assert max(row[1] for row in found) <= 3.0
 

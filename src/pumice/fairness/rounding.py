@@ -127,12 +127,13 @@ def _unit(leaf: JobNode, counts: list[int]) -> Items:
 class _Stand:
     """Where a node stands in the hand-out: what is missing, and which resources able jobs below ask for."""
 
-    __slots__ = ("able", "children", "count", "heap", "leaf", "missing", "node", "parent", "served", "unit")
+    __slots__ = ("able", "ahead", "children", "count", "heap", "leaf", "missing", "node", "parent", "served", "unit")
 
     def __init__(self, node: ShareNode, parent: _Stand | None) -> None:
         self.node = node
         self.parent = parent
         self.missing = [e - w * EXACT for e, w in zip(node.exact, node.base, strict=True)]
+        self.ahead = any(held > whole for held, whole in zip(node.held, node.base, strict=True))
         self.served = latest_owed_start(node)
         self.children: list[_Stand] = []
         self.count = [0] * len(self.missing)
@@ -282,8 +283,10 @@ class _HandOut:
         key = -((want + TIE) - TIE)
         leaf = stand.leaf
         if leaf is not None:
-            return (leaf.before, not leaf.incumbent, key, leaf.after, stand.served, 0, leaf.rank, stand)
-        return ((), False, key, (), stand.served, stand.node.turn, stand.node.rank, stand)
+            return (leaf.before, not leaf.incumbent, key, leaf.after, False, stand.served, 0, leaf.rank, stand)
+        # On a tie a branch that already holds more than its whole parts goes first: otherwise every start would hand
+        # the odd unit to another branch, and what runs for it here would stand in the other's way until it ends.
+        return ((), False, key, (), not stand.ahead, stand.served, stand.node.turn, stand.node.rank, stand)
 
 
 def _path(stand: _Stand) -> Iterator[_Stand]:

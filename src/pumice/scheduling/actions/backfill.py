@@ -30,7 +30,8 @@ def _fill(engine: Engine, leaf: JobNode) -> None:
     job = leaf.job
     transaction = Transaction(engine)
     stamp = engine.next_stamp()
-    for shape in [shape for shape in job.pending if shape.best_effort]:
+    shapes = [shape for shape in job.pending if shape.best_effort]
+    for shape in sorted(shapes, key=lambda shape: job.pending[shape][-1].order):
         for task in reversed(list(job.pending[shape])):
             index = engine.nodes.best(shape)
             if index < 0:
