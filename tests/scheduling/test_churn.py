@@ -192,9 +192,8 @@ def test_nobody_is_short_by_more_than_a_task_on_500_trees() -> None:
         parts = ", ".join(
             f"{q} %: {ordered[min(len(ordered) - 1, len(ordered) * q // 100)]:.2f}" for q in (50, 90, 99, 100)
         )
-        print(
-            f"\nworst shortfall of a {what}: {parts}; the worst (leaf, group, seed): {[r for r in found if r[column] == ordered[-1]]}"
-        )
+        worst = [row for row in found if row[column] == ordered[-1]]
+        print(f"\nworst shortfall of a {what}: {parts}; there (leaf, group, seed): {worst}")
     assert max(row[0] for row in found) <= 1.0001
     assert max(row[1] for row in found) <= 3.0
 

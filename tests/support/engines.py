@@ -64,7 +64,7 @@ def started_now(make: Callable[[], Engine], engine: Engine) -> Engine:
     fresh.settle()
     turns = {node.path: node.turn for node in engine.tree.root.walk()}
     for node in fresh.tree.root.walk():
-        node.turn = turns[node.path]
+        node.turn = turns.get(node.path, 0)
     fresh.held_changed()  # round once more, with turns
     return fresh
 

@@ -32,6 +32,7 @@ from pumice.model.state import ClusterState
 
 NODES = ("n0", "n1", "n2")
 QUEUES = {"qa": "root/a/qa", "qb": "root/a/qb", "qc": "root/c", "qd": None}  # and their paths
+ELSEWHERE = ("root/a", "root/c", "root/c/x", "root/b/qb", "root/qd", "root/a/qa/deep")
 NAMESPACES = ("one", "two")
 JOBS = tuple(f"j{i}" for i in range(6))
 CLASSES = ("low", "high")
@@ -153,11 +154,15 @@ class History:
         )
 
     def queue(self, name: str) -> Queue:
-        """A queue; where it stands never changes, how it weighs does."""
-        path, weight = QUEUES[name], self.rng.randint(1, 3)
+        """A queue; how it weighs changes often, where it stands now and then: also to where it can't stand."""
+        rng = self.rng
+        path, parent, weight = QUEUES[name], None, rng.randint(1, 3)
+        if rng.random() < 0.15:
+            path, parent = rng.choice([(None, rng.choice([*QUEUES, "root"])), (rng.choice(ELSEWHERE), None)])
         weights = "/".join(["1"] * path.count("/") + [str(weight)]) if path else None
-        state = self.rng.choice([QueueState.OPEN] * 5 + [QueueState.CLOSED])
-        return Queue(name, list(QUEUES).index(name), weight, path=path, path_weights=weights, state=state)
+        state = rng.choice([QueueState.OPEN] * 5 + [QueueState.CLOSED])
+        age = list(QUEUES).index(name)
+        return Queue(name, age, weight, parent=parent, path=path, path_weights=weights, state=state)
 
     def node(self, name: str) -> NodeSpec:
         """A machine, mostly one that takes work."""
