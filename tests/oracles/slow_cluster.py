@@ -301,12 +301,17 @@ class SlowCluster:
             floor=floor if waiting_counts else {},
             gang=gang,
             first=[wanted.index(pod) for pod in self.choose(wanted, self._first_roles(job, wanted), gang)],
-            any_first=gang == 1 and not job.min_task_member,
+            any_first=gang == 1 and not self._roles_open(job),
             rank=(-self.job_priority(job),),
             held=self.asks(self.running(job.key)),
             tiers=self.tiers(job),
             served=max((pod.started for pod in self.running(job.key) if pod.owed), default=0),
         )
+
+    def _roles_open(self, job: JobSpec) -> bool:
+        """Whether what has succeeded does not meet all role minimums."""
+        succeeded = Counter(p.spec.role for p in self.tasks(job.key) if p.status is TaskStatus.SUCCEEDED)
+        return any(succeeded[role] < least for role, least in job.min_task_member.items())
 
     def _first_roles(self, job: JobSpec, wanted: list[Pod]) -> Counter[str]:
         """The role minimums less what has succeeded, at most what is there."""

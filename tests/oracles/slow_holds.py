@@ -75,7 +75,7 @@ class SlowHolds:
                 del self.held[job]
                 self.doubled[job] = self.doubled.get(job, 0) + 1
                 self.waiting[job] = now
-        since = {job: max(self.waiting[job], who.last) for job, who in by_job.items()}
+        since = {job: min(now, max(self.waiting[job], who.last)) for job, who in by_job.items()}
         for who in sorted(stuck, key=lambda who: (who.order, since[who.job], who.rank)):
             patience = self.patience * 2 ** self.doubled.get(who.job, 0)
             taken = {by_job[job].branch for job in self.held}

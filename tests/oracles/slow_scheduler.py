@@ -81,12 +81,13 @@ class SlowScheduler(SlowCluster):
             unit, owed = turn
             if not owed and not lending:
                 return
-            binds = self.place(unit, cycle, self.next_stamp(cycle), owed=owed)
-            cycle.binds += binds
-            self.pods_moved |= bool(binds)
-            if binds and owed:
-                self.remember_turn(unit, cycle)
-            if not binds:
+            stamp = self.next_stamp(cycle)
+            binds = self.place(unit, cycle, stamp, owed=owed)
+            if binds:
+                self.keep(binds, stamp, cycle)
+                if owed:
+                    self.remember_turn(unit, cycle)
+            else:
                 self.in_vain[self.unit_key(unit)] = any(self.coupled(pod.spec) for pod in unit)
                 if cycle.kept:
                     self.kept_out.append(self.unit_key(unit))
@@ -98,9 +99,14 @@ class SlowScheduler(SlowCluster):
             self.turns[tuple(branch.name for branch in line[:depth])] = self.stamp
 
     def next_stamp(self, cycle: Cycle) -> int:
-        """A start time for a unit, never twice the same."""
-        self.stamp = max(cycle.now, self.stamp + 1)
-        return self.stamp
+        """A start time for the next unit that starts, never twice the same."""
+        return max(cycle.now, self.stamp + 1)
+
+    def keep(self, binds: list[Bind], stamp: int, cycle: Cycle) -> None:
+        """What was placed stays."""
+        cycle.binds += binds
+        self.stamp = stamp
+        self.pods_moved = True
 
     def place(self, unit: Sequence[Pod], cycle: Cycle, stamp: int, *, owed: bool) -> list[Bind]:
         """Put every task of a unit on the best node for it, or none."""
@@ -150,7 +156,9 @@ class SlowScheduler(SlowCluster):
         """Whether a unit can be placed now, as far as is known."""
         nodes, pods = list(self.nodes.values()), list(self.pods.values())
         return self.unit_key(unit) not in self.in_vain and all(
-            self.coupled(pod.spec) or fits_somewhere(pod.spec, nodes, pods, self.rules.nodes, cycle.kept)
+            self.possible(pod.spec)
+            if self.coupled(pod.spec)
+            else fits_somewhere(pod.spec, nodes, pods, self.rules.nodes, cycle.kept)
             for pod in unit
         )
 
@@ -225,9 +233,8 @@ class SlowScheduler(SlowCluster):
                     if not placed:
                         break
                     binds += placed
-            if self.missing(job) <= 0:
-                cycle.binds += binds
-                self.pods_moved |= bool(binds)
+            if binds and self.missing(job) <= 0:
+                self.keep(binds, stamp, cycle)
             else:
                 for pod in free:
                     pod.status, pod.node, pod.started = TaskStatus.PENDING, None, 0
