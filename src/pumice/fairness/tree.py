@@ -52,14 +52,19 @@ class ShareNode:
         "able_asks",
         "able_count",
         "base",
+        "ceiling",
         "children",
+        "deserved",
         "due",
+        "elastic",
         "entitled",
         "entry",
         "exact",
         "flagged",
         "front",
+        "guarantee",
         "held",
+        "inqueue",
         "kind",
         "latest",
         "latest_owed",
@@ -72,9 +77,11 @@ class ShareNode:
         "owed_count",
         "parent",
         "rank",
+        "request",
         "stale",
         "stale_owed",
         "turn",
+        "user_ceilings",
         "weight",
     )
 
@@ -97,6 +104,16 @@ class ShareNode:
         self.latest_owed = 0  # the same over starts made while owed (fairness.md 3, ties in rounding)
         self.stale_owed = False
         self.turn = 0  # when a queue was last served while owed, whether or not that still runs
+        # Bounds, where some plugin sets them (fairness.md 6 and 8).
+        self.guarantee: list[int] | None = None  # reserved: nobody else can take it
+        self.ceiling: list[int] | None = None  # real capability: the most that may be held below
+        self.deserved: Items | None = None  # its own part; of the resources named, zeros included
+        self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
+        # What else is counted at every level (fairness.md 6): asked for in all; admitted but not yet held; held beyond
+        # what must run.
+        self.request: list[int] = [0] * width
+        self.inqueue: list[int] = [0] * width
+        self.elastic: list[int] = [0] * width
         self.base: list[int] = [0] * width  # the whole parts of the targets below, before units are handed out
         # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
         self.able_count: list[int] = [0] * width
@@ -123,6 +140,15 @@ class ShareNode:
     def path(self) -> str:
         """Names from the root down, as people write them."""
         return self.name if self.parent is None else f"{self.parent.path}/{self.name}"
+
+    @property
+    def queue(self) -> ShareNode:
+        """The queue that this node, or the job or namespace that it is, belongs to."""
+        node = self
+        while node.kind is not Kind.QUEUE:
+            assert node.parent is not None
+            node = node.parent
+        return node
 
     def walk(self) -> Iterator[ShareNode]:
         """This node and everything below, parents first."""
@@ -161,12 +187,14 @@ class JobNode(ShareNode):
         "starts",
         "target",
         "unit",
+        "user",
         "whole",
     )
 
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
         super().__init__(Kind.JOB, job.key, parent, width)
         self.job = job
+        self.user = ""  # whose job it is (fairness.md 8)
         self.unit: Any = None  # what it would start next; belongs to the scheduling room
         self.starts: list[int] = []  # start times of the tasks it holds, ascending
         self.owed_starts: list[int] = []  # those made while it was owed
@@ -351,7 +379,8 @@ class ShareTree:
         """Make room for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
-            for vector in (node.held, node.exact, node.entitled, node.base, node.able_count, node.owed_count):
+            counted = (node.held, node.exact, node.entitled, node.base, node.able_count, node.owed_count)
+            for vector in (*counted, node.request, node.inqueue, node.elastic):
                 vector.extend(more)
             node.due.extend([0.0] * len(more))
             if isinstance(node, JobNode):

@@ -2,7 +2,7 @@
 
 A parameter of a hierarchy entry is a field of the Queue spec, by its name there, and is checked as that field
 is. Its value is kept as the model has it: numbers and booleans as such, resource lists (and ``guarantee``) as
-vectors. Expanding the entries into queues is not done here.
+the amounts they name. Expanding the entries into queues is not done here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pumice.kube import wire
 from pumice.kube.errors import FieldError
 from pumice.kube.reading import one_of, read
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, HierarchyError, parse_path
-from pumice.model.objects import ROOT, HierarchyEntry, Queue, QueueState, Vector
+from pumice.model.objects import ROOT, HierarchyEntry, Items, Queue, QueueState
 from pumice.model.resources import Registry
 
 STRATEGIES = ("fifo", "traverse")
@@ -45,9 +45,9 @@ def queue(manifest: wire.Queue, created: int, registry: Registry) -> Queue:
         priority=spec.priority,
         reclaimable=spec.reclaimable,
         fifo=_strategy(spec.dequeue_strategy, "spec.dequeueStrategy") == "fifo",
-        capability=_vector(spec.capability, "spec.capability", registry),
-        deserved=_vector(spec.deserved, "spec.deserved", registry),
-        guarantee=_vector(spec.guarantee.resource, "spec.guarantee.resource", registry),
+        capability=_amounts(spec.capability, "spec.capability", registry),
+        deserved=_amounts(spec.deserved, "spec.deserved", registry),
+        guarantee=_amounts(spec.guarantee.resource, "spec.guarantee.resource", registry),
         hierarchy=_entries(spec.hierarchy, "spec.hierarchy", seen, registry),
     )
 
@@ -82,8 +82,11 @@ def _check_user_limit_factor(factor: float | None, where: str) -> None:
         raise FieldError(where, f"{factor} given, but a number above 0 is needed, or -1 for no limit")
 
 
-def _vector(quantities: wire.Quantities, where: str, registry: Registry) -> Vector:
-    return registry.vector(quantities, where=where) if quantities else ()
+def _amounts(quantities: wire.Quantities, where: str, registry: Registry) -> Items:
+    """What a resource list names, zeros included: a limit of 0 is a limit."""
+    vector = registry.vector(quantities, where=where) if quantities else ()
+    named = {registry.index(name) for name in quantities}
+    return tuple((j, amount) for j, amount in enumerate(vector) if j in named)
 
 
 # ---- spec.hierarchy ----------------------------------------------------------------------------------------
@@ -125,9 +128,9 @@ def _parameter(name: str, value: object, where: str, registry: Registry) -> obje
     known = read(value, PARAMETERS[name], where=where, strict=not isinstance(value, str))
     match name:
         case "capability" | "deserved":
-            return _vector(known, where, registry)
+            return _amounts(known, where, registry)
         case "guarantee":
-            return _vector(known.resource, f"{where}.resource", registry)
+            return _amounts(known.resource, f"{where}.resource", registry)
         case "dequeueStrategy":
             return _strategy(known, where)
         case "userLimitFactor":

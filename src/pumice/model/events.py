@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pumice.model.objects import JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
+from pumice.model.objects import DisruptionBudget, JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
 
-Described = NodeSpec | Queue | Quota | PriorityClass | JobSpec | TaskSpec
+Described = NodeSpec | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec
 
 
 @dataclass(frozen=True, slots=True)

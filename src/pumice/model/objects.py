@@ -77,8 +77,18 @@ class HierarchyEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupAffinity:
+    """Which groups of nodes a queue's tasks go to or keep away from, by name."""
+
+    required: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
+    required_anti: tuple[str, ...] = ()
+    preferred_anti: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue as its object describes it. Vectors are empty where the field is absent."""
+    """A queue as its object describes it. Of a resource list only what it names counts; a named 0 is a 0."""
 
     name: str
     created: int = 0
@@ -90,9 +100,12 @@ class Queue:
     priority: int = 0
     reclaimable: bool = True
     fifo: bool = False
-    capability: Vector = ()
-    deserved: Vector = ()
-    guarantee: Vector = ()
+    capability: Items = ()
+    deserved: Items = ()
+    guarantee: Items = ()
+    min_user_limit_percent: int | None = None
+    user_limit_factor: float | None = None  # None and -1: no limit
+    affinity: GroupAffinity | None = None  # None: as the queue above
     hierarchy: tuple[HierarchyEntry, ...] = ()
 
 
@@ -112,11 +125,29 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
-    """A named priority."""
+    """A named priority. ``preempts`` is false where its preemptionPolicy is Never."""
 
     name: str
     value: int = 0
     default: bool = False
+    preempts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget: how many of the pods it selects must stay. One of the two numbers is given."""
+
+    namespace: str
+    name: str
+    selector: tuple[Requirement, ...] | None = None  # None selects nothing, () everything
+    min_available: int | None = None
+    max_unavailable: int | None = None
+    percent: bool = False  # whether the number is a percentage of the pods selected
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +164,7 @@ class JobSpec:
     priority_class: str | None = None
     phase: JobPhase = JobPhase.PENDING
     user: str | None = None
+    longest_wait: int | None = None  # sla-waiting-time, microseconds
 
     @property
     def key(self) -> str:
@@ -232,6 +264,7 @@ class TaskSpec:
     constraints: Constraints = FREE
     managed: bool = True
     preemptable: bool = True
+    preempts: bool | None = None  # its own preemptionPolicy; None: its class's
 
     @property
     def key(self) -> str:

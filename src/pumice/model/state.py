@@ -17,6 +17,7 @@ from pumice.model.events import BindFailed, Changed, Event, Gone
 from pumice.model.labels import LabelIndex
 from pumice.model.objects import (
     Constraints,
+    DisruptionBudget,
     JobPhase,
     JobSpec,
     NodeSpec,
@@ -49,6 +50,7 @@ class ClusterState:
         self.queues: dict[str, Queue] = {}
         self.quotas: dict[str, dict[str, Quota]] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
+        self.budgets: dict[str, DisruptionBudget] = {}
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
         self._labels = LabelIndex(self.tasks)
@@ -64,6 +66,7 @@ class ClusterState:
             Queue: self._set_queue,
             Quota: self._set_quota,
             PriorityClass: self._set_priority_class,
+            DisruptionBudget: self._set_budget,
             JobSpec: self._set_job,
             TaskSpec: self._set_task,
             NodeSpec: self._set_node,
@@ -72,6 +75,7 @@ class ClusterState:
             Queue: self._drop_queue,
             Quota: self._drop_quota,
             PriorityClass: self._drop_priority_class,
+            DisruptionBudget: self._drop_budget,
             JobSpec: self._drop_job,
             TaskSpec: self._drop_task,
             NodeSpec: self._drop_node,
@@ -119,6 +123,12 @@ class ClusterState:
     def _drop_priority_class(self, name: str) -> None:
         if self.priority_classes.pop(name, None) is not None:
             self._reprioritise()
+
+    def _set_budget(self, budget: DisruptionBudget) -> None:
+        self.budgets[budget.key] = budget
+
+    def _drop_budget(self, key: str) -> None:
+        self.budgets.pop(key, None)
 
     def _reprioritise(self) -> None:
         for task in self.tasks.values():

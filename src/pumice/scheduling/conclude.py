@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase
-from pumice.scheduling.decisions import Bind, Condition
+from pumice.scheduling.decisions import Bind, Condition, QueueCondition
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def conclude(engine: Engine) -> None:
     """Say what changed about the jobs that this cycle moved or could not serve."""
+    _tell_queues(engine)
     started = {decision.job for decision in engine.decisions if isinstance(decision, Bind)}
     for key in started:
         engine.state.jobs[key].phase = phase_of(engine.state.jobs[key])
@@ -29,6 +30,16 @@ def conclude(engine: Engine) -> None:
         if leaf.unit is None:
             del engine.conditions[key]
             engine.decisions.append(Condition(key, "Scheduled", "Scheduled", "all its tasks have a place"))
+
+
+def _tell_queues(engine: Engine) -> None:
+    """Queues in which nothing may start, and those in which it may again."""
+    told, refused = engine.queue_conditions, engine.refused_queues
+    if told != refused:
+        for queue in sorted(told.keys() | refused.keys()):
+            if told.get(queue) != refused.get(queue):
+                engine.decisions.append(QueueCondition(queue, refused.get(queue, "")))
+        engine.queue_conditions = dict(refused)
 
 
 def phase_of(job: Job) -> JobPhase:

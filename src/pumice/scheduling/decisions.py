@@ -25,6 +25,47 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A task waits on a node for room that is being freed there; a Bind follows."""
+
+    task: str
+    node: str
+    job: str
+    path: tuple[Level, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """An eviction in numbers: where the two jobs meet, and the keys there of the taker's and the victim's side."""
+
+    ancestor: str
+    taker: str
+    victim: str
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """A task goes, so that one of another job (``taker``) can start."""
+
+    task: str
+    node: str
+    job: str
+    taker: str
+    action: str  # reclaim or preempt
+    sides: Sides | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCondition:
+    """What people should know about a queue: why nothing starts there (empty: that is over)."""
+
+    queue: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """What people should know about a job: why it waits, or that it waits no longer."""
 
@@ -34,4 +75,4 @@ class Condition:
     message: str
 
 
-Decision = Enqueue | Bind | Condition
+Decision = Enqueue | Bind | Pipeline | Evict | Condition | QueueCondition

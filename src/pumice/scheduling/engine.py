@@ -36,8 +36,8 @@ class Engine:
     ) -> None:
         self.state = ClusterState(registry)
         self.state.watcher = self
-        self.policy = Policy(config, factories, self.state.registry)
         self.tree = ShareTree(len(self.state.registry))
+        self.policy = Policy(config, factories, self.state, self.tree)
         self.order = self.policy.order(self.tree, self.state.capacity)
         self.nodes = NodeTable(self.policy.filters, self.policy.scorers)
         self.candidates = Candidates(self.state, self.order, self.nodes, self.policy)
@@ -45,12 +45,14 @@ class Engine:
         self.layout: Layout = lay_out({})
         self.decisions: list[Decision] = []
         self.conditions: dict[str, str] = {}
+        self.queue_conditions: dict[str, str] = {}  # what was last said about queues
         self.tracing = False
         self.now = 0
         self.stamp = 0  # the latest start; never twice the same for two units
         self._demand_moved = True  # targets may differ
         self._held_moved = True  # whole targets may differ
         self._capacity_seen = -1
+        self.refused_queues: dict[str, str] = {}  # queues that no job below may start in, and why
         self._leaf_queues: set[str] = set()  # names of the queues that may take jobs
         self._open: dict[ShareNode, bool] = {}  # queues that take new work, as far as asked
         self._to_enqueue: dict[JobNode, None] = {}
@@ -117,9 +119,16 @@ class Engine:
         if self.tree.width < len(state.registry):
             self.tree.widen(len(state.registry))
         jobs = state.jobs_touched
+        resized = state.capacity_version != self._capacity_seen
         if state.queues_touched:
             self._follow_queues()
             jobs = dict.fromkeys(state.jobs.values())
+        if state.queues_touched or resized:
+            refused = self.policy.queue_refusals()
+            if refused != self.refused_queues:
+                self.refused_queues = refused
+                self._open.clear()
+                jobs = dict.fromkeys(state.jobs.values())
         if state.nodes_described:
             self.nodes.rebuild(state.nodes.values(), self.tree.width)
             self._grown.clear()  # indices of the old table; every shape is looked at again
@@ -129,13 +138,15 @@ class Engine:
             self._detach(key)
         for job in jobs:
             self._follow_job(job)
-        if state.capacity_version != self._capacity_seen:
+        if resized:
             self._capacity_seen = state.capacity_version
             self._demand_moved = True
             self.order.restructure()
             for node in self.tree.root.walk():
                 self.tree.mark(node)
         self.candidates.begin_cycle(self._grown, changed=self._pods_moved)
+        if self._demand_moved:
+            self.policy.set_bounds()
         if self._demand_moved or self._held_moved:
             moved = self.order.refresh_targets(demand_changed=self._demand_moved)
             self.candidates.recheck_mixed(moved)
@@ -208,6 +219,8 @@ class Engine:
             for task in job.tasks.values():
                 if task.status.held:
                     self._hold(leaf, task)
+        assert job.spec is not None
+        leaf.user = job.spec.user or job.spec.namespace
         self.refresh(leaf)
 
     def refresh(self, leaf: JobNode) -> None:
@@ -238,7 +251,7 @@ class Engine:
 
     def _is_open(self, leaf: JobNode) -> bool:
         """Whether a job's queue takes new work: a leaf of the queue tree, Open, and so is every queue above it."""
-        queue = _queue_node(leaf)
+        queue = leaf.queue
         known = self._open.get(queue)
         if known is None:
             takes_jobs = queue.object is not None and queue.object in self._leaf_queues
@@ -249,7 +262,9 @@ class Engine:
         above: ShareNode | None = queue
         while above is not None:
             described = self.queue_of(above)
-            if described is not None and described.state is not QueueState.OPEN:
+            if described is not None and (
+                described.state is not QueueState.OPEN or described.name in self.refused_queues
+            ):
                 return False
             above = above.parent
         return True
@@ -267,10 +282,6 @@ class Engine:
     def waiting_for_backfill(self) -> list[JobNode]:
         """Jobs with waiting tasks that ask for nothing, oldest first."""
         return sorted(self._to_backfill, key=lambda leaf: (leaf.before, leaf.rank))
-
-    def queue_above(self, leaf: JobNode) -> Queue | None:
-        """The Queue object of a job."""
-        return self.queue_of(_queue_node(leaf))
 
     def held_changed(self) -> None:
         """Something was placed in this cycle: whole targets may differ in the next."""
@@ -296,14 +307,6 @@ class Engine:
             if node.kind is not Kind.JOB:
                 total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
                 assert (total or [0] * self.tree.width) == node.held, f"{node.path}: children do not add up"
-
-
-def _queue_node(node: ShareNode) -> ShareNode:
-    """The queue that a job or namespace of the tree belongs to."""
-    while node.kind is not Kind.QUEUE:
-        assert node.parent is not None
-        node = node.parent
-    return node
 
 
 def _keep(chosen: dict[JobNode, None], leaf: JobNode, wanted: bool) -> None:

@@ -58,6 +58,10 @@ EFFECTIVE = frozenset(
         Flag.NODE_ORDER,
         Flag.JOB_ENQUEUED,
         Flag.ALLOCATABLE,
+        Flag.OVERUSED,
+        Flag.PREEMPTIVE,
+        Flag.RECLAIMABLE,
+        Flag.PREEMPTABLE,
         Flag.NAMESPACE_ORDER,
     }
 )

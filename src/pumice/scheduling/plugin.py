@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pumice.fairness.order import Order
-from pumice.fairness.tree import JobNode, ShareTree
+from pumice.fairness.tree import JobNode, ShareNode, ShareTree
 from pumice.model.accounts import ClusterNode, Job, Task
-from pumice.model.objects import Queue
 from pumice.model.resources import Registry
 from pumice.model.shape import Shape
+from pumice.model.state import ClusterState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +62,12 @@ class Plugin:
     """Names and units of resources; set before any hook is called."""
     config: PluginConfig
     """This plugin's entry in the configuration (its flags); set before any hook is called."""
+    tree: ShareTree
+    """The share tree that is served, with all accounts; set before any hook is called."""
+    state: ClusterState
+    """The cluster as events describe it, to read; set before any hook is called."""
+    orders_queues = False
+    """Whether the order of queues in force is this plugin's; set before any hook is called."""
 
     def __init__(self, arguments: Arguments) -> None:
         """Read the arguments of the configuration file; raises PluginError when they make no sense."""
@@ -97,8 +103,26 @@ class Plugin:
         """Called when a job changes: how many tasks it must start together (enableJobReady). The largest counts."""
         return 0
 
-    def enqueueable(self, job: Job, queue: Queue) -> str | None:
-        """Called by enqueue for a Pending job: a reason to keep it out, or None."""
+    def set_bounds(self) -> None:
+        """Called before targets are set, whenever queues, demand or capacity changed.
+
+        Sets ``guarantee``, ``ceiling``, ``deserved`` or ``user_ceilings`` of nodes of the tree.
+        """
+
+    def queue_refusals(self) -> Mapping[str, str]:
+        """Called when queues or capacity changed: queues that may not take work, nor any below them, and why."""
+        return {}
+
+    def enqueueable(self, leaf: JobNode) -> str | None:
+        """Called by enqueue for a Pending job (enableJobEnqueued): a reason to keep it out, or None."""
+        return None
+
+    def must_enqueue(self, leaf: JobNode, now: int) -> bool:
+        """Called by enqueue for a Pending job that a later plugin keeps out: whether it is let in all the same."""
+        return False
+
+    def overused(self, queue: ShareNode) -> str | None:
+        """Called by allocate for a job's queue (enabledOverused): a reason why it gets nothing more, or None."""
         return None
 
     def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
@@ -132,15 +156,32 @@ class Plugin:
         return None
 
     # --- victims ----------------------------------------------------------------------------------------------
+    # Judged one after another: victims already chosen are out of all accounts when the next is judged.
+
+    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Called by reclaim for a taker (enablePreemptive): a reason why it may not take from other queues."""
+        return None
+
+    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Called by reclaim (enableReclaimable): whether the taker may have this task of another queue go."""
+        return True
+
+    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Called by preempt (enablePreemptable): whether the taker may have this task of its own queue go."""
+        return True
 
     def evictable(self, task: Task) -> bool:
-        """Called by reclaim and preempt: whether the task may be a victim at all."""
+        """Called by reclaim and preempt: whether the task may be a victim at all, whoever takes."""
         return True
 
     # --- what happens ------------------------------------------------------------------------------------------
 
     def placed(self, task: Task, node: ClusterNode) -> None:
-        """Called after a task came to occupy a node, by an event or by a decision that may be undone."""
+        """Called after a task came to occupy a node, by an event or by a decision that may be undone.
+
+        Its status says how it counts. One that is evicted is ``removed`` as what it was, then ``placed`` as
+        Releasing: it occupies its node until it is gone.
+        """
 
     def removed(self, task: Task, node: ClusterNode) -> None:
         """Called after a task left a node; exactly undoes ``placed``."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from pumice.fairness.order import Order, PlainOrder
 from pumice.fairness.tree import JobNode, ShareTree
 from pumice.model.accounts import Job, Task
-from pumice.model.objects import Queue
-from pumice.model.resources import Registry
+from pumice.model.state import ClusterState
 from pumice.scheduling.config import Flag, PluginConfig, SchedulerConfig
 from pumice.scheduling.plugin import Arguments, Plugin
 
@@ -32,14 +31,16 @@ class JobKeys:
 class Policy:
     """All plugins in the order of the tiers."""
 
-    def __init__(self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], registry: Registry) -> None:
+    def __init__(
+        self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], state: ClusterState, tree: ShareTree
+    ) -> None:
         self.config = config
         self.enqueues = "enqueue" in config.actions
         self.plugins: list[tuple[PluginConfig, Plugin]] = []
         for tier in config.tiers:
             for entry in tier:
                 plugin = factories[entry.name](entry.arguments)
-                plugin.registry = registry
+                plugin.registry, plugin.state, plugin.tree = state.registry, state, tree
                 plugin.config = entry
                 self.plugins.append((entry, plugin))
         self._job_order = self.having("job_key", Flag.JOB_ORDER)
@@ -48,8 +49,15 @@ class Policy:
         self._classes = [plugin.makes_classes and i < self._share_at for i, plugin in enumerate(self._job_order)]
         self._valid = self.having("job_valid", None)
         self._start = self.having("start_size", Flag.JOB_READY)
-        self._enqueueable = self.having("enqueueable", Flag.JOB_ENQUEUED)
+        self._enqueue = [p for p in self._with(Flag.JOB_ENQUEUED) if _overrides(p, "enqueueable", "must_enqueue")]
         self._allocatable = self.having("allocatable", Flag.ALLOCATABLE)
+        self._overused = self.having("overused", Flag.OVERUSED)
+        self._may_take = self.having("may_take", Flag.PREEMPTIVE)
+        self._reclaimable = self.having("reclaimable", Flag.RECLAIMABLE)
+        self._preemptable = self.having("preemptable", Flag.PREEMPTABLE)
+        self._evictable = self.having("evictable", None)
+        self._bounds = self.having("set_bounds", None)
+        self._refusals = self.having("queue_refusals", None)
         self.filters = self.having("node_filter", Flag.PREDICATE)
         self.scorers = [p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score")]
         self.followers = [p for _, p in self.plugins if _overrides(p, "placed")]
@@ -66,6 +74,7 @@ class Policy:
         for plugin in self.having("queue_order", Flag.QUEUE_ORDER):
             order = plugin.queue_order(tree, capacity)
             if order is not None:
+                plugin.orders_queues = True
                 return order
         return PlainOrder(tree, capacity)
 
@@ -94,17 +103,52 @@ class Policy:
         """Why a job may not start anything, None if it may."""
         return _first_reason(plugin.job_valid(job) for plugin in self._valid)
 
-    def enqueueable(self, job: Job, queue: Queue) -> str | None:
-        """Why a Pending job must wait, None if it need not."""
-        return _first_reason(plugin.enqueueable(job, queue) for plugin in self._enqueueable)
+    def set_bounds(self) -> None:
+        """Let every plugin set what it bounds nodes of the tree by."""
+        for plugin in self._bounds:
+            plugin.set_bounds()
+
+    def queue_refusals(self) -> dict[str, str]:
+        """Queues that may not take work, and why; the first plugin that refuses one says why."""
+        refused: dict[str, str] = {}
+        for plugin in self._refusals:
+            refused = {**plugin.queue_refusals(), **refused}
+        return refused
+
+    def enqueueable(self, leaf: JobNode, now: int) -> str | None:
+        """Why a Pending job must wait, None if it need not. Whoever comes first in the tiers decides."""
+        for plugin in self._enqueue:
+            if plugin.must_enqueue(leaf, now):
+                return None
+            reason = plugin.enqueueable(leaf)
+            if reason is not None:
+                return reason
+        return None
 
     def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
         """Why a unit may not start now, None if it may."""
+        if self._overused:
+            queue = leaf.queue
+            reason = _first_reason(plugin.overused(queue) for plugin in self._overused)
+            if reason is not None:
+                return reason
         return _first_reason(plugin.allocatable(leaf, unit) for plugin in self._allocatable)
+
+    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Why a job may not take from other queues, None if it may."""
+        return _first_reason(plugin.may_take(leaf, unit) for plugin in self._may_take)
+
+    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Whether every plugin agrees that a task of another queue goes."""
+        return all(plugin.reclaimable(taker, unit, victim) for plugin in self._reclaimable)
+
+    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Whether every plugin agrees that a task of the same queue goes."""
+        return all(plugin.preemptable(taker, unit, victim) for plugin in self._preemptable)
 
     def evictable(self, task: Task) -> bool:
         """Whether every plugin agrees that the task may be a victim."""
-        return all(plugin.evictable(task) for _, plugin in self.plugins)
+        return all(plugin.evictable(task) for plugin in self._evictable)
 
 
 def _overrides(plugin: Plugin, *hooks: str) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from pumice.model.events import Described
-from pumice.model.objects import JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
+from pumice.model.objects import DisruptionBudget, JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
 
 KINDS: dict[str, type[Described]] = {
     "PriorityClass": PriorityClass,
     "ResourceQuota": Quota,
     "Queue": Queue,
     "Node": NodeSpec,
+    "PodDisruptionBudget": DisruptionBudget,
     "PodGroup": JobSpec,
     "Pod": TaskSpec,
 }
@@ -23,7 +24,7 @@ KIND_OF = {kind: name for name, kind in KINDS.items()}
 
 def key_of(described: Described) -> str:
     """Name, with namespace where it has one."""
-    if isinstance(described, JobSpec | TaskSpec | Quota):
+    if isinstance(described, JobSpec | TaskSpec | Quota | DisruptionBudget):
         return described.key
     return described.name
 
@@ -38,6 +39,7 @@ class Objects:
         self.nodes: dict[str, NodeSpec] = {}
         self.quotas: dict[str, Quota] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
+        self.budgets: dict[str, DisruptionBudget] = {}
 
     def of(self, kind: type[Described]) -> dict[str, Any]:
         """The objects of one kind, by key."""
@@ -48,6 +50,7 @@ class Objects:
             NodeSpec: self.nodes,
             Quota: self.quotas,
             PriorityClass: self.priority_classes,
+            DisruptionBudget: self.budgets,
         }
         return by_kind[kind]
 

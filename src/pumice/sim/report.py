@@ -13,9 +13,9 @@ from pumice.fairness.order import Level
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.objects import JobPhase, Vector
+from pumice.model.objects import Items, JobPhase, Vector
 from pumice.model.resources import MEMORY, PODS, Registry
-from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue
+from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 from pumice.scheduling.engine import Engine
 from pumice.sim.simulation import Simulation
 
@@ -117,10 +117,10 @@ def _queue(simulation: Simulation, node: ShareNode) -> Report:
         "path": node.path,
         "weight": _number(node.weight),
         "state": queue.state.value,
-        "deserved": _amounts(registry, queue.deserved),
-        "guarantee": _amounts(registry, queue.guarantee),
-        "capability": _amounts(registry, queue.capability),
-        "realCapability": {},
+        "deserved": _named(registry, queue.deserved),
+        "guarantee": _named(registry, queue.guarantee),
+        "capability": _named(registry, queue.capability),
+        "realCapability": _amounts(registry, node.ceiling or ()),
         "conditions": [
             {"field": warning.field, "message": warning.message}
             for warning in engine.layout.refusals
@@ -202,6 +202,12 @@ def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:
             shown |= {"type": "enqueue", "job": job}
         case Bind(task, node):
             shown |= {"type": "bind", "pod": task, "node": node}
+        case Pipeline(task, node):
+            shown |= {"type": "pipeline", "pod": task, "node": node}
+        case Evict(task, node, _, taker, action):
+            shown |= {"type": "evict", "pod": task, "node": node, "for": taker, "action": action}
+        case QueueCondition(queue, message):
+            shown |= {"type": "condition", "queue": queue, "message": message}
         case Condition(job, kind, reason, message):
             shown |= {"type": "condition", "job": job, "condition": kind, "reason": reason, "message": message}
     return shown
@@ -227,6 +233,11 @@ def _amounts(registry: Registry, vector: Vector | Sequence[float], *, mean: bool
         for index, (name, amount) in enumerate(zip(registry.names, vector, strict=False))
         if amount
     }
+
+
+def _named(registry: Registry, items: Items) -> dict[str, str]:
+    """Amounts as somebody wrote them, zeros included."""
+    return {registry.names[j]: registry.format_amount(j, amount) for j, amount in items}
 
 
 def _count(tasks: float) -> int | float:

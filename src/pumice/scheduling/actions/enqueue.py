@@ -15,8 +15,7 @@ def enqueue(engine: Engine) -> None:
     """Admit every Pending job that no plugin keeps out, oldest first."""
     pending = [leaf for leaf in engine.waiting_to_enqueue() if leaf.job.phase is JobPhase.PENDING]
     for leaf in sorted(pending, key=lambda leaf: (leaf.before, leaf.rank)):
-        queue = engine.queue_above(leaf)
-        if queue is None or engine.policy.enqueueable(leaf.job, queue) is not None:
+        if engine.policy.enqueueable(leaf, engine.now) is not None:
             continue
         leaf.job.phase = JobPhase.INQUEUE
         engine.decisions.append(Enqueue(leaf.job.key))
