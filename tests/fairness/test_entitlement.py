@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.fairness import entitlement
+from pumice.fairness import phase
 from pumice.fairness.entitlement import solve
 from tests.support.share_trees import (
     Tree,
@@ -127,7 +127,7 @@ def test_many_copies_share_equally(tree: Tree, count: int) -> None:
 @given(tree=trees(ranked=True))
 def test_looking_ahead_changes_nothing(ahead: float, tree: Tree) -> None:
     plain = tree.target()
-    with patch.multiple(entitlement, MANY=0, ROUGH=3, AHEAD=ahead):
+    with patch.multiple(phase, MANY=0, ROUGH=3, AHEAD=ahead):
         assert_close(tree.target(), plain)
 
 

@@ -30,7 +30,7 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
     base = {job: whole_vector(job, counts[job]) for job in jobs}
     whole = {job: list(vector) for job, vector in base.items()}
     unit = {job: next_unit(job, counts[job]) for job in jobs}
-    incumbent = {job: any(job.held[j] > base[job][j] for j, _ in job.demand.direction) for job in jobs}
+    incumbent = {job: any(job.held[j] > base[job][j] for j, _ in unit[job]) for job in jobs}
     waiting = [job for job in jobs if unit[job]]
 
     def missing(node: ShareNode, j: int) -> Fraction:
@@ -47,9 +47,9 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
         want = max(round(missing(node, j) * STEPS) for j in asked)
         served = max((start for job in below(node) for start in job.owed_starts), default=0)
         if isinstance(node, JobNode):
-            return node.before, not incumbent[node], -want, node.after, served, node.rank
+            return node.rank_class, not incumbent[node], node.before, -want, node.after, served, node.rank
         jobs_here = below(node)
-        ahead = any(sum(job.held[j] - base[job][j] for job in jobs_here) > 0 for j in range(WIDTH))
+        ahead = any(sum(job.held[j] - base[job][j] for job in jobs_here) > 0 for j in asked)
         return -want, not ahead, served, node.turn, node.rank
 
     def first(node: ShareNode, takers: set[JobNode]) -> JobNode:

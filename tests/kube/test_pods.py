@@ -25,6 +25,7 @@ spec:
   schedulerName: volcano
   priority: 7
   priorityClassName: high
+  preemptionPolicy: Never
   nodeName: gpu-1
   containers:
   - {name: main, image: train, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}
@@ -45,6 +46,7 @@ status: {phase: Running, startTime: "1970-01-01T00:00:03.5Z"}
         labels={"app": "train"},
         managed=True,
         preemptable=False,
+        preempts=False,
     )
 
 
@@ -128,7 +130,7 @@ def test_role_is_an_annotation_or_else_a_label(describe, annotations, labels, ro
 @pytest.mark.parametrize(
     ("annotations", "labels", "preemptable"),
     [
-        ({}, {}, True),
+        ({}, {}, None),
         ({"volcano.sh/preemptable": "false"}, {"volcano.sh/preemptable": "true"}, False),
         ({}, {"volcano.sh/preemptable": "False"}, False),
         ({"volcano.sh/preemptable": "1"}, {}, True),

@@ -2,10 +2,12 @@
 
 import pytest
 
-from pumice.model.objects import HierarchyEntry, Queue, QueueState
+from pumice.model.objects import GroupAffinity, HierarchyEntry, Queue, QueueState
 
 HEAD = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
 GI = 2**30
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @pytest.fixture
@@ -46,10 +48,54 @@ status: {state: Closing, allocated: {cpu: 1}, running: 3}
         priority=10,
         reclaimable=False,
         fifo=True,
-        capability=(10_000, 20 * GI, 0),
-        deserved=(8_000, 0, 0),
-        guarantee=(500, 0, 0),
+        capability=((0, 10_000), (1, 20 * GI)),
+        deserved=((0, 8_000),),
+        guarantee=((0, 500),),
+        min_user_limit_percent=25,
+        user_limit_factor=0.5,
+        affinity=GroupAffinity(required=("a",)),
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "affinity"),
+    [
+        ("", None),
+        ("{}", None),
+        (f"{{nodeGroupAffinity: {{{REQUIRED}: []}}, nodeGroupAntiAffinity: null}}", None),
+        (
+            # A set, however it is written.
+            f"{{nodeGroupAffinity: {{{REQUIRED}: [b, a, b], {PREFERRED}: [a]}},"
+            f" nodeGroupAntiAffinity: {{{REQUIRED}: [d, c], {PREFERRED}: [e]}}}}",
+            GroupAffinity(("a", "b"), ("a",), ("c", "d"), ("e",)),
+        ),
+    ],
+    ids=["absent", "empty", "no groups", "all of it"],
+)
+def test_a_queue_names_node_groups_or_says_nothing(describe, written, affinity):
+    assert describe(f"{HEAD}metadata: {{name: dev}}\nspec: {{affinity: {written}}}").affinity == affinity
+
+
+@pytest.mark.parametrize(
+    ("affinity", "field", "piece"),
+    [
+        ("[a]", "", "but a mapping is needed"),
+        (
+            f"{{nodeGroupAffinity: {{{PREFERRED}: [3]}}}}",
+            f".nodeGroupAffinity.{PREFERRED}[0]",
+            "3 given, but a string is needed; put it in quotes",
+        ),
+        (
+            f"{{nodeGroupAntiAffinity: {{{REQUIRED}: [a, '']}}}}",
+            f".nodeGroupAntiAffinity.{REQUIRED}[1]",
+            "is empty; write the name of a node group",
+        ),
+    ],
+)
+def test_bad_node_groups(refusal, affinity, field, piece):
+    found = refusal(f"{HEAD}metadata: {{name: dev}}\nspec: {{affinity: {affinity}}}")
+    assert found[:2] == ("Queue/dev", f"spec.affinity{field}")
+    assert piece in found[2]
 
 
 def test_queue_of_few_words(describe):
@@ -177,13 +223,14 @@ spec:
         ("weight", "'5'", 5),
         ("reclaimable", "'false'", False),
         ("priority", "3", 3),
-        ("capability", "{cpu: 2, memory: 1Gi}", (2000, GI, 0)),
-        ("deserved", "{cpu: '2'}", (2000, 0, 0)),
-        ("guarantee", "{resource: {cpu: 500m}}", (500, 0, 0)),
+        ("capability", "{cpu: 2, memory: 1Gi}", ((0, 2000), (1, GI))),
+        ("deserved", "{cpu: '2', memory: 0}", ((0, 2000), (1, 0))),
+        ("guarantee", "{resource: {cpu: 500m}}", ((0, 500),)),
         ("dequeueStrategy", "fifo", "fifo"),
         ("minUserLimitPercent", "'25'", 25),
         ("userLimitFactor", "-1", -1),
         ("userLimitFactor", "'0.5'", 0.5),
+        ("affinity", f"{{nodeGroupAntiAffinity: {{{REQUIRED}: [b]}}}}", GroupAffinity(required_anti=("b",))),
         ("type", "leaf", "leaf"),
     ],
 )
@@ -217,6 +264,12 @@ def test_parameters_are_fields_of_the_spec(hierarchy, name, written, value):
         ("{name: dequeueStrategy, value: lifo}", "value", "write one of fifo, traverse"),
         ("{name: minUserLimitPercent, value: 101}", "value", "<= 100"),
         ("{name: userLimitFactor, value: -2}", "value", "or -1 for no limit"),
+        ("{name: affinity, value: a}", "value", "'a' given, but a mapping is needed"),
+        (
+            f"{{name: affinity, value: {{nodeGroupAffinity: {{{REQUIRED}: a}}}}}}",
+            f"value.nodeGroupAffinity.{REQUIRED}",
+            "'a' given, but a list is needed",
+        ),
     ],
 )
 def test_bad_parameters(refusal, parameter, field, piece):

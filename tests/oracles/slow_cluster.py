@@ -171,7 +171,8 @@ class SlowCluster:
             if node is not None and node.ready and not node.unschedulable:
                 gives = [max(0, left) for left in idle(node, [p for p in here if not p.spec.managed])]
             else:
-                gives = [-left for left in idle(NodeSpec(name, ()), [p for p in here if p.spec.managed])]
+                still_held = [p for p in here if p.spec.managed and p.status.held]
+                gives = [-left for left in idle(NodeSpec(name, ()), still_held)]
             for j, amount in enumerate(gives):
                 total[j] += amount
         return tuple(total)

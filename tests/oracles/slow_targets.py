@@ -170,7 +170,10 @@ def set_whole_targets(
     base = {name: base_of(wish) for name, wish in wishes.items()}
     unit = {name: unit_of(wish) for name, wish in wishes.items()}
     extra: dict[str, Amounts] = {}
-    incumbents = [name for name, wish in wishes.items() if not within(wish.held, base[name])]
+    # Incumbent in what the unit asks for: who holds more of something else has no place to lose.
+    incumbents = [
+        name for name, wish in wishes.items() if any(wish.held.get(j, 0) > base[name].get(j, 0) for j in unit[name])
+    ]
 
     def left() -> Amounts:
         used = add_up([*base.values(), *extra.values()])
@@ -186,22 +189,25 @@ def set_whole_targets(
         """Whether something is missing on every level, by more than a step of the grid of keys."""
         return all(max(lacks(branch, j) for j in unit[name]) > Fraction(1, GRID) for branch in lines[name])
 
-    def ahead(branch: Branch) -> bool:
-        """Whether it holds more than its whole parts, added up."""
+    def ahead(branch: Branch, asked: set[int]) -> bool:
+        """Whether it holds more than its whole parts, added up, of something that is asked for."""
         names = [leaf.name for leaf in branch.jobs()]
         held, whole = add_up([wishes[n].held for n in names]), add_up([base[n] for n in names])
-        return not within(held, whole)
+        return any(held.get(j, 0) > whole.get(j, 0) for j in asked)
 
     def turn(branch: Branch) -> int:
         line = next(lines[leaf.name] for leaf in branch.jobs())
         return turns.get(tuple(above.name for above in line[: line.index(branch) + 1]), 0) if branch.kind == 0 else 0
 
     def key(branch: Branch, able: list[Branch]) -> Key:
-        lack = max(lacks(branch, j) for j in {j for leaf in able for j in unit[leaf.name]})
+        asked = {j for leaf in able for j in unit[leaf.name]}
+        lack = max(lacks(branch, j) for j in asked)
         served = max((wishes[leaf.name].served for leaf in branch.jobs()), default=0)
         if branch.job is None:
-            return (-on_grid(lack), not ahead(branch), served, turn(branch), branch.rank)
-        return (wishes[branch.name].tiers, branch.name not in incumbents, -on_grid(lack), served, branch.rank)
+            return (-on_grid(lack), not ahead(branch, asked), served, turn(branch), branch.rank)
+        wish = wishes[branch.name]
+        # The class first (fairness.md 3); that a job has not started only breaks ties, after the incumbents.
+        return (wish.rank, branch.name not in incumbents, wish.tiers, -on_grid(lack), served, branch.rank)
 
     def hand_out(names: list[str], *, wanting_only: bool) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Worked tables through the engine: shares, hierarchies, namespaces, organisations, namespace weights."""
+"""Worked tables through the engine: shares, hierarchies, namespaces, organisations, namespace weights, users."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ def add_job(
     running: int = 0,
     namespace: str = "ns",
     created: int = 0,
+    user: str | None = None,
 ) -> None:
     """A job with so many tasks, the first of them running."""
-    engine.apply(Changed(JobSpec(namespace, name, queue, created=created, phase=JobPhase.INQUEUE)))
+    engine.apply(Changed(JobSpec(namespace, name, queue, created=created, phase=JobPhase.INQUEUE, user=user)))
     request = list(amounts(engine.state.registry, asks))
     request[2] = 1
     for i in range(tasks):
@@ -182,3 +183,20 @@ def test_quotas(case: Case) -> None:
         else:
             state.apply(Changed(Quota("ns", name, weight)))
     assert state.namespace_weight("ns") == case["weight"]
+
+
+@each("user_limits")
+@both_rules
+def test_user_limits(case: Case, rule: str) -> None:
+    engine = make_engine(rule)
+    node(engine, {"cpu": 120})
+    limits = {"min_user_limit_percent": "minUserLimitPercent", "user_limit_factor": "userLimitFactor"}
+    engine.apply(Changed(Queue("q", **{field: case[name] for field, name in limits.items() if name in case})))
+    engine.apply(Changed(Queue("idle")))
+    add_job(engine, "all", "q", 200, {"cpu": 1}, user="greedy")
+    for i in range(case["users"] - 1):
+        add_job(engine, f"one-{i}", "q", 1, {"cpu": 1}, user=f"user{i}")
+    engine.cycle(1_000_000)
+    engine.cycle(2_000_000)
+    assert engine.state.jobs["ns/all"].running == round(case["most"] * 60)
+    assert all(engine.state.jobs[f"ns/one-{i}"].running == 1 for i in range(case["users"] - 1))

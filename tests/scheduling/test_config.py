@@ -40,16 +40,18 @@ def plugin(*lines: str) -> str:
 
 
 def test_the_default_is_the_hierarchy_with_fair_shares() -> None:
-    config = read(DEFAULT_CONFIG)
-    assert config.actions == ("enqueue", "allocate", "backfill")
-    assert names(config) == [["priority", "gang", "conformance"], ["drf", "predicates", "nodeorder"]]
+    plugins, actions = (*PLUGINS, "overcommit"), (*ACTIONS, "preempt", "reclaim")
+    config = parse_config(DEFAULT_CONFIG, known_plugins=plugins, known_actions=actions)
+    assert config.actions == ("enqueue", "allocate", "backfill", "reclaim", "preempt")
+    assert names(config) == [["priority", "gang", "conformance"], ["drf", "predicates", "nodeorder", "overcommit"]]
     assert [plugin.name for plugin in config.plugins if plugin.on(Flag.HIERARCHY)] == ["drf"]
     assert config.notes == ()
 
 
 def test_what_the_default_holds_has_to_be_known() -> None:
     with pytest.raises(ConfigError, match='plugin "drf" is not part of this version'):
-        parse_config(DEFAULT_CONFIG, known_plugins=("conformance", "gang", "priority"), known_actions=ACTIONS)
+        actions = (*ACTIONS, "preempt", "reclaim")
+        parse_config(DEFAULT_CONFIG, known_plugins=("conformance", "gang", "priority"), known_actions=actions)
 
 
 ANY_FILE = """\
@@ -129,7 +131,6 @@ def test_a_file_made_for_volcano_is_read_unchanged() -> None:
     assert config.arguments_of("allocate") == {}
     assert config.arguments_of("backfill") == {}
     assert config.notes == (
-        "gang: enablePreemptable has no effect here",
         "gang: enableJobStarving has no effect here",
         "drf: EnabledClusterOrder has no effect here",
         "drf: enabledHierarchy is read as enableHierarchy",

@@ -50,19 +50,19 @@ def test_a_job_whose_tasks_are_done_is_completed():
 
 def test_a_queue_is_closing_until_its_jobs_are_done():
     cluster = ran(node(cpu=1), queue("a"), queue("b", parent="a"), queue("c"), job("j", "b", 1, cpu=1)).cluster
-    cluster.close("a")
+    cluster.command("a", "CloseQueue")
     states = {name: queue.state for name, queue in cluster.objects.queues.items()}
-    assert states == {"a": QueueState.CLOSING, "b": QueueState.CLOSING, "c": QueueState.OPEN}
+    assert states == {"a": QueueState.CLOSING, "b": QueueState.OPEN, "c": QueueState.OPEN}
     for task in cluster.running():
         cluster.finish(task)
     cluster.cycle()
     states = {name: queue.state for name, queue in cluster.objects.queues.items()}
-    assert states == {"a": QueueState.CLOSED, "b": QueueState.CLOSED, "c": QueueState.OPEN}
+    assert states == {"a": QueueState.CLOSED, "b": QueueState.OPEN, "c": QueueState.OPEN}
 
 
 def test_an_empty_queue_is_closed_at_once():
     cluster = opened(queue("a"), node(cpu=1)).cluster
-    cluster.close("a")
+    cluster.command("a", "CloseQueue")
     assert cluster.objects.queues["a"].state is QueueState.CLOSED
 
 

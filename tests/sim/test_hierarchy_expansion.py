@@ -2,6 +2,7 @@
 
 from pumice.model.objects import HierarchyEntry, Queue
 from pumice.sim.hierarchy import expand, named_in, released
+from tests.sim.samples import counts, job, node, queue, ran
 
 
 def entry(name, *below, **parameters):
@@ -47,6 +48,19 @@ def test_what_a_queue_says_itself_stays_unless_the_hierarchy_names_it():
 def test_a_strategy_is_a_parameter_like_any_other():
     root = Queue("root", hierarchy=(entry("a", dequeueStrategy="fifo"),))
     assert expand(by_name(root)).queues["a"].fifo
+
+
+def test_limits_of_users_are_parameters_too():
+    root = Queue("root", hierarchy=(entry("a", minUserLimitPercent=25, userLimitFactor=0.5), entry("b")))
+    queues = expand(by_name(root, Queue("b", parent="root", user_limit_factor=2.0))).queues
+    assert (queues["a"].min_user_limit_percent, queues["a"].user_limit_factor) == (25, 0.5)
+    assert (queues["b"].min_user_limit_percent, queues["b"].user_limit_factor) == (None, 2.0)
+
+
+def test_and_they_count():
+    half = [{"name": "userLimitFactor", "value": "0.5"}]
+    simulation = ran(node(cpu=8), queue("root", hierarchy=[{"name": "a", "parameters": half}]), job("j", "a", 8, cpu=1))
+    assert counts(simulation) == {"default/j": (4, 4)}
 
 
 def test_expanding_again_changes_nothing():

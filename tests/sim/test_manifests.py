@@ -50,6 +50,26 @@ class TestJob:
         assert group.min_task_member == {"ps": 1}
         assert [pod.name for pod in pods][3:] == ["train-ps-0", "train-ps-1"]
 
+    def test_hands_what_is_said_about_it_to_its_group_and_its_pods(self):
+        document = job("train", "dev", 2, cpu=1)
+        document["metadata"] |= {
+            "annotations": {"sla-waiting-time": "2m"},
+            "labels": {"volcano.sh/preemptable": "false"},
+        }
+        template = document["spec"]["tasks"][0]["template"]
+        template["spec"]["preemptionPolicy"] = "Never"
+        group, *pods = parts(document)
+        assert (group.longest_wait, group.preemptable) == (120_000_000, False)
+        assert {(pod.preempts, pod.preemptable) for pod in pods} == {(False, None)}
+        template["metadata"] = {"annotations": {"volcano.sh/preemptable": "true"}}
+        assert {pod.preemptable for pod in parts(document)[1:]} == {True}
+
+    @pytest.mark.parametrize("name", ["sla-waiting-time", "volcano.sh/preemptable"])
+    def test_what_is_said_about_it_wrongly_is_refused(self, name):
+        document = job("train", "dev", 1)
+        document["metadata"]["annotations"] = {name: "perhaps"}
+        assert refusal(document)[:2] == ("Job/default/train", f"metadata.annotations[{name}]")
+
     def test_goes_to_the_default_queue_and_numbers_its_tasks(self):
         document = job("train", "", 1, cpu=1)
         del document["spec"]["tasks"][0]["name"]
@@ -92,9 +112,10 @@ class TestJob:
 class TestPod:
     def test_that_waits_without_a_group_is_a_group_of_its_own(self):
         document = pod("p", cpu=1)
-        document["metadata"]["annotations"] = {"volcano.sh/queue-name": "dev", "volcano.sh/user": "ada"}
+        annotations = {"volcano.sh/queue-name": "dev", "volcano.sh/user": "ada", "sla-waiting-time": "1s"}
+        document["metadata"]["annotations"] = annotations
         group, task = parts(document)
-        assert group == JobSpec("default", "p", "dev", created=5, user="ada")
+        assert group == JobSpec("default", "p", "dev", created=5, user="ada", longest_wait=1_000_000)
         assert isinstance(task, TaskSpec)
         assert task.job == group.key
 
@@ -105,6 +126,11 @@ class TestPod:
     def test_otherwise_gets_none(self, document):
         (task,) = parts(document)
         assert isinstance(task, TaskSpec)
+
+    def test_says_how_long_it_waits_in_words_that_mean_something(self):
+        document = pod("p")
+        document["metadata"]["annotations"] = {"sla-waiting-time": "long"}
+        assert refusal(document)[:2] == ("Pod/default/p", "metadata.annotations[sla-waiting-time]")
 
     def test_of_another_scheduler_gets_none(self):
         document = pod("p", cpu=1)

@@ -33,6 +33,7 @@ def test_everything_a_run_comes_to():
         **sci,
         "path": "root/sci",
         "state": "Open",
+        "effectiveState": "Open",
         "deserved": {},
         "guarantee": {},
         "capability": {},

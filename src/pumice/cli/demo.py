@@ -1,4 +1,4 @@
-"""``pumice demo``: three organisations on one cluster, before and after one of them wakes up.
+"""``pumice demo``: three organisations on one cluster. One sleeps and its part is lent; it wakes and has it back.
 
 In a terminal the tree is drawn again after every cycle; elsewhere a few snapshots are printed. Both show the same
 run of the scenario that comes with the package, and what is said at the end is measured, not assumed.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 SLEEPER = "science"
 """The organisation that is idle at first; its jobs come with the events of the scenario."""
 
-READ = 2.0  # seconds to take in a new situation
+FULL = 2  # cycles until every node is full; from then on a task ends in each
+READ = 2.5  # seconds to take in a new situation
+LATER = 60  # cycles after which a picture shows that it lasts
+STEP = 0.3  # while something happens
 FRAME = 0.035
-WIDE = 110  # columns from which on amounts are shown beside the shares
+WIDE = 120  # columns from which on amounts are shown beside the shares
 
 
 @click.command()
@@ -34,7 +38,7 @@ WIDE = 110  # columns from which on amounts are shown beside the shares
 def demo(as_yaml: bool) -> None:
     """Watch three organisations share a cluster.
 
-    One is idle at first and its part is lent; then it wakes up and gets it back as tasks end.
+    One is idle at first and its part is lent; then it wakes up and takes it back, from those who borrowed it.
     """
     source = resources.files("pumice.sim") / "examples" / "demo.yaml"
     if as_yaml:
@@ -67,7 +71,10 @@ class Story:
         self.simulation = simulation
         self.wakes = simulation.scenario.spec.events[0].cycle
         self.served: int | None = None  # the cycle in which the sleeper had all it is entitled to
+        self.evicted: Counter[str] = Counter()  # tasks by the queue that lost them
+        self.cycles_with_evictions: set[int] = set()
         self.most_idle = 0.0  # the largest part of any resource that was idle after a cycle
+        self._seen = 0  # decisions
 
     def tell(self, show: Callable[[Story], None]) -> None:
         """Run it, showing every cycle."""
@@ -79,8 +86,15 @@ class Story:
         self.simulation.run(seen)
 
     def _observe(self) -> None:
+        from pumice.scheduling.decisions import Evict
+
         engine = self.simulation.cluster.engine
         root, sleeper = engine.tree.root, self._sleeper()
+        for cycle, decision in self.simulation.decisions[self._seen :]:
+            if isinstance(decision, Evict):
+                self.evicted[engine.tree.jobs[decision.job].queue.name] += 1
+                self.cycles_with_evictions.add(cycle)
+        self._seen = len(self.simulation.decisions)
         for held, capacity in zip(root.held, engine.state.capacity, strict=True):
             if held:
                 self.most_idle = max(self.most_idle, 1 - held / capacity)
@@ -100,13 +114,20 @@ class Story:
         return self.simulation.cluster.cycles
 
     @property
+    def ended(self) -> int:
+        """How many tasks have ended by themselves: one a cycle, once the cluster is full."""
+        return max(0, self.cycle - FULL)
+
+    @property
     def caption(self) -> str:
         """What is going on."""
         if self.cycle < self.wakes:
-            return f"{SLEEPER} is idle: its part of the cluster is lent to the others"
+            return f"{SLEEPER} is idle: its part of the cluster is lent"
         if self.served is None:
-            return f"{SLEEPER} has woken up: tasks that end make room for it, nobody is evicted"
-        return f"{SLEEPER} has what it is entitled to, and everybody stays there"
+            return f"{SLEEPER} has woken up: it gets what comes free, and will soon take back what was lent"
+        if self.cycle == self.served:
+            return f"reclaim: {sum(self.evicted.values())} tasks of {_listed(self.evicted)} make way for {SLEEPER}"
+        return "everybody has what it is entitled to, and stays there"
 
     def picture(self, *, amounts: bool = True) -> str:
         """The tree under its caption."""
@@ -114,26 +135,38 @@ class Story:
         from pumice.sim.overview import overview_of_run
 
         overview = overview_of_run(self.simulation)
-        finished = max(0, self.cycle - 2)
         title = f"{click.style(f'cycle {self.cycle:>3}', bold=True)}  {self.caption}"
-        return "\n".join(
-            [title, "", *tree_lines(overview, amounts=amounts), legend(overview), f"{finished} tasks have ended so far"]
-        )
+        so_far = f"so far {self.ended} tasks have ended, {sum(self.evicted.values())} were evicted"
+        return "\n".join([title, "", *tree_lines(overview, amounts=amounts), legend(overview), so_far])
 
     def moral(self) -> str:
-        """What was seen, in a sentence or two."""
-        from pumice.sim.report import decisions_report, share_of
+        """What was seen, in a few sentences."""
+        from pumice.sim.report import share_of
 
         engine = self.simulation.cluster.engine
         part = share_of(self._sleeper().entitled, engine.state.capacity)
-        evicted = sum(decision["type"] == "evict" for decision in decisions_report(self.simulation))
-        back = "has not got it back" if self.served is None else f"{self.served - self.wakes} cycles later had it"
+        losses = _listed(f"{count} of {queue}" for queue, count in self.evicted.items())
+        spared = [queue.name for queue in engine.tree.queues() if queue.parent is not None and not _has_queues(queue)]
+        spared = [queue for queue in spared if queue not in self.evicted]
         idle = f"at most {self.most_idle:.0%}" if self.most_idle else "not one"
+        if self.served is None:
+            return f"What you saw: {SLEEPER} woke up in cycle {self.wakes} and did not get its part back."
+        cycles = len(self.cycles_with_evictions)
         return (
-            f"What you saw: {SLEEPER} was idle, and its {part:.0%} of the cluster were lent to the others. It woke\n"
-            f"up in cycle {self.wakes} and {back}, by tasks that ended, one in each cycle: {evicted or 'no'}\n"
-            f"evictions, and {idle} of the cpus and gpus ever stood idle."
+            f"What you saw: {SLEEPER} was idle, and its {part:.0%} of the cluster were lent. It woke up in cycle "
+            f"{self.wakes}\nand {self.served - self.wakes} cycles later had them back: what ended by itself first, then "
+            f"the rest by reclaim, in {cycles} cycle{'s' if cycles > 1 else ''}:\n{losses}. None of {_listed(spared, 'or')} "
+            f"was evicted,\nnobody before or after, and {idle} of the cpus and gpus ever stood idle."
         )
+
+
+def _has_queues(node: ShareNode) -> bool:
+    return any(child.kind is node.kind for child in node.children.values())
+
+
+def _listed(names: Iterable[str], last: str = "and") -> str:
+    *others, final = names
+    return f"{', '.join(others)} {last} {final}" if others else final
 
 
 def _live(story: Story) -> None:
@@ -148,14 +181,21 @@ def _live(story: Story) -> None:
         def show(story: Story) -> None:
             picture = story.picture(amounts=console.width >= WIDE)
             live.update(Text.from_ansi(picture, no_wrap=True, overflow="crop"), refresh=True)
-            time.sleep(READ if story.cycle in (2, story.wakes, story.served) else FRAME)
+            time.sleep(_pause(story))
 
         story.tell(show)
 
 
+def _pause(story: Story) -> float:
+    """Seconds for which a picture stands."""
+    if story.cycle in (FULL, story.wakes, story.served):
+        return READ
+    return FRAME if story.cycle < story.wakes or story.served is not None else STEP
+
+
 def _snapshots(story: Story) -> None:
     def show(story: Story) -> None:
-        if story.cycle in (2, story.wakes, story.wakes + 20, story.served):
+        if story.cycle in (FULL, story.wakes, story.served, story.wakes + LATER):
             echo(story.picture())
             echo()
 

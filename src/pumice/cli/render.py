@@ -65,11 +65,21 @@ def tree_lines(overview: Overview, *, wide: bool = False, runs: bool = True, amo
             Column("USED", [_percent(node.used) if runs else "" for node in nodes], right=True),
             Column("ENTITLED", [_percent(node.entitled) if targets else "" for node in nodes], right=True),
             Column("RUNNING", [_count(node.running) if runs else "" for node in nodes], right=True),
+            _starting(nodes),
             Column("PENDING", [_count(node.pending) if runs else "" for node in nodes], right=True),
             Column("ALLOCATED", [node.allocated if amounts else "" for node in nodes]),
             Column("ENTITLED TO", [node.entitled_amounts if wide or not runs else "" for node in nodes]),
+            Column("DESERVES", [node.deserved if amounts else "" for node in nodes]),
+            Column("GUARANTEED", [node.guarantee if wide else "" for node in nodes]),
+            Column("AT MOST", [node.capability if wide else "" for node in nodes]),
         ]
     )
+
+
+def _starting(lines: Sequence[NodeLine] | Sequence[JobLine]) -> Column:
+    """Tasks that wait for the evicted to leave; a column only while there are some."""
+    some = any(line.starting for line in lines)
+    return Column("STARTING", [str(line.starting) if some else "" for line in lines], right=True)
 
 
 def _matters(node: NodeLine, nodes: Sequence[NodeLine]) -> bool:
@@ -132,6 +142,7 @@ def job_lines(overview: Overview, *, wide: bool = False, runs: bool = True) -> I
             Column("USER", [job.user if users else "" for job in jobs]),
             Column("PHASE", [_phase(job) for job in jobs]),
             Column("RUNNING", [_count(job.running) if runs else "" for job in jobs], right=True),
+            _starting(jobs),
             Column("PENDING", [_count(job.pending) if runs else "" for job in jobs], right=True),
             Column("TARGET" if runs else "TASKS", [_target(job.target) for job in jobs], right=True),
             Column("USED", [_percent(job.used) if runs else "" for job in jobs], right=True),
@@ -176,6 +187,8 @@ def trace_lines(decisions: Sequence[dict[str, Any]], key: str) -> Iterator[str]:
             for decision in group:
                 yield f"  {_sentence(decision)}"
             yield from _levels(group[-1].get("path") or (), key)
+            if "sides" in group[-1]:
+                yield from _both_sides(group[-1], key)
 
 
 def _one_choice(decision: dict[str, Any]) -> Any:
@@ -185,11 +198,27 @@ def _one_choice(decision: dict[str, Any]) -> Any:
 
 def _sentence(decision: dict[str, Any]) -> str:
     what = click.style(f"{decision['type']:<9}", fg="cyan")
-    if decision["type"] == "bind":
-        return f"{what} {decision['pod']} to {decision['node']}"
-    if decision["type"] == "condition":
-        return f"{what} {decision['job']}: {decision['message']}"
+    match decision["type"]:
+        case "bind":
+            return f"{what} {decision['pod']} to {decision['node']}"
+        case "pipeline":
+            return f"{what} {decision['pod']} waits for room on {decision['node']}"
+        case "evict":
+            return f"{what} {decision['pod']} from {decision['node']} for {decision['for']} ({decision['action']})"
+        case "condition" if "queue" in decision:
+            return f"{what} queue {decision['queue']}: {decision['message'] or 'nothing is wrong any more'}"
+        case "condition":
+            return f"{what} {decision['job']}: {decision['message']}"
     return f"{what} {decision['job']}"
+
+
+def _both_sides(decision: dict[str, Any], key: str) -> Iterator[str]:
+    """What an eviction did to the two branches between which it happened."""
+    above, before, after = decision["ancestor"], decision["before"], decision["after"]
+    for side in ("taker", "victim"):
+        name = _below(above, decision["sides"][side])
+        line = f"            {side} {name} below {above}: {key} {before[side]:.4f}, then {after[side]:.4f}"
+        yield click.style(line, dim=True)
 
 
 def _levels(path: Sequence[dict[str, Any]], key: str) -> Iterator[str]:

@@ -68,6 +68,13 @@ class Order(ABC):
         """Whether a unit that asks for this is within the job's part; orders without targets owe everybody."""
         return True
 
+    def key_of(self, node: ShareNode, asked: Items = ()) -> float:
+        """Where a node stands among its siblings by what it holds now: smaller comes first. 0 where nothing says.
+
+        Where a key is about quantities of resources, those that are asked for count.
+        """
+        return 0.0
+
     def forget(self, leaf: JobNode) -> None:
         """A job that holds nothing and offers nothing is about to leave the tree."""
         return
@@ -185,8 +192,11 @@ class DrfOrder(HeapOrder):
             assert best is not None
             # Children of different queues may have the same rank (namespaces do): then the queues' own decide.
             return (*best[:-2], (*best[-2], *node.rank), node)
-        key = (dominant_share(node.held, self.capacity) / node.weight + TIE) - TIE
-        return entry_of(node, key)
+        return entry_of(node, self.key_of(node))
+
+    def key_of(self, node: ShareNode, asked: Items = ()) -> float:
+        """Its weighted share of the cluster."""
+        return (dominant_share(node.held, self.capacity) / node.weight + TIE) - TIE
 
 
 def dominant_share(held: list[int], capacity: list[int]) -> float:
@@ -199,6 +209,12 @@ def dominant_share(held: list[int], capacity: list[int]) -> float:
             if part > share:
                 share = part
     return share
+
+
+def part_of(items: Items, capacity: list[int]) -> float:
+    """The dominant share of what a unit asks for."""
+    parts = [amount / capacity[j] if capacity[j] > 0 else 1.0 for j, amount in items if j != PODS]
+    return max(parts, default=0.0)
 
 
 def compact(heap: list[Entry], node: ShareNode) -> None:

@@ -72,6 +72,12 @@ class PaperOrder(HeapOrder):
         """The entry of a node by its share in the lane in force."""
         return self.lane.of[node].next_entry()
 
+    def key_of(self, node: ShareNode, asked: Items = ()) -> float:
+        """Its share over the resources that candidates ask for now."""
+        self._choose_lane()
+        standing = self.lane.of.get(node)
+        return (standing.share + TIE) - TIE if standing is not None else 0.0
+
     def explain(self) -> tuple[Level, ...]:
         """The levels of the next pick, with the shares that decide."""
         if not self.tree.root.able_asks:

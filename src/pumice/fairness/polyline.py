@@ -77,7 +77,8 @@ def place_between(a: Place, b: Place, way: FloatArray) -> Place:
     """The place that lies so far (0 <= way < 1) on the way from a to b."""
     halted = a.level == b.level
     level = np.minimum(a.level + way * (b.level - a.level), b.level)
-    sliver = np.where(halted, a.sliver + way * (b.sliver - a.sliver), np.where(way > 0, 0.0, a.sliver))
+    # So little of the way that the level is still the same is none of it: there the sliver is still a's.
+    sliver = np.where(halted, a.sliver + way * (b.sliver - a.sliver), np.where(level > a.level, 0.0, a.sliver))
     return Place(level, sliver)
 
 
@@ -168,6 +169,16 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
     given = np.maximum(past.take(last, axis=0) + level[:, None] * slope.take(last, axis=0), 0.0)
     given[run_starts(group)] = 0.0
     return Curves(of.take(origin).take(group), Place(level, np.zeros(len(level))), given)
+
+
+def end_to_end(curves: Curves, owner: IntArray) -> FloatArray:
+    """Rows with all that the curves before of the same owner got: curves that are followed one after another."""
+    last = np.flatnonzero(run_ends(curves.of))
+    done = running_total(curves.rows.take(last, axis=0), owner[last])
+    earlier = np.zeros_like(done)
+    earlier[1:] = done[:-1]
+    earlier[run_starts(owner[last])] = 0.0
+    return curves.rows + earlier.take(numbered(run_starts(curves.of)), axis=0)
 
 
 def thinned(curves: Curves, step: int) -> Curves:
@@ -270,9 +281,11 @@ def locate(asked: Place, start: IntArray, points: Place) -> tuple[IntArray, IntA
     stop = np.append(start[1:], len(points.level))
     each = asked.take(np.repeat(np.arange(len(start)), stop - start))
     passed = (points.level < each.level) | ((points.level == each.level) & (points.sliver <= each.sliver))
-    a = start + np.maximum(np.add.reduceat(passed, start, dtype=np.int64) - 1, 0)
+    count = np.add.reduceat(passed, start, dtype=np.int64)
+    a = start + np.maximum(count - 1, 0)
     b = np.minimum(a + 1, stop - 1)
-    return a, b, way_between(asked, points.take(a), points.take(b))
+    # A curve that has not begun is at its start, whatever the sliver: that one belongs to another level.
+    return a, b, np.where(count > 0, way_between(asked, points.take(a), points.take(b)), 0.0)
 
 
 def crossings(curve: IntArray, tops: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -280,6 +293,8 @@ def crossings(curve: IntArray, tops: FloatArray) -> tuple[IntArray, FloatArray]:
 
     A column that is the largest at both points is so in between; only the others are looked at.
     """
+    if tops.shape[1] < 2:
+        return np.empty(0, dtype=np.int64), np.empty(0)
     best = tops.argmax(axis=1)
     segment = np.flatnonzero((best[1:] != best[:-1]) & (curve[1:] == curve[:-1]))
     a, b = tops.take(segment, axis=0), tops.take(segment + 1, axis=0)

@@ -3,7 +3,8 @@
 Every job first gets the whole part of its target (nothing, if that is less than its gang). What these leave of
 the cluster is handed out in units, at most one a job, each to the job that a walk by the largest part still
 missing, (E - whole so far) / r, finds. Incumbents, who already hold more than their whole part, go first, as
-long as something is missing on every level above them: nobody loses a place to rounding noise.
+long as something is missing on every level above them: nobody loses a place to rounding noise. A unit must find room
+at every level: below each ceiling, for its user, and outside what others are guaranteed (see ``rooms``).
 
 Whole parts are kept and summed up the tree (``base``): a job whose target moves without passing a whole number
 costs nothing. While units are handed out, what is missing only falls and able jobs only become fewer, so a node's
@@ -12,12 +13,16 @@ key only gets worse: a heap entry that is out of date is found out when it comes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
+from math import nan
 
 from pumice.fairness.order import TIE
+from pumice.fairness.rooms import Rooms
 from pumice.fairness.tree import EXACT, Entry, JobNode, ShareNode, ShareTree, latest_owed_start
 from pumice.model.objects import Items
+
+HAIR = 4e-6  # tasks: more than a target may be below the whole number that it is taken for
 
 
 def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
@@ -29,9 +34,13 @@ def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
             unit = _set_base(leaf, tree.width)
         if unit:
             wanting.append(leaf)
-    pool = [offered - taken for offered, taken in zip(capacity, tree.root.base, strict=True)]
-    takers = [leaf for leaf in wanting if all(amount <= pool[j] for j, amount in leaf.rounded[3])]
-    extra = _HandOut(capacity, pool).run(takers) if takers else {}
+    rooms = _rooms(tree, capacity)
+    if tree.bounds is None:
+        pool = rooms.whole.left
+        takers = [leaf for leaf in wanting if all(amount <= pool[j] for j, amount in leaf.rounded[3])]
+    else:
+        takers = [leaf for leaf in wanting if rooms.fits(leaf, leaf.rounded[3])]
+    extra = _HandOut(capacity, rooms).run(takers) if takers else {}
     changed = []
     for leaf in tree.jobs.values():
         whole = leaf.base
@@ -48,12 +57,39 @@ def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
 # --- whole parts -------------------------------------------------------------------------------------------------
 
 
-def _set_base(leaf: JobNode, width: int) -> Items:
-    """Work out a job's whole part and count the difference on its path; returns what one more unit asks for."""
-    counts = _whole_counts(leaf)
-    base = _vector(leaf, counts, width)
+def _rooms(tree: ShareTree, capacity: list[int]) -> Rooms:
+    """What the whole parts leave, after somebody stepped back wherever they were more than a limit allows."""
+    while True:
+        rooms = Rooms(tree.root, capacity, tree.bounds)
+        if tree.bounds is None or not any(_step_back(jobs, j, tree.width) for jobs, j in rooms.overfull()):
+            return rooms
+
+
+def _step_back(jobs: list[JobNode], j: int, width: int) -> bool:
+    """One of these jobs gets less of a resource: the youngest whose target was made whole by a hair.
+
+    Targets that are as good as whole numbers are whole; together they may so be a little more than a limit is.
+    """
+    for leaf in sorted(jobs, key=lambda leaf: leaf.rank, reverse=True):
+        before = leaf.base[j]
+        if before:
+            demand = leaf.demand
+            hair = HAIR if demand.alike else HAIR / max(1, sum(count for _, count in demand.parts))
+            _set_base(leaf, width, leaf.target - hair)
+            if leaf.base[j] < before:
+                return True
+    return False
+
+
+def _set_base(leaf: JobNode, width: int, target: float | None = None) -> Items:
+    """Work out a job's whole part and count the difference on its path; returns what one more unit asks for.
+
+    target: its own, if not given; another one will be forgotten the next time.
+    """
+    counts = _whole_counts(leaf, leaf.target if target is None else target)
+    base = _vector(leaf, counts, width, leaf.target if target is None else target)
     unit = _unit(leaf, counts)
-    leaf.rounded = (leaf.target, leaf.demand, leaf.gang, unit)
+    leaf.rounded = (leaf.target if target is None else nan, leaf.demand, leaf.gang, unit)
     if base != leaf.base:
         difference = [(j, new - old) for j, (new, old) in enumerate(zip(base, leaf.base, strict=True)) if new != old]
         node: ShareNode | None = leaf
@@ -71,15 +107,15 @@ def forget_base(leaf: JobNode) -> None:
     _set_base(leaf, len(leaf.base))
 
 
-def _whole_counts(leaf: JobNode) -> list[int]:
+def _whole_counts(leaf: JobNode, target: float) -> list[int]:
     """Whole tasks of each part of the demand; none if together they are less than the gang."""
     demand = leaf.demand
     if demand.alike:
-        counts = [int(leaf.target)]
-    elif leaf.target >= 1.0:
+        counts = [int(target)]
+    elif target >= 1.0:
         return [count for _, count in demand.parts]
     else:
-        counts = [int(leaf.target * count + 1e-9) for _, count in demand.parts]
+        counts = [int(target * count + 1e-9) for _, count in demand.parts]
     if sum(counts) < leaf.gang or (demand.gang_items and len(counts) > 1 and not _contains_gang(leaf, counts)):
         return [0] * len(counts)
     return counts
@@ -94,10 +130,10 @@ def _contains_gang(leaf: JobNode, counts: list[int]) -> bool:
     return all(amount <= whole.get(j, 0) for j, amount in leaf.demand.gang_items)
 
 
-def _vector(leaf: JobNode, counts: list[int], width: int) -> list[int]:
+def _vector(leaf: JobNode, counts: list[int], width: int, target: float) -> list[int]:
     whole = [0] * width
     demand = leaf.demand
-    if not demand.alike and leaf.target >= 1.0:
+    if not demand.alike and target >= 1.0:
         for j, amount in demand.direction:  # a floor (minResources) above the sum of its tasks counts too
             whole[j] = amount
         return whole
@@ -127,13 +163,12 @@ def _unit(leaf: JobNode, counts: list[int]) -> Items:
 class _Stand:
     """Where a node stands in the hand-out: what is missing, and which resources able jobs below ask for."""
 
-    __slots__ = ("able", "ahead", "children", "count", "heap", "leaf", "missing", "node", "parent", "served", "unit")
+    __slots__ = ("able", "children", "count", "heap", "leaf", "missing", "node", "parent", "served", "unit")
 
     def __init__(self, node: ShareNode, parent: _Stand | None) -> None:
         self.node = node
         self.parent = parent
         self.missing = [e - w * EXACT for e, w in zip(node.exact, node.base, strict=True)]
-        self.ahead = any(held > whole for held, whole in zip(node.held, node.base, strict=True))
         self.served = latest_owed_start(node)
         self.children: list[_Stand] = []
         self.count = [0] * len(self.missing)
@@ -145,18 +180,14 @@ class _Stand:
             parent.children.append(self)
 
 
-Sizes = dict[int, list[tuple[int, int, list[_Stand]]]]
-"""Per resource, the amounts that units ask for, with who asks; the largest last."""
-
-
 class _HandOut:
     """Hands out what the whole parts leave."""
 
-    def __init__(self, capacity: list[int], pool: list[int]) -> None:
+    def __init__(self, capacity: list[int], rooms: Rooms) -> None:
         self.scale = [offered * EXACT for offered in capacity]
         # What is missing counts as nothing when it is nothing on the grid on which keys are compared.
         self.nothing = [offered * EXACT // 2**30 for offered in capacity]
-        self.pool = pool
+        self.rooms = rooms
         self.stands: dict[ShareNode, _Stand] = {}
         self.extra: dict[JobNode, Items] = {}
 
@@ -166,7 +197,7 @@ class _HandOut:
         for stand in stands:
             leaf = stand.leaf
             assert leaf is not None
-            leaf.incumbent = any(leaf.held[j] > leaf.base[j] for j, _ in leaf.demand.direction)
+            leaf.incumbent = any(leaf.held[j] > leaf.base[j] for j, _ in stand.unit)
         self._pass([s for s in stands if s.leaf is not None and s.leaf.incumbent], only_missing=True)
         self._pass([s for s in stands if s.leaf not in self.extra], only_missing=False)
         return self.extra
@@ -182,7 +213,7 @@ class _HandOut:
         """Hand out units until nobody can take one."""
         if not takers:
             return
-        sizes = self._enter(takers)
+        self._enter(takers)
         if only_missing:
             for stand in takers:
                 if any(self._nothing_missing(above, stand) for above in _path(stand)):
@@ -191,7 +222,7 @@ class _HandOut:
         while root.parent is not None:
             root = root.parent
         while True:
-            self._drop_too_large(sizes)
+            self._drop_too_large()
             if not any(root.count):
                 return
             stand = root
@@ -202,13 +233,11 @@ class _HandOut:
             if only_missing:
                 self._drop_satisfied(stand)
 
-    def _enter(self, takers: Iterable[_Stand]) -> Sizes:
+    def _enter(self, takers: list[_Stand]) -> None:
         """Everybody takes part: count them and stand them in line."""
-        by_unit: dict[Items, list[_Stand]] = {}
         lines: dict[_Stand, dict[_Stand, None]] = {}
         for stand in takers:
             stand.able = True
-            by_unit.setdefault(stand.unit, []).append(stand)
             for above in _path(stand):
                 for j, _ in stand.unit:
                     above.count[j] += 1
@@ -217,20 +246,12 @@ class _HandOut:
         for stand, children in lines.items():
             stand.heap = [self._entry(child) for child in children]
             heapify(stand.heap)
-        sizes: Sizes = {}
-        for number, (unit, stands) in enumerate(by_unit.items()):
-            for j, amount in unit:
-                sizes.setdefault(j, []).append((amount, number, stands))
-        for asked in sizes.values():
-            asked.sort(key=lambda size: size[:2])
-        return sizes
+        self.rooms.line_up(stand.leaf for stand in takers if stand.leaf is not None)
 
-    def _drop_too_large(self, sizes: Sizes) -> None:
+    def _drop_too_large(self) -> None:
         """Who asks for more than is left is able no longer."""
-        for j, asked in sizes.items():
-            while asked and asked[-1][0] > self.pool[j]:
-                for stand in asked.pop()[2]:
-                    self._leave(stand)
+        for leaf in self.rooms.too_large():
+            self._leave(self.stands[leaf])
 
     def _drop_satisfied(self, served: _Stand) -> None:
         """Who now lacks nothing on some level above is able no longer."""
@@ -254,8 +275,7 @@ class _HandOut:
     def _give(self, stand: _Stand) -> None:
         assert stand.leaf is not None
         self.extra[stand.leaf] = stand.unit
-        for j, amount in stand.unit:
-            self.pool[j] -= amount
+        self.rooms.take(stand.leaf, stand.unit)
         for above in _path(stand):
             for j, amount in stand.unit:
                 above.missing[j] -= amount * EXACT
@@ -283,10 +303,16 @@ class _HandOut:
         key = -((want + TIE) - TIE)
         leaf = stand.leaf
         if leaf is not None:
-            return (leaf.before, not leaf.incumbent, key, leaf.after, False, stand.served, 0, leaf.rank, stand)
+            # Of the tiers those that make classes come first. That a gang has not started only breaks ties: ahead of
+            # the incumbents it would hand their unit to whoever does not run, and the two would evict each other for
+            # ever.
+            order = (leaf.rank_class, not leaf.incumbent, leaf.before, key, leaf.after)
+            return (*order, False, stand.served, 0, leaf.rank, stand)
         # On a tie a branch that already holds more than its whole parts goes first: otherwise every start would hand
         # the odd unit to another branch, and what runs for it here would stand in the other's way until it ends.
-        return ((), False, key, (), not stand.ahead, stand.served, stand.node.turn, stand.node.rank, stand)
+        node = stand.node
+        ahead = any(count and node.held[j] > node.base[j] for j, count in enumerate(stand.count))
+        return ((), False, (), key, (), not ahead, stand.served, node.turn, node.rank, stand)
 
 
 def _path(stand: _Stand) -> Iterator[_Stand]:

@@ -1,15 +1,20 @@
 """From the tree to everybody's target: collect what the solver needs, solve, write entitlements back.
 
-Jobs that are equal in parent, class and demand are one leaf of the solve, as heavy as they are many. Where the
-whole demand fits, the target is the demand and nothing is solved. A target within a millionth of a whole number
-of tasks is that number, so that arithmetic noise never costs a task.
+Jobs that are equal in parent, class, demand and, where users are limited, user are one leaf of the solve, as heavy
+as they are many. Where the whole demand fits, and nothing is limited, the target is the demand and nothing is
+solved. A target within a millionth of a whole number of tasks is that number, so that arithmetic noise never costs
+a task.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
+from pumice.fairness.bounds import Bounds, bounds_of
 from pumice.fairness.entitlement import solve
+from pumice.fairness.limits import Limits
 from pumice.fairness.tree import EXACT, Demand, JobNode, Kind, ShareNode, ShareTree
 
 SNAP = 1e-6
@@ -18,7 +23,9 @@ SNAP = 1e-6
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
     """Solve the static H-DRF target and set ``target`` of every job and ``entitled`` of every node."""
     jobs = list(tree.jobs.values())
-    if _fits(jobs, capacity):
+    inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
+    tree.bounds = bounds_of(inner, capacity)
+    if tree.bounds is None and _fits(jobs, capacity):
         for leaf in jobs:
             leaf.target = float(leaf.demand.count)
     else:
@@ -33,7 +40,7 @@ def set_targets(tree: ShareTree, capacity: list[int]) -> None:
             exact[j] = grid * amount
         if leaf.entitle(exact):
             tree.flag(leaf)
-    _sum_up(tree)
+    _sum_up(tree, inner)
 
 
 def _fits(jobs: list[JobNode], capacity: list[int]) -> bool:
@@ -45,18 +52,30 @@ def _fits(jobs: list[JobNode], capacity: list[int]) -> bool:
     return all(asked <= offered for asked, offered in zip(total, capacity, strict=True))
 
 
-def _solve(tree: ShareTree, capacity: list[int]) -> None:
-    parent: list[int] = []
-    weight: list[float] = []
-    groups: list[tuple[int, Demand, list[JobNode]]] = []
-    classes: list[tuple[int, ...]] = []
+User = tuple[ShareNode, str]
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What the solver needs of the tree: nodes, parents first, and groups of equal jobs."""
+
+    nodes: list[ShareNode] = field(default_factory=list)
+    parent: list[int] = field(default_factory=list)
+    groups: list[tuple[int, Demand, list[JobNode]]] = field(default_factory=list)
+    classes: list[tuple[int, ...]] = field(default_factory=list)
+    users: list[User | None] = field(default_factory=list)
+
+
+def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
+    bounds = tree.bounds if tree.bounds is not None and tree.bounds.users else None
+    all_ = _Collected()
     stack: list[tuple[ShareNode, int]] = [(tree.root, -1)]
     while stack:
         node, above = stack.pop()
-        index = len(parent)
-        parent.append(above)
-        weight.append(node.weight)
-        alike: dict[tuple[tuple[int, ...], Demand], list[JobNode]] = {}
+        index = len(all_.nodes)
+        all_.nodes.append(node)
+        all_.parent.append(above)
+        alike: dict[tuple[tuple[int, ...], Demand, User | None], list[JobNode]] = {}
         for child in node.children.values():
             if child.kind is not Kind.JOB:
                 stack.append((child, index))
@@ -65,21 +84,29 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
                 child.target = 0.0
                 # What the cluster has nothing of (all of it is taken by others' pods) can't be given.
                 if child.demand.count and all(capacity[j] > 0 for j, _ in child.demand.direction):
-                    alike.setdefault((child.rank_class, child.demand), []).append(child)
-        for (rank_class, demand), members in alike.items():
-            groups.append((index, demand, members))
-            classes.append(rank_class)
+                    user = bounds.user_of(child) if bounds is not None else None
+                    alike.setdefault((child.rank_class, child.demand, user), []).append(child)
+        for (rank_class, demand, user), members in alike.items():
+            all_.groups.append((index, demand, members))
+            all_.classes.append(rank_class)
+            all_.users.append(user)
+    return all_
+
+
+def _solve(tree: ShareTree, capacity: list[int]) -> None:
+    collected = _collect(tree, capacity)
+    groups, classes = collected.groups, collected.classes
     if not groups:
         return
-    inner = len(parent)
+    inner = len(collected.nodes)
     used = sorted({j for _, demand, _ in groups for j, _ in demand.direction})
     column = {j: k for k, j in enumerate(used)}
     direction = np.zeros((len(groups), len(used)))
     for row, (_, demand, _) in enumerate(groups):
         for j, amount in demand.direction:
             direction[row, column[j]] = amount / capacity[j]
-    parent += [above for above, _, _ in groups]
-    weight += [float(len(members)) for _, _, members in groups]
+    parent = collected.parent + [above for above, _, _ in groups]
+    weight = [node.weight for node in collected.nodes] + [float(len(members)) for _, _, members in groups]
     counts = np.array([float(demand.count * len(members)) for _, demand, members in groups])
     order = {rank_class: k for k, rank_class in enumerate(sorted(set(classes)))}
     tasks = solve(
@@ -89,11 +116,35 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
         direction,
         counts,
         np.array([order[rank_class] for rank_class in classes]) if len(order) > 1 else None,
+        None if tree.bounds is None else _limits(tree.bounds, collected, used, capacity),
     ).tolist()
     for (_, demand, members), total in zip(groups, tasks, strict=True):
         target = _snap(total / len(members), demand)
         for leaf in members:
             leaf.target = target
+
+
+def _limits(bounds: Bounds, collected: _Collected, used: list[int], capacity: list[int]) -> Limits:
+    """The bounds as the solver wants them: fractions of capacity, of the resources that anybody uses."""
+    number = {node: k for k, node in enumerate(collected.nodes)}
+    count, width = len(collected.nodes) + len(collected.groups), len(used)
+    ceiling, guarantee = np.full((count, width), np.inf), np.zeros((count, width))
+    for node, most in bounds.ceilings.items():
+        ceiling[number[node]] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]
+    for node, reserved in bounds.guarantees.items():
+        guarantee[number[node]] = [reserved[j] / capacity[j] for j in used]
+    users = {user: k for k, user in enumerate(dict.fromkeys(user for user in collected.users if user is not None))}
+    cap = np.full((len(users), width), np.inf)
+    for (queue, name), k in users.items():
+        most = bounds.users[queue][name]
+        cap[k] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]
+    return Limits(
+        ceiling,
+        guarantee,
+        np.array([-1 if user is None else users[user] for user in collected.users], dtype=np.int64),
+        cap,
+        np.array([number[queue] for queue, _ in users], dtype=np.int64),
+    )
 
 
 def _snap(target: float, demand: Demand) -> float:
@@ -104,9 +155,8 @@ def _snap(target: float, demand: Demand) -> float:
     return whole if abs(target - whole) < SNAP else target
 
 
-def _sum_up(tree: ShareTree) -> None:
-    """Entitlements of inner nodes: the sums of their children's."""
-    inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
+def _sum_up(tree: ShareTree, inner: list[ShareNode]) -> None:
+    """Entitlements of inner nodes, given parents first: the sums of their children's."""
     for node in reversed(inner):
         columns = zip(*(child.exact for child in node.children.values()), strict=True)
         if node.entitle([sum(column) for column in columns] or [0] * tree.width):

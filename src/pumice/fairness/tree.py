@@ -9,12 +9,17 @@ running tasks and comes out the same.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pumice.fairness.counting import claim, claim_anew, count_job
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
+
+if TYPE_CHECKING:
+    from pumice.fairness.bounds import Bounds
 
 EXACT = 2**32
 """Entitlements are counted in this part of a unit."""
@@ -54,6 +59,7 @@ class ShareNode:
         "base",
         "ceiling",
         "children",
+        "claims",
         "deserved",
         "due",
         "elastic",
@@ -109,6 +115,8 @@ class ShareNode:
         self.ceiling: list[int] | None = None  # real capability: the most that may be held below
         self.deserved: Items | None = None  # its own part; of the resources named, zeros included
         self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
+        # Of a queue: what its jobs hold and its child queues claim of it; kept while some queue has a guarantee.
+        self.claims: list[int] = [0] * width
         # What else is counted at every level (fairness.md 6): asked for in all; admitted but not yet held; held beyond
         # what must run.
         self.request: list[int] = [0] * width
@@ -188,6 +196,7 @@ class JobNode(ShareNode):
         "target",
         "unit",
         "user",
+        "user_held",
         "whole",
     )
 
@@ -195,6 +204,8 @@ class JobNode(ShareNode):
         super().__init__(Kind.JOB, job.key, parent, width)
         self.job = job
         self.user = ""  # whose job it is (fairness.md 8)
+        # What the user holds in this queue, shared by all its jobs there; None where users are not limited.
+        self.user_held: defaultdict[int, int] | None = None
         self.unit: Any = None  # what it would start next; belongs to the scheduling room
         self.starts: list[int] = []  # start times of the tasks it holds, ascending
         self.owed_starts: list[int] = []  # those made while it was owed
@@ -271,6 +282,9 @@ class ShareTree:
         self.width = width
         self.root = ShareNode(Kind.QUEUE, "root", None, width)
         self.jobs: dict[str, JobNode] = {}
+        self.bounds: Bounds | None = None  # the limits within which the targets were set; None: there are none
+        self.reserving = False  # whether some queue has a guarantee, so that claims are kept
+        self.touched: dict[JobNode, None] | None = None  # jobs to count again (see ``ledger``); None: nobody asks
 
     # --- structure ---------------------------------------------------------------------------------------
 
@@ -297,7 +311,18 @@ class ShareTree:
         del node.parent.children[(node.kind, node.name)]
         node.entry = node.lent_entry = None
         if isinstance(node, JobNode):
+            nothing = [0] * self.width
+            count_job(node, nothing, nothing, nothing)
+            if self.touched is not None:
+                self.touched.pop(node, None)
             del self.jobs[node.name]
+
+    def queues(self) -> list[ShareNode]:
+        """All queues, parents first."""
+        found = [self.root]
+        for queue in found:
+            found += [child for child in queue.children.values() if child.kind is Kind.QUEUE]
+        return found
 
     # --- accounts ------------------------------------------------------------------------------------------
 
@@ -307,6 +332,9 @@ class ShareTree:
             insort(leaf.starts, stamp)
             if owed:
                 insort(leaf.owed_starts, stamp)
+        if leaf.user_held is not None:
+            for j, amount in items:
+                leaf.user_held[j] += amount
         node: ShareNode = leaf
         while True:
             held = node.held
@@ -320,11 +348,15 @@ class ShareTree:
                 node.stale_owed = False
             parent = node.parent
             if parent is None:
-                return
+                break
             if not node.flagged:
                 node.flagged = True
                 parent.front.changed.append(node)
             node = parent
+        if self.reserving:
+            claim(leaf.queue, items)
+        if self.touched is not None:
+            self.touched[leaf] = None
 
     def remember_turn(self, leaf: JobNode, stamp: int) -> None:
         """An owed unit has started for good: its queues had their turn.
@@ -344,6 +376,9 @@ class ShareTree:
             del leaf.starts[bisect_left(leaf.starts, stamp)]
             if owed:
                 del leaf.owed_starts[bisect_left(leaf.owed_starts, stamp)]
+        if leaf.user_held is not None:
+            for j, amount in items:
+                leaf.user_held[j] -= amount
         node: ShareNode = leaf
         while True:
             held = node.held
@@ -355,11 +390,27 @@ class ShareTree:
                 node.stale_owed = True
             parent = node.parent
             if parent is None:
-                return
+                break
             if not node.flagged:
                 node.flagged = True
                 parent.front.changed.append(node)
             node = parent
+        if self.reserving:
+            claim(leaf.queue, tuple((j, -amount) for j, amount in items))
+        if self.touched is not None:
+            self.touched[leaf] = None
+
+    def reserve(self) -> None:
+        """Guarantees have changed."""
+        queues = self.queues()
+        self.reserving = any(queue.guarantee is not None for queue in queues)
+        if self.reserving:
+            claim_anew(queues)
+
+    def touch(self, leaf: JobNode) -> None:
+        """Something about a job changed that its counters depend on."""
+        if self.touched is not None:
+            self.touched[leaf] = None
 
     def flag(self, node: ShareNode) -> None:
         """The key of this node alone may have changed."""
@@ -380,7 +431,8 @@ class ShareTree:
         more = [0] * (width - self.width)
         for node in self.root.walk():
             counted = (node.held, node.exact, node.entitled, node.base, node.able_count, node.owed_count)
-            for vector in (*counted, node.request, node.inqueue, node.elastic):
+            bounds = (node.guarantee or [], node.ceiling or [])  # of what is new, nothing, until they are set again
+            for vector in (*counted, node.claims, node.request, node.inqueue, node.elastic, *bounds):
                 vector.extend(more)
             node.due.extend([0.0] * len(more))
             if isinstance(node, JobNode):

@@ -13,11 +13,13 @@ from pumice.kube import wire
 from pumice.kube.errors import FieldError, ObjectError
 from pumice.kube.placement import EFFECTS
 from pumice.kube.pods import task
+from pumice.kube.policies import budget, longest_wait, preemptable, preempts, user
 from pumice.kube.queues import queue
 from pumice.kube.reading import microseconds, one_of, read, shown
 from pumice.model.events import Described
 from pumice.model.objects import (
     DEFAULT_QUEUE,
+    DisruptionBudget,
     JobPhase,
     JobSpec,
     NodeSpec,
@@ -32,7 +34,6 @@ SCHEDULERS = frozenset({"pumice", "volcano"})
 """Pods that name one of these, or no scheduler at all, are ours to place."""
 
 NAMESPACE_WEIGHT = "volcano.sh/namespace.weight"
-USER = "volcano.sh/user"
 HOSTNAME = "kubernetes.io/hostname"
 
 UNLIMITED_PODS = 10**9
@@ -167,7 +168,12 @@ def _quota(source: _Source) -> Quota:
 
 def _priority_class(source: _Source) -> PriorityClass:
     found: wire.PriorityClass = source.object
-    return PriorityClass(found.metadata.name, found.value, found.global_default)
+    may_preempt = preempts(found.preemption_policy, "preemptionPolicy") is not False
+    return PriorityClass(found.metadata.name, found.value, found.global_default, may_preempt)
+
+
+def _budget(source: _Source) -> DisruptionBudget:
+    return budget(source.object, source.namespace)
 
 
 def _queue(source: _Source) -> Described:
@@ -188,7 +194,9 @@ def _job(source: _Source) -> JobSpec:
         min_resources=source.registry.vector(resources, where="spec.minResources") if resources else (),
         priority_class=spec.priority_class_name or None,
         phase=JobPhase(one_of(group.status.phase or "Pending", phases, "status.phase")),
-        user=group.metadata.annotations.get(USER) or None,
+        user=user(group.metadata),
+        longest_wait=longest_wait(group.metadata),
+        preemptable=preemptable(group.metadata) is not False,
     )
 
 
@@ -201,7 +209,7 @@ _KINDS = {
     "Namespace": _Kind("v1", wire.Object),
     "Node": _Kind("v1", wire.Node, translate=_node),
     "Pod": _Kind("v1", wire.Pod, namespaced=True, translate=_task),
-    "PodDisruptionBudget": _Kind("policy/v1", wire.Object, namespaced=True),
+    "PodDisruptionBudget": _Kind("policy/v1", wire.PodDisruptionBudget, namespaced=True, translate=_budget),
     "PodGroup": _Kind(_VOLCANO, wire.PodGroup, namespaced=True, translate=_job),
     "PriorityClass": _Kind("scheduling.k8s.io/v1", wire.PriorityClass, translate=_priority_class),
     "Queue": _Kind(_VOLCANO, wire.Queue, translate=_queue),

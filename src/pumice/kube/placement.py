@@ -22,8 +22,8 @@ from pumice.model.objects import FREE, Constraints, NodeTerm, PodTerm, Spread, T
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 Labels = Mapping[str, str]
 Ports = tuple[tuple[str, str, int], ...]
@@ -73,7 +73,7 @@ def _interned(constraints: Constraints) -> Constraints:
 def _node_required(selector: wire.NodeSelector | None) -> tuple[NodeTerm, ...] | None:
     if selector is None:
         return None
-    where = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+    where = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if not selector.node_selector_terms:
         raise FieldError(where, "is empty, which no node meets; list at least one term")
     terms = [node_term(term, f"{where}[{i}]") for i, term in enumerate(selector.node_selector_terms)]
@@ -82,7 +82,7 @@ def _node_required(selector: wire.NodeSelector | None) -> tuple[NodeTerm, ...] |
 
 
 def _node_preferred(preferred: tuple[wire.PreferredNodes, ...]) -> tuple[NodeTerm, ...]:
-    where = f"spec.affinity.nodeAffinity.{_PREFERRED}"
+    where = f"spec.affinity.nodeAffinity.{PREFERRED}"
     terms = [node_term(p.preference, f"{where}[{i}].preference", p.weight) for i, p in enumerate(preferred)]
     return tuple(term for term in terms if term is not None)
 
@@ -134,7 +134,7 @@ def _ports_of(container: wire.Container, host_network: bool, where: str) -> Port
 def _pod_terms(
     affinity: wire.PodAffinity, name: str, namespace: str, labels: Labels, *, widen: bool = False
 ) -> tuple[PodTerm, ...]:
-    where = f"spec.affinity.{name}.{_REQUIRED}"
+    where = f"spec.affinity.{name}.{REQUIRED}"
     return tuple(
         PodTerm(
             topology_key=_topology_key(term.topology_key, f"{where}[{i}].topologyKey"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from pumice.kube import wire
-from pumice.kube.errors import FieldError
 from pumice.kube.placement import claims, constraints
+from pumice.kube.policies import preemptable, preempts
 from pumice.kube.reading import microseconds, one_of
 from pumice.model.objects import TaskSpec, TaskStatus, Vector
 from pumice.model.podrequest import pod_request
@@ -14,10 +14,8 @@ from pumice.model.resources import Registry
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
-PREEMPTABLE = "volcano.sh/preemptable"
 
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
 def task(pod: wire.Pod, namespace: str, created: int, registry: Registry, schedulers: Container[str]) -> TaskSpec:
@@ -42,7 +40,8 @@ def task(pod: wire.Pod, namespace: str, created: int, registry: Registry, schedu
         labels=labels,
         constraints=(constraints if managed else claims)(spec, namespace, labels),
         managed=managed,
-        preemptable=_preemptable(annotations, labels),
+        preemptable=preemptable(metadata),
+        preempts=preempts(spec.preemption_policy, "spec.preemptionPolicy"),
     )
 
 
@@ -77,15 +76,3 @@ def _status(pod: wire.Pod) -> TaskStatus:
     if not node:
         return TaskStatus.PENDING
     return TaskStatus.RUNNING if phase == "Running" else TaskStatus.BOUND
-
-
-def _preemptable(annotations: wire.Texts, labels: wire.Texts) -> bool:
-    for place, texts in (("annotations", annotations), ("labels", labels)):
-        text = texts.get(PREEMPTABLE)
-        if text is not None:
-            found = _BOOLEANS.get(text.lower())
-            if found is None:
-                field = f"metadata.{place}[{PREEMPTABLE}]"
-                raise FieldError(field, f"{text!r} given; write 'true' or 'false'")
-            return found
-    return True

@@ -13,9 +13,10 @@ from msgspec.structs import fields
 
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
+from pumice.kube.placement import PREFERRED, REQUIRED
 from pumice.kube.reading import one_of, read
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, HierarchyError, parse_path
-from pumice.model.objects import ROOT, HierarchyEntry, Items, Queue, QueueState
+from pumice.model.objects import ROOT, GroupAffinity, HierarchyEntry, Items, Queue, QueueState
 from pumice.model.resources import Registry
 
 STRATEGIES = ("fifo", "traverse")
@@ -48,6 +49,9 @@ def queue(manifest: wire.Queue, created: int, registry: Registry) -> Queue:
         capability=_amounts(spec.capability, "spec.capability", registry),
         deserved=_amounts(spec.deserved, "spec.deserved", registry),
         guarantee=_amounts(spec.guarantee.resource, "spec.guarantee.resource", registry),
+        min_user_limit_percent=spec.min_user_limit_percent,
+        user_limit_factor=spec.user_limit_factor,
+        affinity=_affinity(spec.affinity, "spec.affinity"),
         hierarchy=_entries(spec.hierarchy, "spec.hierarchy", seen, registry),
     )
 
@@ -87,6 +91,27 @@ def _amounts(quantities: wire.Quantities, where: str, registry: Registry) -> Ite
     vector = registry.vector(quantities, where=where) if quantities else ()
     named = {registry.index(name) for name in quantities}
     return tuple((j, amount) for j, amount in enumerate(vector) if j in named)
+
+
+def _affinity(affinity: wire.QueueAffinity | None, where: str) -> GroupAffinity | None:
+    """The groups of nodes that a queue names; None: none, so that it goes by the queue above it."""
+    if affinity is None:
+        return None
+    near, away = affinity.node_group_affinity, affinity.node_group_anti_affinity
+    found = GroupAffinity(
+        required=_groups(near.required, f"{where}.nodeGroupAffinity.{REQUIRED}"),
+        preferred=_groups(near.preferred, f"{where}.nodeGroupAffinity.{PREFERRED}"),
+        required_anti=_groups(away.required, f"{where}.nodeGroupAntiAffinity.{REQUIRED}"),
+        preferred_anti=_groups(away.preferred, f"{where}.nodeGroupAntiAffinity.{PREFERRED}"),
+    )
+    return found if found != GroupAffinity() else None
+
+
+def _groups(names: tuple[str, ...], where: str) -> tuple[str, ...]:
+    for i, name in enumerate(names):
+        if not name:
+            raise FieldError(f"{where}[{i}]", "is empty; write the name of a node group")
+    return tuple(sorted(set(names)))
 
 
 # ---- spec.hierarchy ----------------------------------------------------------------------------------------
@@ -133,6 +158,8 @@ def _parameter(name: str, value: object, where: str, registry: Registry) -> obje
             return _amounts(known.resource, f"{where}.resource", registry)
         case "dequeueStrategy":
             return _strategy(known, where)
+        case "affinity":
+            return _affinity(known, where)
         case "userLimitFactor":
             _check_user_limit_factor(known, where)
     return known

@@ -33,6 +33,7 @@ _NOUN = {
     "float": "a number",
     "str": "a string",
     "bool": "true or false",
+    "int | str": "a whole number or a percentage (such as 50%)",
     "object": "a mapping",
     "array": "a list",
 }

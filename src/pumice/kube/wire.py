@@ -46,6 +46,21 @@ class Object(Wire, frozen=True):
     metadata: Metadata = Metadata()
 
 
+class Requirement(Wire, frozen=True):
+    """``key operator values``."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Wire, frozen=True):
+    """Objects by their labels: all of it must hold."""
+
+    match_labels: Texts = {}
+    match_expressions: tuple[Requirement, ...] = ()
+
+
 # ---- Node -------------------------------------------------------------------------------------------------
 
 
@@ -86,7 +101,7 @@ class Node(Object, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-# ---- ResourceQuota, PriorityClass --------------------------------------------------------------------------
+# ---- ResourceQuota, PriorityClass, PodDisruptionBudget -----------------------------------------------------
 
 
 class ResourceQuotaSpec(Wire, frozen=True):
@@ -106,6 +121,21 @@ class PriorityClass(Object, frozen=True):
 
     value: Int32 = 0
     global_default: bool = False
+    preemption_policy: str = ""
+
+
+class PodDisruptionBudgetSpec(Wire, frozen=True):
+    """How many of the pods selected must stay, or may go."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class PodDisruptionBudget(Object, frozen=True):
+    """What evictions must leave of some pods."""
+
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
 
 
 # ---- Queue, PodGroup ---------------------------------------------------------------------------------------
@@ -132,6 +162,20 @@ class HierarchyEntry(Wire, frozen=True):
     hierarchy: tuple[HierarchyEntry, ...] = ()
 
 
+class NodeGroups(Wire, frozen=True):
+    """Groups of nodes by name: those that are a must, and those that are a wish."""
+
+    required: tuple[str, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[str, ...] = field(default=(), name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class QueueAffinity(Wire, frozen=True):
+    """Groups of nodes that a queue's tasks go to, and those that they keep away from."""
+
+    node_group_affinity: NodeGroups = NodeGroups()
+    node_group_anti_affinity: NodeGroups = NodeGroups()
+
+
 class QueueSpec(Wire, frozen=True):
     """What a queue may use and where it stands."""
 
@@ -145,7 +189,7 @@ class QueueSpec(Wire, frozen=True):
     dequeue_strategy: str = ""
     min_user_limit_percent: Percent | None = None
     user_limit_factor: float | None = None
-    affinity: object = None
+    affinity: QueueAffinity | None = None
     type: object = None
     extend_clusters: object = None
     hierarchy: tuple[HierarchyEntry, ...] = ()
@@ -212,21 +256,6 @@ class Container(Wire, frozen=True):
     resources: Resources = Resources()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
-
-
-class Requirement(Wire, frozen=True):
-    """``key operator values``."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(Wire, frozen=True):
-    """Objects by their labels: all of it must hold."""
-
-    match_labels: Texts = {}
-    match_expressions: tuple[Requirement, ...] = ()
 
 
 class NodeSelectorTerm(Wire, frozen=True):
@@ -319,6 +348,7 @@ class PodSpec(Wire, frozen=True):
     scheduler_name: str = ""
     priority: Int32 | None = None
     priority_class_name: str = ""
+    preemption_policy: str = ""
 
 
 class PodStatus(Wire, frozen=True):

@@ -35,4 +35,11 @@ class BindFailed:
     task: str
 
 
-Event = Changed | Gone | BindFailed
+@dataclass(frozen=True, slots=True)
+class EvictFailed:
+    """An eviction that was decided could not be carried out: the task goes on."""
+
+    task: str
+
+
+Event = Changed | Gone | BindFailed | EvictFailed

@@ -62,6 +62,11 @@ class TaskStatus(IntEnum):
         return TaskStatus.BINDING <= self <= TaskStatus.RELEASING
 
     @property
+    def has_node(self) -> bool:
+        """Whether the task counts on a node: it occupies room there, or waits for some that is being freed."""
+        return TaskStatus.PIPELINED <= self <= TaskStatus.RELEASING
+
+    @property
     def unfinished(self) -> bool:
         """Whether the task is part of its job's demand."""
         return self <= TaskStatus.RUNNING
@@ -165,6 +170,7 @@ class JobSpec:
     phase: JobPhase = JobPhase.PENDING
     user: str | None = None
     longest_wait: int | None = None  # sla-waiting-time, microseconds
+    preemptable: bool = True  # whether its tasks may be evicted, where they do not say themselves
 
     @property
     def key(self) -> str:
@@ -263,7 +269,7 @@ class TaskSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     constraints: Constraints = FREE
     managed: bool = True
-    preemptable: bool = True
+    preemptable: bool | None = None  # whether it may be evicted; None: as its job says
     preempts: bool | None = None  # its own preemptionPolicy; None: its class's
 
     @property

@@ -5,30 +5,38 @@ it is worked out once. Labels and namespace do not belong to a shape, with one e
 pods away or count them (affinity, anti-affinity, spreading), who a pod *is* decides where it may go. Only the
 tasks concerned carry that identity, of their labels those that some selector mentions; a term that arrives later
 gives it to the tasks it selects.
+
+A plugin may know more that decides where a job's tasks go, such as the queue they come from. It states that as a
+rule of the job; tasks whose jobs are under different rules have different shapes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 from pumice.model.objects import Constraints, Items, PodTerm, Spread, TaskSpec
 from pumice.model.resources import PODS
 from pumice.model.selectors import meets
 
 Identity = tuple[str, frozenset[tuple[str, str]]]
+Rules = tuple[tuple[str, Hashable], ...]
+"""What plugins say of a job, each by its name. Most jobs have none."""
 
 
 class Shape:
     """A request with its constraints, shared by all tasks that are alike. Compared by identity."""
 
-    __slots__ = ("ask", "constraints", "identity", "index", "items")
+    __slots__ = ("ask", "constraints", "identity", "index", "items", "rules")
 
-    def __init__(self, index: int, items: Items, constraints: Constraints, identity: Identity | None) -> None:
+    def __init__(
+        self, index: int, items: Items, constraints: Constraints, identity: Identity | None, rules: Rules = ()
+    ) -> None:
         self.index = index
         self.items = items
         self.ask: Items = tuple(item for item in items if item[0] != PODS)  # what counts for shares
         self.constraints = constraints
         self.identity = identity
+        self.rules = rules
 
     @property
     def coupled(self) -> bool:
@@ -40,6 +48,10 @@ class Shape:
         """Whether it asks for nothing but a place."""
         return not self.ask
 
+    def rule_of(self, plugin: str) -> Hashable | None:
+        """What a plugin said of the jobs whose tasks have this shape; None: nothing."""
+        return next((rule for name, rule in self.rules if name == plugin), None)
+
     def __repr__(self) -> str:
         return f"Shape({self.index}, {self.items})"
 
@@ -48,7 +60,7 @@ class ShapeTable:
     """All shapes seen, and the anti-affinity terms that give tasks an identity."""
 
     def __init__(self) -> None:
-        self._shapes: dict[tuple[Items, Constraints, Identity | None], Shape] = {}
+        self._shapes: dict[tuple[Items, Constraints, Identity | None, Rules], Shape] = {}
         self._keys: dict[str, None] = {}  # label keys that some selector mentions
         self._repelling: dict[PodTerm, None] = {}
         self._by_pair: dict[tuple[str, str], list[PodTerm]] = {}
@@ -60,17 +72,17 @@ class ShapeTable:
     def __iter__(self) -> Iterator[Shape]:
         return iter(self._shapes.values())
 
-    def of(self, spec: TaskSpec) -> Shape:
-        """The shape of a task, made on first sight."""
+    def of(self, spec: TaskSpec, rules: Rules = ()) -> Shape:
+        """The shape of a task whose job is under these rules, made on first sight."""
         items = tuple((j, amount) for j, amount in enumerate(spec.request) if amount)
         constraints = spec.constraints
         who: Identity | None = None
         if (constraints.coupled or self._repelling) and self._needs_identity(spec):
             who = (spec.namespace, frozenset(pair for pair in spec.labels.items() if pair[0] in self._keys))
-        key = (items, constraints, who)
+        key = (items, constraints, who, rules)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(len(self._shapes), items, constraints, who)
+            shape = self._shapes[key] = Shape(len(self._shapes), items, constraints, who, rules)
         return shape
 
     def learn(self, constraints: Constraints) -> tuple[list[PodTerm], bool]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pumice.model.accounts import ClusterNode, Job, Task, task_order
-from pumice.model.events import BindFailed, Changed, Event, Gone
+from pumice.model.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.model.labels import LabelIndex
 from pumice.model.objects import (
     Constraints,
@@ -21,6 +21,7 @@ from pumice.model.objects import (
     JobPhase,
     JobSpec,
     NodeSpec,
+    PodTerm,
     PriorityClass,
     Queue,
     Quota,
@@ -28,7 +29,7 @@ from pumice.model.objects import (
     TaskStatus,
 )
 from pumice.model.resources import Registry
-from pumice.model.shape import ShapeTable, first_pair, selects
+from pumice.model.shape import Rules, Shape, ShapeTable, first_pair, selects
 
 
 class Watcher(Protocol):
@@ -57,6 +58,8 @@ class ClusterState:
         self.nodes: dict[str, ClusterNode] = {}
         self.capacity: list[int] = [0] * len(self.registry)
         self.capacity_version = 0
+        self.pods_version = 0  # grows whenever something is said about a pod or a disruption budget
+        self.victims_touched = False  # who may be evicted, or have others evicted, was said anew
         self.queues_touched = True
         self.jobs_touched: dict[Job, None] = {}
         self.nodes_described = True  # nodes came, went or changed what they are
@@ -95,8 +98,14 @@ class ClusterState:
             task = self.tasks.get(event.task)
             if task is not None and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
                 self._leave(task)
-                task.shape, task.owed = self.shapes.of(task.spec), True
+                task.shape, task.owed = self._shape(task.spec, task.job), True
                 self._enter(task, TaskStatus.PENDING, None, 0)
+        elif isinstance(event, EvictFailed):
+            task = self.tasks.get(event.task)
+            if task is not None and task.status is TaskStatus.RELEASING and task.spec.status.held:
+                node, started = task.node, task.started
+                self._leave(task)
+                self._enter(task, task.spec.status, node, started)
 
     def _set_queue(self, queue: Queue) -> None:
         if self.queues.get(queue.name) != queue:
@@ -126,11 +135,16 @@ class ClusterState:
 
     def _set_budget(self, budget: DisruptionBudget) -> None:
         self.budgets[budget.key] = budget
+        self.pods_version += 1
+        self.victims_touched = True
 
     def _drop_budget(self, key: str) -> None:
         self.budgets.pop(key, None)
+        self.pods_version += 1
+        self.victims_touched = True
 
     def _reprioritise(self) -> None:
+        self.victims_touched = True
         for task in self.tasks.values():
             task.priority = self.task_priority(task.spec)
             task.order = task_order(task.spec, task.priority)
@@ -143,6 +157,8 @@ class ClusterState:
         if job.spec is None or spec.phase is not JobPhase.PENDING:
             # Once we admitted a job, an update from before that does not take it back.
             job.phase = spec.phase
+        if job.spec is not None and job.spec.preemptable is not spec.preemptable:
+            self.victims_touched = True
         job.spec = spec
         self.jobs_touched[job] = None
 
@@ -156,8 +172,11 @@ class ClusterState:
         task = self.tasks.get(spec.key)
         if task is not None and task.spec == spec:
             return
+        self.pods_version += 1
         status, node, started = spec.status, spec.node, spec.started
         if task is not None and self._confirms(task, spec):
+            if (spec.preemptable, spec.labels) != (task.spec.preemptable, task.spec.labels):
+                self.victims_touched = True
             self._labels.remove(task)
             task.spec, task.status = spec, status
             self._labels.add(task)
@@ -168,6 +187,8 @@ class ClusterState:
             if status is TaskStatus.PENDING and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
                 # Assumed by us, not seen yet: an update that knows nothing of it does not undo it.
                 status, node = task.status, task.node.name if task.node else None
+            elif status.held and task.status is TaskStatus.RELEASING:
+                status = task.status  # on its way out since we said so, whatever else is said about it
             if status.on_node and task.started:
                 started = task.started
             self._forget(task)
@@ -175,13 +196,13 @@ class ClusterState:
             self._labels.remove(task)
         if spec.constraints.coupled:
             self._learn(spec.constraints)
-        task = Task(spec, self.shapes.of(spec), self.task_priority(spec))
+        job = self._job(spec.job) if spec.job is not None and spec.managed else None
+        task = Task(spec, self._shape(spec, job), self.task_priority(spec))
+        task.job = job
         task.owed = owed or status is TaskStatus.PENDING
         self.tasks[spec.key] = task
         self._labels.add(task)
-        if spec.job is not None and spec.managed:
-            task.job = self._job(spec.job)
-        here = self._node(node) if node is not None and (status.on_node or status.held) else None
+        here = self._node(node) if node is not None and status.has_node else None
         self._enter(task, status, here, started)
 
     def _confirms(self, task: Task, spec: TaskSpec) -> bool:
@@ -194,12 +215,13 @@ class ClusterState:
             and spec.job == task.spec.job
             and spec.managed == task.spec.managed
             and self.task_priority(spec) == task.priority
-            and self.shapes.of(spec) is task.shape
+            and self.shapes.of(spec, task.shape.rules) is task.shape
         )
 
     def _drop_task(self, key: str) -> None:
         task = self.tasks.get(key)
         if task is not None:
+            self.pods_version += 1
             self._forget(task)
             del self.tasks[key]
             self._labels.remove(task)
@@ -235,11 +257,39 @@ class ClusterState:
         task.status, task.node, task.started = TaskStatus.PENDING, None, 0
         task.job.unstart(task)
 
+    def pipeline(self, task: Task, node: ClusterNode, stamp: int) -> None:
+        """A waiting task gets a claim on a node, on room that is free or being freed there."""
+        assert task.job is not None
+        task.job.start(task)
+        task.status, task.node, task.started = TaskStatus.PIPELINED, node, stamp
+        node.admit(task)
+
+    def promote(self, task: Task) -> None:
+        """A task that waited on its node takes its place there."""
+        assert task.node is not None
+        task.node.release(task)
+        task.status = TaskStatus.BINDING
+        task.node.admit(task)
+
+    def evict(self, task: Task) -> None:
+        """A task that occupies its node is being released from now on."""
+        assert task.job is not None and task.node is not None
+        task.job.evict(task)
+        task.node.evict(task, 1)
+        task.status = TaskStatus.RELEASING
+
+    def unevict(self, task: Task, status: TaskStatus) -> None:
+        """Exactly undo ``evict``."""
+        assert task.job is not None and task.node is not None
+        task.status = status
+        task.node.evict(task, -1)
+        task.job.unevict(task)
+
     # --- accounts ----------------------------------------------------------------------------------------
 
     def _enter(self, task: Task, status: TaskStatus, node: ClusterNode | None, started: int) -> None:
         task.status, task.node, task.started = status, node, started
-        if node is not None and status.on_node:
+        if node is not None and status.has_node:
             node.admit(task)
             if not task.spec.managed or not node.schedulable:
                 self._touch_node(node)
@@ -256,7 +306,7 @@ class ClusterState:
         if job is not None:
             job.leave(task)
             self.jobs_touched[job] = None
-        if node is not None and task.status.on_node:
+        if node is not None and task.status.has_node:
             node.release(task)
             if not task.spec.managed or not node.schedulable:
                 self._touch_node(node)
@@ -292,7 +342,7 @@ class ClusterState:
 
     def _touch_node(self, node: ClusterNode) -> None:
         """Refresh what a node gives to capacity; one that nothing speaks of any more goes."""
-        if node.spec is None and not node.tasks and self.nodes.get(node.name) is node:
+        if node.spec is None and not node.tasks and not node.waiting and self.nodes.get(node.name) is node:
             del self.nodes[node.name]
         gives = node.contribution()
         if gives != node.counted:
@@ -319,17 +369,25 @@ class ClusterState:
         if new_keys:
             concerned.update(dict.fromkeys(task for task in self.tasks.values() if task.shape.identity is not None))
         for term in terms:
-            pair = first_pair(term)
-            tasks = self._labels.having(*pair) if pair is not None else list(self.tasks.values())
-            concerned.update(
-                dict.fromkeys(task for task in tasks if selects(term, task.spec.namespace, task.spec.labels))
-            )
+            concerned.update(dict.fromkeys(self.tasks_selected(term)))
         for task in concerned:
-            shape = self.shapes.of(task.spec)
+            shape = self._shape(task.spec, task.job)
             if task.status is TaskStatus.PENDING and shape is not task.shape:
                 self._leave(task)
                 task.shape = shape
                 self._enter(task, task.status, task.node, task.started)
+
+    def _shape(self, spec: TaskSpec, job: Job | None) -> Shape:
+        return self.shapes.of(spec, job.rules if job is not None else ())
+
+    def set_rules(self, job: Job, rules: Rules) -> None:
+        """A job is under other rules of where its tasks may run: those that wait get other shapes."""
+        if rules != job.rules:
+            job.rules = rules
+            for task in [task for tasks in job.pending.values() for task in tasks]:
+                job.leave(task)
+                task.shape = self._shape(task.spec, job)
+                job.enter(task)
 
     # --- readings --------------------------------------------------------------------------------------
 
@@ -339,6 +397,13 @@ class ClusterState:
             return spec.priority
         return self._class_value(spec.priority_class)
 
+    def task_preempts(self, spec: TaskSpec) -> bool:
+        """Whether a pod may have others evicted: its own policy, else that of its class, else yes."""
+        if spec.preempts is not None:
+            return spec.preempts
+        found = self._class(spec.priority_class)
+        return found is None or found.preempts
+
     def job_priority(self, job: Job) -> int:
         """The priority of a job's class; without one, of its most important unfinished task."""
         if job.spec is not None and job.spec.priority_class in self.priority_classes:
@@ -347,11 +412,22 @@ class ClusterState:
         return max(tasks, default=self._class_value(None))
 
     def _class_value(self, name: str | None) -> int:
+        found = self._class(name)
+        return found.value if found is not None else 0
+
+    def _class(self, name: str | None) -> PriorityClass | None:
         found = self.priority_classes.get(name) if name is not None else None
         if found is None:
             # Several defaults are a mistake; the highest wins, so that the answer does not depend on order.
-            return max((c.value for c in self.priority_classes.values() if c.default), default=0)
-        return found.value
+            defaults = (c for c in self.priority_classes.values() if c.default)
+            return max(defaults, key=lambda c: (c.value, c.name), default=None)
+        return found
+
+    def tasks_selected(self, term: PodTerm) -> list[Task]:
+        """The tasks that a term picks; looks at few of them where the term names a label."""
+        pair = first_pair(term)
+        tasks = self._labels.having(*pair) if pair is not None else self.tasks.values()
+        return [task for task in tasks if selects(term, task.spec.namespace, task.spec.labels)]
 
     def namespace_weight(self, namespace: str) -> int:
         """The highest valid weight among the namespace's quotas; 1 without any (fairness.md 7)."""
@@ -364,7 +440,7 @@ class ClusterState:
         total = [0] * width
         for node in self.nodes.values():
             node.validate(width)
-            assert node.spec is not None or node.tasks, f"node {node.name} is a ghost"
+            assert node.spec is not None or node.tasks or node.waiting, f"node {node.name} is a ghost"
             for j, amount in enumerate(node.contribution()):
                 total[j] += amount
         assert total == self.capacity, f"capacity {self.capacity} is not {total}"
@@ -375,6 +451,7 @@ class ClusterState:
             assert key == task.spec.key
             if task.job is not None:
                 assert task.job.tasks[key] is task and self.jobs[task.job.key] is task.job
-            if task.status.on_node:
-                assert task.node is not None and task.node.tasks[key] is task
+            if task.status.has_node and task.node is not None:
+                there = task.node.waiting if task.status is TaskStatus.PIPELINED else task.node.tasks
+                assert there[key] is task
                 assert self.nodes[task.node.name] is task.node

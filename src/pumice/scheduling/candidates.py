@@ -198,6 +198,10 @@ class Candidates:
         self.blocked[leaf] = reason
         self._offer(leaf, leaf.unit)
 
+    def offer_again(self, leaf: JobNode) -> None:
+        """Tell the order what a job would start next, as it is."""
+        self._offer(leaf, leaf.unit)
+
     def begin_cycle(self, grown: Iterable[int], *, changed: bool) -> None:
         """Before the actions: room grew on these nodes; ``changed``: some pod came to a node or left one."""
         for leaf in list(self.aside):

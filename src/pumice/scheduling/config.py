@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 DEFAULT_CONFIG = """\
-actions: "enqueue, allocate, backfill"
+actions: "enqueue, allocate, backfill, reclaim, preempt"
 tiers:
 - plugins:
   - name: priority
@@ -55,6 +55,7 @@ tiers:
     enableHierarchy: true
   - name: predicates
   - name: nodeorder
+  - name: overcommit
 """
 
 
@@ -181,7 +182,20 @@ class _Reading:
                 first[plugin.name] = plugin
                 plugins.append(plugin)
             tiers.append(tuple(plugins))
+        self._check_orders(first)
         return tuple(tiers)
+
+    def _check_orders(self, plugins: Mapping[str, PluginConfig]) -> None:
+        """H-DRF and proportion share by weight in two ways; queues can follow only one of them."""
+        drf, proportion = plugins.get("drf"), plugins.get("proportion")
+        if drf is None or proportion is None or not drf.on(Flag.HIERARCHY):
+            return
+        if drf.on(Flag.QUEUE_ORDER) and proportion.on(Flag.QUEUE_ORDER):
+            message = (
+                f'plugin "drf" with enableHierarchy (line {drf.line}) and plugin "proportion" (line {proportion.line}) '
+                "both order the queues by weight: keep one, or give the other enableQueueOrder: false"
+            )
+            raise ConfigError(self.document.source, max(drf.line, proportion.line), message)
 
     def _plugin_nodes(self, tier: yaml.Node) -> list[yaml.Node]:
         entries = self.document.mapping(tier, "a tier")

@@ -1,6 +1,7 @@
 """One scheduling cycle, from beginning to end.
 
     settle     follow up on the events since the last cycle; solve and round the targets if they can have moved
+    pipelined  start the tasks that waited for room that was being freed and is free now
     actions    in the order of the configuration, each on the one live state:
                  enqueue    Pending jobs become Inqueue: their pods may be created
                  allocate   serve the share tree, unit by unit, until nothing that is left can be placed
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.conclude import conclude
+from pumice.scheduling.pipelined import follow_pipelined
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 def run_cycle(engine: Engine) -> None:
     """Run one cycle; the engine collects the decisions."""
     engine.settle()
+    follow_pipelined(engine)
     for name in engine.policy.config.actions:
         ACTIONS[name](engine)
     conclude(engine)

@@ -7,15 +7,16 @@ the shell confirms them, or says that they failed, by events.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
-from pumice.model.accounts import Job, Task
+from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.events import Event
 from pumice.model.hierarchy import Layout, inner_paths, lay_out
-from pumice.model.objects import JobPhase, Queue, QueueState
+from pumice.model.objects import JobPhase, Queue, QueueState, TaskStatus
 from pumice.model.resources import Registry
 from pumice.model.state import ClusterState
+from pumice.scheduling.brakes import NONE, Brakes, brakes_of
 from pumice.scheduling.candidates import Candidates
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.cycle import run_cycle
@@ -23,6 +24,7 @@ from pumice.scheduling.decisions import Decision
 from pumice.scheduling.holds import Holds
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import PluginFactory, Policy
+from pumice.scheduling.takers import Takers
 
 
 class Engine:
@@ -33,8 +35,10 @@ class Engine:
         config: SchedulerConfig,
         factories: Mapping[str, PluginFactory],
         registry: Registry | None = None,
+        brakes: Brakes = NONE,
+        state: ClusterState | None = None,
     ) -> None:
-        self.state = ClusterState(registry)
+        self.state = state if state is not None else ClusterState(registry)
         self.state.watcher = self
         self.tree = ShareTree(len(self.state.registry))
         self.policy = Policy(config, factories, self.state, self.tree)
@@ -44,6 +48,7 @@ class Engine:
         self.holds = Holds(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
         self.layout: Layout = lay_out({})
         self.decisions: list[Decision] = []
+        self.pipelined: dict[Task, None] = {}  # tasks that wait on their node, in the order in which they came
         self.conditions: dict[str, str] = {}
         self.queue_conditions: dict[str, str] = {}  # what was last said about queues
         self.tracing = False
@@ -54,11 +59,16 @@ class Engine:
         self._capacity_seen = -1
         self.refused_queues: dict[str, str] = {}  # queues that no job below may start in, and why
         self._leaf_queues: set[str] = set()  # names of the queues that may take jobs
+        self._strays_moved = False  # whether a job in another queue came, went or changed
         self._open: dict[ShareNode, bool] = {}  # queues that take new work, as far as asked
         self._to_enqueue: dict[JobNode, None] = {}
         self._to_backfill: dict[JobNode, None] = {}
         self._grown: dict[int, None] = {}  # nodes on which room grew since the last cycle
         self._pods_moved = False
+        self.moves = 0  # counts what may let a job start that could not: pods, targets, nodes
+        self._brakes = brakes  # where the configuration says nothing
+        self.reclaims = Takers("reclaim", brakes_of(config, brakes), across=True)
+        self.preempts = Takers("preempt", NONE, across=False)
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
@@ -73,6 +83,30 @@ class Engine:
         run_cycle(self)
         return self.decisions
 
+    def under(self, config: SchedulerConfig, factories: Mapping[str, PluginFactory]) -> Engine:
+        """This cluster under another configuration: what runs and what was decided stays.
+
+        Nothing has changed if this raises. Afterwards the old engine is of no use: the state follows the new one.
+        """
+        state = self.state
+        try:
+            engine = Engine(config, factories, brakes=self._brakes, state=state)
+        except BaseException:
+            state.watcher = self
+            raise
+        engine.now, engine.stamp, engine.tracing = self.now, self.stamp, self.tracing
+        engine.conditions, engine.queue_conditions = self.conditions, self.queue_conditions
+        state.queues_touched = state.nodes_described = True
+        state.jobs_touched.update(dict.fromkeys(state.jobs.values()))
+        for task in sorted(state.tasks.values(), key=lambda task: (task.started, task.order)):
+            if task.status.has_node:
+                engine.entered(task)
+        engine._follow_queues()
+        turns = {node.path: node.turn for node in self.tree.root.walk() if node.turn}
+        for node in engine.tree.root.walk():
+            node.turn = turns.get(node.path, 0)
+        return engine
+
     def next_stamp(self) -> int:
         """The start time of a unit that is placed now; it counts as given when the unit is committed."""
         return max(self.now, self.stamp + 1)
@@ -85,10 +119,14 @@ class Engine:
             leaf = self.tree.jobs.get(task.job.key)
             if leaf is not None and leaf.job is task.job:
                 self._hold(leaf, task)
-        if task.status.on_node and task.node is not None:
+        if task.status.has_node and task.node is not None:
             self.stamp = max(self.stamp, task.started)
             self._pods_moved = True
             self.nodes.touch(task.node)
+            if task.status is TaskStatus.PIPELINED:
+                self.pipelined[task] = None
+            elif task.status is TaskStatus.RELEASING and task.node.waiting:
+                self.room_grew(task.node)  # whoever waits there claims less of what is idle
             for plugin in self.policy.followers:
                 plugin.placed(task, task.node)
 
@@ -99,13 +137,18 @@ class Engine:
             if leaf is not None and leaf.job is task.job:
                 self._held_moved = True
                 self.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
-        if task.status.on_node and task.node is not None:
-            self._pods_moved = True
-            index = self.nodes.touch(task.node)
-            if index >= 0:
-                self._grown[index] = None
+        if task.status.has_node and task.node is not None:
+            self.pipelined.pop(task, None)
+            self.room_grew(task.node)
             for plugin in self.policy.followers:
                 plugin.removed(task, task.node)
+
+    def room_grew(self, node: ClusterNode) -> None:
+        """There may be more room on a node than before."""
+        self._pods_moved = True
+        index = self.nodes.touch(node)
+        if index >= 0:
+            self._grown[index] = None
 
     def _hold(self, leaf: JobNode, task: Task) -> None:
         self._held_moved = True
@@ -123,12 +166,6 @@ class Engine:
         if state.queues_touched:
             self._follow_queues()
             jobs = dict.fromkeys(state.jobs.values())
-        if state.queues_touched or resized:
-            refused = self.policy.queue_refusals()
-            if refused != self.refused_queues:
-                self.refused_queues = refused
-                self._open.clear()
-                jobs = dict.fromkeys(state.jobs.values())
         if state.nodes_described:
             self.nodes.rebuild(state.nodes.values(), self.tree.width)
             self._grown.clear()  # indices of the old table; every shape is looked at again
@@ -138,6 +175,8 @@ class Engine:
             self._detach(key)
         for job in jobs:
             self._follow_job(job)
+        if state.queues_touched or resized or self._strays_moved:
+            self._refuse_queues()
         if resized:
             self._capacity_seen = state.capacity_version
             self._demand_moved = True
@@ -150,12 +189,24 @@ class Engine:
         if self._demand_moved or self._held_moved:
             moved = self.order.refresh_targets(demand_changed=self._demand_moved)
             self.candidates.recheck_mixed(moved)
+        if self._demand_moved or self._held_moved or self._pods_moved or state.victims_touched:
+            self.moves += 1
         self._demand_moved = self._held_moved = self._pods_moved = False
         self._grown.clear()
         state.jobs_touched.clear()
         state.jobs_gone.clear()
-        state.queues_touched = state.nodes_described = False
+        state.queues_touched = state.nodes_described = state.victims_touched = False
         self.nodes.compact()
+
+    def _refuse_queues(self) -> None:
+        """Ask again in which queues nothing may start; jobs that this touches change."""
+        self._strays_moved = False
+        refused = self.policy.queue_refusals()
+        if refused != self.refused_queues:
+            self.refused_queues = refused
+            self._open.clear()
+            for leaf in self.tree.jobs.values():
+                self.refresh(leaf)
 
     def _follow_queues(self) -> None:
         """Bring the upper part of the tree in line with the queues."""
@@ -220,7 +271,12 @@ class Engine:
                 if task.status.held:
                     self._hold(leaf, task)
         assert job.spec is not None
-        leaf.user = job.spec.user or job.spec.namespace
+        self._strays_moved = self._strays_moved or job.spec.queue not in self._leaf_queues
+        user = job.spec.user or job.spec.namespace
+        if user != leaf.user:
+            leaf.user = user
+            self._demand_moved = True  # what users may hold bounds targets
+        self.state.set_rules(job, self.policy.node_rules(leaf))
         self.refresh(leaf)
 
     def refresh(self, leaf: JobNode) -> None:
@@ -228,8 +284,15 @@ class Engine:
         job, takes_work = leaf.job, self._is_open(leaf)
         if self.candidates.refresh(leaf, open_queue=takes_work):
             self._demand_moved = True
+        self.tree.touch(leaf)
         _keep(self._to_enqueue, leaf, takes_work and job.phase is JobPhase.PENDING)
         _keep(self._to_backfill, leaf, takes_work and any(shape.best_effort for shape in job.pending))
+
+    def refresh_job(self, job: Job) -> None:
+        """The same by its job."""
+        leaf = self.tree.jobs.get(job.key)
+        if leaf is not None:
+            self.refresh(leaf)
 
     def _detach(self, key: str) -> None:
         leaf = self.tree.jobs.get(key)
@@ -242,12 +305,18 @@ class Engine:
             if task.status.held:
                 self.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
         parent = leaf.parent
+        self._strays_moved = self._strays_moved or leaf.queue.object not in self._leaf_queues
         self.order.forget(leaf)
         self.tree.remove(leaf)
         if parent is not None and parent.kind is Kind.NAMESPACE and not parent.children:
             self.tree.remove(parent)
         self.conditions.pop(key, None)
         self._demand_moved = True
+
+    def takes_work(self, job: Job) -> bool:
+        """Whether a job may start something, as far as its queue goes."""
+        leaf = self.tree.jobs.get(job.key)
+        return leaf is not None and self._is_open(leaf)
 
     def _is_open(self, leaf: JobNode) -> bool:
         """Whether a job's queue takes new work: a leaf of the queue tree, Open, and so is every queue above it."""
@@ -283,10 +352,30 @@ class Engine:
         """Jobs with waiting tasks that ask for nothing, oldest first."""
         return sorted(self._to_backfill, key=lambda leaf: (leaf.before, leaf.rank))
 
+    def took(self, victims: Iterable[Task]) -> None:
+        """Tasks were let go so that another could start."""
+        for task in victims:
+            assert task.job is not None and task.node is not None
+            self.refresh_job(task.job)
+            index = self.nodes.touch(task.node)
+            self.nodes.freeing[index] = None
+            self._grown[index] = None
+        self.held_changed()
+
     def held_changed(self) -> None:
         """Something was placed in this cycle: whole targets may differ in the next."""
         self._held_moved = True
         self._pods_moved = True
+        self.moves += 1
+
+    def allows_now(self, task: Task, node: ClusterNode) -> bool:
+        """Whether other pods have nothing against a task on its node, itself not counted."""
+        for plugin in self.policy.followers:
+            plugin.removed(task, node)
+        allowed = self.nodes.allows_now(task.shape, self.nodes.index[node.name])
+        for plugin in self.policy.followers:
+            plugin.placed(task, node)
+        return allowed
 
     # --- checks --------------------------------------------------------------------------------------------------
 

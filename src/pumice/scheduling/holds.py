@@ -15,6 +15,7 @@ import numpy as np
 
 from pumice.fairness.tree import JobNode, ShareNode, latest_start
 from pumice.model.objects import Items
+from pumice.scheduling.decisions import Condition
 from pumice.scheduling.units import Unit
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Holds:
         self.patience = patience  # microseconds; negative: never
         self.limit = limit
         self.active: dict[JobNode, Hold] = {}
+        self._told: dict[JobNode, list[str]] = {}  # on which nodes, as last said
         self._waiting: dict[JobNode, int] = {}  # since when an owed job has found no room
         self._doubled: dict[JobNode, int] = {}  # how often its wait was doubled
 
@@ -66,7 +68,23 @@ class Holds:
             if needs:
                 self.active[leaf] = Hold(leaf.unit, needs, lack, now, now, engine.nodes.epoch)
                 held_below.add(branch)
+        self._tell(engine)
         return self._reserved()
+
+    def _tell(self, engine: Engine) -> None:
+        """Say where room is kept for whom, when that is news."""
+        for leaf in [leaf for leaf in self._told if leaf not in self.active]:
+            del self._told[leaf]
+            if leaf.name in engine.tree.jobs:
+                message = "no room is kept for it any more"
+                engine.decisions.append(Condition(leaf.job.key, "Unschedulable", "HoldEnded", message))
+        for leaf, hold in self.active.items():
+            names = sorted(engine.nodes.nodes[index].name for index in hold.needs)
+            if self._told.get(leaf) != names:
+                self._told[leaf] = names
+                where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+                message = f"room is kept for it on {where}; {hold.lack:.1%} of the cluster is lacking there"
+                engine.decisions.append(Condition(leaf.job.key, "Unschedulable", "HoldsRoom", message))
 
     def _renew(self, engine: Engine, leaf: JobNode, hold: Hold) -> bool:
         """Look again where it lacks least; False when it has made no progress for too long."""

@@ -79,6 +79,7 @@ class NodeTable:
         self._views: dict[Shape, View] = {}
         self._room_for: dict[tuple[Shape, int], bool] = {}
         self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
+        self.freeing: dict[int, None] = {}  # while some take: nodes on which room is being freed
         self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
 
     # --- keeping up -------------------------------------------------------------------------------------------
@@ -261,6 +262,19 @@ class NodeTable:
             if allowed is not None:
                 scores = np.where(allowed, scores, -inf)
         return scores
+
+    def find_freeing(self) -> None:
+        """Note on which nodes room is being freed."""
+        self.freeing = {i: None for i, node in enumerate(self.nodes) if any(node.releasing)}
+
+    def allows(self, shape: Shape, i: int) -> bool:
+        """Whether a task of the shape may be on a node, whatever room there is, as pods are now."""
+        return bool(self.view(shape).mask[i]) and (not shape.coupled or self.allows_now(shape, i))
+
+    def allows_now(self, shape: Shape, i: int) -> bool:
+        """Whether other pods have nothing against a task of the shape on a node."""
+        masks = (plugin.node_filter_now(shape, self) for plugin in self.filters)
+        return all(mask is None or bool(mask[i]) for mask in masks)
 
     def _scores_lending(self, view: View, scores: Scores) -> Scores:
         """Scores without the nodes where a task would eat into room that is kept for somebody."""

@@ -10,7 +10,7 @@ per shape, over all nodes at once, not once per task and node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,10 @@ class Plugin:
     """The cluster as events describe it, to read; set before any hook is called."""
     orders_queues = False
     """Whether the order of queues in force is this plugin's; set before any hook is called."""
+    jobs_by_share = False
+    """Whether some plugin orders the jobs of a queue by what they hold; set before any hook is called."""
+    reads_ledger = False
+    """Whether it reads ``request``, ``inqueue`` or ``elastic`` of nodes; they are kept only if some plugin does."""
 
     def __init__(self, arguments: Arguments) -> None:
         """Read the arguments of the configuration file; raises PluginError when they make no sense."""
@@ -118,7 +122,7 @@ class Plugin:
         return None
 
     def must_enqueue(self, leaf: JobNode, now: int) -> bool:
-        """Called by enqueue for a Pending job that a later plugin keeps out: whether it is let in all the same."""
+        """Called by enqueue for a Pending job (enableJobEnqueued): whether it is let in, whatever later plugins say."""
         return False
 
     def overused(self, queue: ShareNode) -> str | None:
@@ -130,6 +134,13 @@ class Plugin:
         return None
 
     # --- nodes ------------------------------------------------------------------------------------------------
+
+    def node_rule(self, leaf: JobNode) -> Hashable | None:
+        """Called when a job or some queue changes: what of the job decides where its tasks may run, None if nothing.
+
+        Tasks whose jobs differ in it have different shapes; the hooks below find it with ``shape.rule_of(name)``.
+        """
+        return None
 
     def node_filter(self, shape: Shape, nodes: NodeTable) -> NDArray[np.bool_] | None:
         """Called once per shape until nodes change (enablePredicate): where it may run, whatever room there is."""
@@ -156,7 +167,8 @@ class Plugin:
         return None
 
     # --- victims ----------------------------------------------------------------------------------------------
-    # Judged one after another: victims already chosen are out of all accounts when the next is judged.
+    # Judged one after another: the taker's unit is counted in and victims already chosen are out of all accounts when
+    # the next is judged. Only ``may_take`` comes before the unit is counted.
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
         """Called by reclaim for a taker (enablePreemptive): a reason why it may not take from other queues."""
@@ -168,6 +180,13 @@ class Plugin:
 
     def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
         """Called by preempt (enablePreemptable): whether the taker may have this task of its own queue go."""
+        return True
+
+    def can_go_on(self, job: Job, without: Task | None = None) -> bool:
+        """Called by reclaim and preempt: whether what runs of a job, but for that task, suffices.
+
+        If it does not, the task can only go together with the rest of the job.
+        """
         return True
 
     def evictable(self, task: Task) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pumice.fairness.order import Order, PlainOrder
+from pumice.fairness.ledger import Ledger
+from pumice.fairness.order import DrfOrder, Order, PlainOrder
 from pumice.fairness.tree import JobNode, ShareTree
 from pumice.model.accounts import Job, Task
+from pumice.model.shape import Rules
 from pumice.model.state import ClusterState
 from pumice.scheduling.config import Flag, PluginConfig, SchedulerConfig
 from pumice.scheduling.plugin import Arguments, Plugin
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from pumice.scheduling.units import Unit
 
 PluginFactory = Callable[[Arguments], Plugin]
+
+ALWAYS = ("users",)
+"""Plugins that stand at the end of the tiers where a file does not name them: what somebody wrote on a queue counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +42,19 @@ class Policy:
         self.config = config
         self.enqueues = "enqueue" in config.actions
         self.plugins: list[tuple[PluginConfig, Plugin]] = []
-        for tier in config.tiers:
-            for entry in tier:
-                plugin = factories[entry.name](entry.arguments)
-                plugin.registry, plugin.state, plugin.tree = state.registry, state, tree
-                plugin.config = entry
-                self.plugins.append((entry, plugin))
+        named = {entry.name for entry in config.plugins}
+        unnamed = [PluginConfig(name) for name in ALWAYS if name not in named]
+        for entry in (*config.plugins, *unnamed):
+            plugin = factories[entry.name](entry.arguments)
+            plugin.registry, plugin.state, plugin.tree = state.registry, state, tree
+            plugin.config = entry
+            self.plugins.append((entry, plugin))
         self._job_order = self.having("job_key", Flag.JOB_ORDER)
         by_share = [i for i, plugin in enumerate(self._job_order) if plugin.orders_jobs_by_share()]
         self._share_at = by_share[0] if by_share else len(self._job_order)
+        for _, plugin in self.plugins:
+            plugin.jobs_by_share = bool(by_share)
+        self.ledger = Ledger(tree) if any(plugin.reads_ledger for _, plugin in self.plugins) else None
         self._classes = [plugin.makes_classes and i < self._share_at for i, plugin in enumerate(self._job_order)]
         self._valid = self.having("job_valid", None)
         self._start = self.having("start_size", Flag.JOB_READY)
@@ -56,8 +65,10 @@ class Policy:
         self._reclaimable = self.having("reclaimable", Flag.RECLAIMABLE)
         self._preemptable = self.having("preemptable", Flag.PREEMPTABLE)
         self._evictable = self.having("evictable", None)
+        self._can_go_on = self.having("can_go_on", None)
         self._bounds = self.having("set_bounds", None)
         self._refusals = self.having("queue_refusals", None)
+        self._rules = self.having("node_rule", None)
         self.filters = self.having("node_filter", Flag.PREDICATE)
         self.scorers = [p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score")]
         self.followers = [p for _, p in self.plugins if _overrides(p, "placed")]
@@ -70,13 +81,14 @@ class Policy:
         return [plugin for plugin in self._with(flag) if _overrides(plugin, hook)]
 
     def order(self, tree: ShareTree, capacity: list[int]) -> Order:
-        """The order of the share tree: the first plugin in the tiers that has one."""
+        """The order of the share tree: the first plugin in the tiers that has one, else by what jobs hold."""
         for plugin in self.having("queue_order", Flag.QUEUE_ORDER):
             order = plugin.queue_order(tree, capacity)
             if order is not None:
                 plugin.orders_queues = True
                 return order
-        return PlainOrder(tree, capacity)
+        by_share = self.jobs_by_share or self.namespace_level
+        return DrfOrder(tree, capacity) if by_share else PlainOrder(tree, capacity)
 
     @property
     def namespace_level(self) -> bool:
@@ -103,8 +115,15 @@ class Policy:
         """Why a job may not start anything, None if it may."""
         return _first_reason(plugin.job_valid(job) for plugin in self._valid)
 
+    def node_rules(self, leaf: JobNode) -> Rules:
+        """What plugins say of where a job's tasks may run."""
+        said = ((plugin.name, plugin.node_rule(leaf)) for plugin in self._rules)
+        return tuple((name, rule) for name, rule in said if rule is not None)
+
     def set_bounds(self) -> None:
         """Let every plugin set what it bounds nodes of the tree by."""
+        if self.ledger is not None:
+            self.ledger.sync()
         for plugin in self._bounds:
             plugin.set_bounds()
 
@@ -117,6 +136,8 @@ class Policy:
 
     def enqueueable(self, leaf: JobNode, now: int) -> str | None:
         """Why a Pending job must wait, None if it need not. Whoever comes first in the tiers decides."""
+        if self.ledger is not None:
+            self.ledger.sync()
         for plugin in self._enqueue:
             if plugin.must_enqueue(leaf, now):
                 return None
@@ -145,6 +166,15 @@ class Policy:
     def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
         """Whether every plugin agrees that a task of the same queue goes."""
         return all(plugin.preemptable(taker, unit, victim) for plugin in self._preemptable)
+
+    def can_go_on(self, job: Job, without: Task | None = None) -> bool:
+        """Whether every plugin agrees that what runs of a job, but for that task, suffices."""
+        return all(plugin.can_go_on(job, without) for plugin in self._can_go_on)
+
+    @property
+    def jobs_by_share(self) -> bool:
+        """Whether some plugin orders the jobs of a queue by what they hold."""
+        return any(plugin.orders_jobs_by_share() for plugin in self._job_order)
 
     def evictable(self, task: Task) -> bool:
         """Whether every plugin agrees that the task may be a victim."""

@@ -82,7 +82,7 @@ def gang_size(job: Job, start_size: int) -> int:
 def missing_to_start(job: Job, start_size: int) -> int:
     """How many tasks a job must still start together; 0 or less once it has started."""
     missing = gang_size(job, start_size) - job.running
-    if missing <= 0 and job.spec is not None and job.spec.min_task_member:
+    if missing <= 0 < start_size and job.spec is not None and job.spec.min_task_member:
         return sum(need for need in _role_needs(job).values() if need > 0)
     return missing
 
@@ -136,6 +136,22 @@ def _choose(tasks: list[Task], needs: dict[str, int], size: int) -> list[Task] |
             if task.shape.best_effort is free:
                 chosen[task] = None
     return sorted(chosen, key=lambda task: task.order) if len(chosen) >= size else None
+
+
+def unit_tasks(leaf: JobNode, unit: Unit) -> list[Task]:
+    """The waiting tasks that a job's unit stands for."""
+    pending = leaf.job.pending
+    needed = sum(need for need in _role_needs(leaf.job).values() if need > 0)
+    if unit.size == 1 and (leaf.started or needed > unit.size):  # fewer than the roles need: nothing starts together
+        return [pending[unit.parts[0][0]][-1]]
+    if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
+        shape, count = unit.parts[0]
+        return pending[shape][-1 : -count - 1 : -1]
+    # Exactly the shapes the unit was made of: those that fit no node are not among them.
+    made_of = {shape for shape, _ in unit.parts}
+    tasks = gang_tasks(leaf.job, unit.size, [shape for shape in pending if shape not in made_of])
+    assert tasks is not None, f"{leaf.job.key} offered a unit it does not have"
+    return tasks
 
 
 def parts_of(tasks: list[Task]) -> tuple[tuple[Shape, int], ...]:

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pumice.extensions import plugin_factories
 from pumice.model.events import Changed, Described, Gone
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
-from pumice.model.state import ClusterState
+from pumice.model.states import commanded, settled
 from pumice.scheduling.conclude import phase_of
 from pumice.scheduling.config import SchedulerConfig
-from pumice.scheduling.decisions import Bind, Decision
+from pumice.scheduling.decisions import Bind, Decision, Evict
 from pumice.scheduling.engine import Engine
-from pumice.scheduling.plugins import BUILT_IN
 from pumice.sim.objects import Objects
 
 
@@ -34,14 +34,20 @@ class Cluster:
         config: SchedulerConfig,
         *,
         cycle_length: int = 1_000_000,
+        termination_cycles: int = 0,
+        controlled: Iterable[str] = (),
         tracing: bool = False,
     ) -> None:
         self.objects = Objects()
         self.registry = registry
         self.cycle_length = cycle_length
+        self.termination_cycles = termination_cycles
+        self.terminating: dict[str, int] = {}  # evicted pods, and the cycle at whose end each is gone
+        self.controlled = set(controlled)  # pods that a controller makes anew when they are gone
         self.cycles = 0
-        self.leaving: set[str] = set()  # queues that go when they are empty
-        self.engine = self._engine(config, tracing)
+        self.leaving: dict[str, QueueState] = {}  # queues that go when they are empty, and what they were before
+        self.engine = Engine(config, plugin_factories(config), registry)
+        self.engine.tracing = tracing
         self.now = 0
         for described in objects:
             self.put(described)
@@ -61,6 +67,8 @@ class Cluster:
         """An object is gone."""
         self.objects.drop(kind, key)
         self.engine.apply(Gone(kind, key))
+        if kind is Queue:
+            self.leaving.pop(key, None)
 
     def drop_queue(self, name: str) -> None:
         """A queue is gone, and with it the queues below it, their jobs and the pods of these."""
@@ -72,7 +80,6 @@ class Cluster:
             self.drop(JobSpec, key)
         for queue in reversed(queues):
             self.drop(Queue, queue)
-        self.leaving.difference_update(queues)
 
     def finish(self, task: TaskSpec) -> None:
         """A running task ends well."""
@@ -95,21 +102,30 @@ class Cluster:
             if isinstance(decision, Bind):
                 task = self.objects.tasks[decision.task]
                 self.put(replace(task, node=decision.node, status=TaskStatus.RUNNING, started=self.now))
-        self._clear_queues()
+            elif isinstance(decision, Evict):
+                self.put(replace(self.objects.tasks[decision.task], status=TaskStatus.RELEASING))
+                self.terminating[decision.task] = self.cycles + self.termination_cycles
+        self._terminate()
+        self._settle_queues()
         self.now += self.cycle_length
         return decisions
 
-    def reconfigure(self, config: SchedulerConfig) -> None:
-        """Another engine takes over, knowing what the old one did."""
-        before = self.engine.state
-        self.engine = self._engine(config, self.engine.tracing)
-        for described in self.objects:
-            self.engine.apply(Changed(_as_known(described, before)))
+    def _terminate(self) -> None:
+        """Evicted pods whose time is up are gone; a controller makes those of its job anew."""
+        for key in [key for key, cycle in self.terminating.items() if cycle <= self.cycles]:
+            del self.terminating[key]
+            task = self.objects.tasks.get(key)
+            if task is None or task.status is not TaskStatus.RELEASING:
+                continue
+            self.drop(TaskSpec, key)
+            if key in self.controlled:
+                self.put(replace(task, status=TaskStatus.PENDING, node=None, started=0, created=self.now))
+            if task.job is not None:
+                self.refresh_phases([task.job])
 
-    def _engine(self, config: SchedulerConfig, tracing: bool) -> Engine:
-        engine = Engine(config, BUILT_IN, self.registry)
-        engine.tracing = tracing
-        return engine
+    def reconfigure(self, config: SchedulerConfig) -> None:
+        """Another configuration is in force from the next cycle on."""
+        self.engine = self.engine.under(config, plugin_factories(config))
 
     # --- what controllers do --------------------------------------------------------------------------------------
 
@@ -123,11 +139,24 @@ class Cluster:
             if phase is not job.phase:
                 self.put(replace(self.objects.jobs[key], phase=phase))
 
-    def close(self, queue: str) -> None:
-        """A queue and those below it take no more work: Closing until their jobs are done, then Closed."""
-        for name in self.subtree(queue):
-            self.put(replace(self.objects.queues[name], state=QueueState.CLOSING))
-        self._clear_queues()
+    def command(self, queue: str, action: str) -> None:
+        """Somebody opens, closes, pauses or resumes a queue. Those below keep states of their own."""
+        self._set_state(queue, commanded(self.objects.queues[queue].state, action, busy=queue in self._busy()))
+
+    def withdraw(self, queue: str) -> None:
+        """The hierarchy that made a queue names it no more: it is closed, and goes when it is empty."""
+        self.leaving.setdefault(queue, self.objects.queues[queue].state)
+        self.command(queue, "CloseQueue")
+        self._settle_queues()
+
+    def take_back(self, queue: str) -> None:
+        """A queue that was withdrawn is named again before it was empty: it is what it was."""
+        self._set_state(queue, self.leaving.pop(queue))
+
+    def _set_state(self, name: str, state: QueueState) -> None:
+        queue = self.objects.queues[name]
+        if state is not queue.state:
+            self.put(replace(queue, state=state))
 
     def subtree(self, queue: str) -> list[str]:
         """A queue and the queues below it, by name, those above first."""
@@ -136,25 +165,23 @@ class Cluster:
         inside = [name for name, path in path_of.items() if path[: len(top)] == top]
         return sorted((name for name in inside if name in self.objects.queues), key=lambda name: path_of[name])
 
-    def _clear_queues(self) -> None:
-        """Closing queues without work are Closed; of these, those that were withdrawn go."""
-        closing = [queue for queue in self.objects.queues.values() if queue.state is QueueState.CLOSING]
-        if not closing and not self.leaving:
+    def _busy(self) -> set[str]:
+        """The queues with unfinished jobs in them or below."""
+        path_of, known = lay_out(self.objects.queues).path_of, self.engine.state.jobs
+        jobs = (job for job in self.objects.jobs.values() if known[job.key].phase is not JobPhase.COMPLETED)
+        paths = {path_of[queue] for queue in {job.queue for job in jobs} if queue in path_of}
+        lines = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
+        return {name for name, path in path_of.items() if path in lines}
+
+    def _settle_queues(self) -> None:
+        """Queues are Closing as long as there is work in them, then Closed; those that were withdrawn go then."""
+        closed = (QueueState.CLOSING, QueueState.CLOSED)
+        moving = [queue for queue in self.objects.queues.values() if queue.state in closed]
+        if not moving and not self.leaving:
             return
-        jobs = self.engine.state.jobs
-        busy = {job.queue for job in self.objects.jobs.values() if jobs[job.key].phase is not JobPhase.COMPLETED}
-        for queue in closing:
-            if busy.isdisjoint(self.subtree(queue.name)):
-                self.put(replace(queue, state=QueueState.CLOSED))
+        busy = self._busy()
+        for queue in moving:
+            self._set_state(queue.name, settled(queue.state, busy=queue.name in busy))
         for name in sorted(self.leaving):
-            if name in self.leaving and busy.isdisjoint(self.subtree(name)):  # it may have gone with one above it
+            if name in self.leaving and name not in busy:  # it may have gone with one above it
                 self.drop_queue(name)
-
-
-def _as_known(described: Described, state: ClusterState) -> Described:
-    """An object with what an engine has found out or decided about it."""
-    if isinstance(described, JobSpec):
-        return replace(described, phase=state.jobs[described.key].phase)
-    if isinstance(described, TaskSpec):
-        return replace(described, started=state.tasks[described.key].started)
-    return described

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from pumice.extensions import plugin_factories, plugin_names
 from pumice.scheduling.actions import ACTIONS
-from pumice.scheduling.config import DEFAULT_CONFIG, ConfigError, SchedulerConfig, parse_config
-from pumice.scheduling.plugin import PluginError
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.scheduling.brakes import brakes_of
+from pumice.scheduling.config import DEFAULT_CONFIG, SchedulerConfig, parse_config
 
 __all__ = ["SchedulerConfig", "default_config", "read_config"]
 
 
 def read_config(text: str, source: str) -> SchedulerConfig:
-    """The configuration in this text; raises ConfigError, also for arguments that a plugin refuses."""
-    config = parse_config(text, source=source, known_plugins=BUILT_IN, known_actions=ACTIONS)
-    for entry in config.plugins:
-        try:
-            BUILT_IN[entry.name](entry.arguments)
-        except PluginError as error:
-            message = f"{entry.name}: {error.argument}: {error}"
-            raise ConfigError(source, entry.line_of(error.argument), message) from None
+    """The configuration in this text; raises ConfigError, also for plugins that can't be used as it asks."""
+    config = parse_config(text, source=source, known_plugins=plugin_names(), known_actions=ACTIONS)
+    plugin_factories(config)
+    brakes_of(config)
     return config
 
 

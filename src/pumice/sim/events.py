@@ -12,13 +12,13 @@ from typing import Any
 
 from pumice.kube.errors import FieldError, ObjectError
 from pumice.model.events import Described
-from pumice.model.objects import JobSpec, PriorityClass, Queue, QueueState, Quota, TaskSpec, TaskStatus
+from pumice.model.objects import DisruptionBudget, JobSpec, PriorityClass, Queue, Quota, TaskSpec, TaskStatus
 from pumice.scheduling.config import ConfigError
 from pumice.sim.admission import complete, faults
 from pumice.sim.cluster import Cluster
 from pumice.sim.configuration import read_config
 from pumice.sim.hierarchy import expand, named_in, released
-from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, translate
+from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
 from pumice.sim.objects import KIND_OF, KINDS, Objects, key_of
 from pumice.sim.problems import Problem, did_you_mean
 from pumice.sim.scenario import Command, Delete, Event, Finish, Scenario
@@ -121,6 +121,7 @@ class Events:
         self._judge(after, translated.name, slots)
         self._bring_about(after)
         self._parts[translated.name] = slots
+        cluster.controlled.update(pods_of_job(translated))
 
     def _merged(self, part: Described, document: Mapping[str, Any]) -> Described:
         """A part of a manifest, with what the cluster itself has written on the object so far."""
@@ -128,7 +129,7 @@ class Events:
         if before is None:
             return part
         metadata, status = document.get("metadata") or {}, document.get("status") or {}
-        if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass):
+        if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass | DisruptionBudget):
             part = replace(part, created=before.created)
         if isinstance(part, Queue) and not status.get("state"):
             part = replace(part, state=before.state)
@@ -168,11 +169,12 @@ class Events:
             if before.of(type(described)).get(key_of(described)) != described:
                 cluster.put(described)
         cluster.refresh_phases(after.jobs)
-        unnamed = named_in(before.queues) - named_in(after.queues)
-        cluster.leaving = ((cluster.leaving | unnamed) & after.queues.keys()) - named_in(after.queues)
-        for name in sorted(cluster.leaving & unnamed):
-            if name in cluster.leaving:
-                cluster.close(name)
+        named = named_in(after.queues)
+        for name in sorted(cluster.leaving.keys() & named):
+            cluster.take_back(name)
+        for name in sorted(named_in(before.queues) - named):
+            if name in cluster.objects.queues:  # it may have gone with one above it
+                cluster.withdraw(name)
 
     # --- objects go -----------------------------------------------------------------------------------------------
 
@@ -203,12 +205,7 @@ class Events:
         if queue is None:
             hint = did_you_mean(command.queue, cluster.objects.queues)
             raise FieldError(f"{where}.queue", f"there is no queue '{command.queue}'{hint}")
-        if command.action == "CloseQueue":
-            cluster.close(queue.name)
-        elif command.action == "PauseQueue":
-            cluster.put(replace(queue, state=QueueState.PAUSED))
-        elif command.action == "OpenQueue" or queue.state is QueueState.PAUSED:
-            cluster.put(replace(queue, state=QueueState.OPEN))
+        cluster.command(queue.name, command.action)
 
 
 def _slots(parts: Iterable[Described]) -> tuple[Slot, ...]:

@@ -13,7 +13,18 @@ from typing import Any
 
 from pumice.model.objects import HierarchyEntry, Queue
 
-_FIELDS = ("weight", "priority", "reclaimable", "capability", "deserved", "guarantee")
+_FIELDS = {
+    "weight": "weight",
+    "priority": "priority",
+    "reclaimable": "reclaimable",
+    "capability": "capability",
+    "deserved": "deserved",
+    "guarantee": "guarantee",
+    "minUserLimitPercent": "min_user_limit_percent",
+    "userLimitFactor": "user_limit_factor",
+    "affinity": "affinity",
+}
+"""Parameters that the model keeps as they are, and its name for each."""
 
 
 @dataclass(slots=True)
@@ -82,7 +93,7 @@ def _entries(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
 
 def _parameters(entry: HierarchyEntry) -> dict[str, Any]:
     given = dict(entry.parameters)
-    changes = {name: given[name] for name in _FIELDS if name in given}
+    changes = {ours: given[name] for name, ours in _FIELDS.items() if name in given}
     if "dequeueStrategy" in given:
         changes["fifo"] = given["dequeueStrategy"] == "fifo"
     return changes

@@ -14,9 +14,10 @@ from typing import Any
 from msgspec import field
 
 from pumice.kube import wire
-from pumice.kube.convert import USER, decode
+from pumice.kube.convert import decode
 from pumice.kube.errors import FieldError, ObjectError
 from pumice.kube.pods import GROUP_NAME, TASK_SPEC
+from pumice.kube.policies import longest_wait, preemptable, user
 from pumice.kube.reading import microseconds, read
 from pumice.model.events import Described
 from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec, TaskStatus
@@ -38,6 +39,12 @@ class Translated:
     parts: tuple[Described, ...]
 
 
+def pods_of_job(translated: Translated) -> list[str]:
+    """The pods that a Job stands for, and that its controller makes anew when they are gone."""
+    is_job = translated.name.startswith("Job/")
+    return [part.key for part in translated.parts if isinstance(part, TaskSpec) and is_job]
+
+
 def translate(document: Mapping[str, Any], registry: Registry, created: int) -> Translated:
     """The objects a manifest stands for; raises ObjectError."""
     kind = document.get("kind")
@@ -49,9 +56,7 @@ def translate(document: Mapping[str, Any], registry: Registry, created: int) -> 
         return Translated(name, tuple(_expanded(document, registry, created)))
     described = decode(document, registry=registry, created=created)
     if isinstance(described, TaskSpec) and _needs_group(described):
-        annotations = document["metadata"].get("annotations") or {}
-        queue, user = annotations.get(QUEUE_NAME) or DEFAULT_QUEUE, annotations.get(USER) or None
-        group = JobSpec(described.namespace, described.name, queue, described.created, user=user)
+        group = _group_of_one(described, read(document["metadata"], wire.Metadata), name)
         return Translated(name, (group, replace(described, job=group.key)))
     return Translated(name, () if described is None else (described,))
 
@@ -68,6 +73,20 @@ def name_of(document: Mapping[str, Any]) -> str:
 
 def _needs_group(task: TaskSpec) -> bool:
     return task.job is None and task.managed and task.status is TaskStatus.PENDING
+
+
+def _group_of_one(task: TaskSpec, metadata: wire.Metadata, subject: str) -> JobSpec:
+    try:
+        return JobSpec(
+            namespace=task.namespace,
+            name=task.name,
+            queue=metadata.annotations.get(QUEUE_NAME) or DEFAULT_QUEUE,
+            created=task.created,
+            user=user(metadata),
+            longest_wait=longest_wait(metadata),
+        )
+    except FieldError as error:
+        raise ObjectError(subject, error.field, error.message) from None
 
 
 # ---- Job ---------------------------------------------------------------------------------------------------
@@ -139,7 +158,9 @@ def _group(job: Job, created: int) -> JobSpec:
         min_member=replicas if spec.min_available is None else spec.min_available,
         min_task_member={role: least for role, least in minimums.items() if least},
         priority_class=spec.priority_class_name or None,
-        user=metadata.annotations.get(USER) or None,
+        user=user(metadata),
+        longest_wait=longest_wait(metadata),
+        preemptable=preemptable(metadata) is not False,
     )
 
 

@@ -5,19 +5,26 @@ The report is for programs and complete; this is for the eye. Both read the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pumice.fairness.tree import Kind, ShareNode
-from pumice.model.resources import MEMORY
+from pumice.fairness.deserved import DeservedOrder
+from pumice.fairness.tree import JobNode, Kind, ShareNode
+from pumice.model.objects import Items, Queue, QueueState, TaskStatus
+from pumice.model.resources import MEMORY, PODS
 from pumice.scheduling.engine import Engine
-from pumice.sim.report import below, in_order, share_of, target_of, target_tasks, whole_target
+from pumice.sim.report import below, in_order, queue_in_force, share_of, target_of, target_tasks, whole_target
 from pumice.sim.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLine:
-    """A queue or namespace. Shares are dominant shares of the cluster; ``last`` says where lines of a tree end."""
+    """A queue or namespace. Shares are dominant shares of the cluster.
+
+    ``starting`` are tasks whose room is still being freed; it counts as allocated to them. ``deserved`` is what the
+    queue deserves where queues are ordered by that, ``capability`` the most it may hold where that is less than all.
+    """
 
     name: str
     path: str
@@ -28,9 +35,13 @@ class NodeLine:
     used: float
     entitled: float
     running: float
+    starting: int
     pending: float
     allocated: str
     entitled_amounts: str
+    deserved: str
+    guarantee: str
+    capability: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,7 @@ class JobLine:
     user: str
     phase: str
     running: float
+    starting: int
     pending: float
     target: float | None
     used: float
@@ -60,24 +72,24 @@ class Overview:
     targets: bool
 
 
+class Tasks(NamedTuple):
+    """How many tasks run, have a place that is being freed, and wait without one."""
+
+    running: float = 0
+    starting: int = 0
+    pending: float = 0
+
+
 def overview_of_run(simulation: Simulation) -> Overview:
     """How things stand in a run, now or at its end."""
     engine = simulation.cluster.engine
+    tasks = {leaf: _tasks(simulation, leaf) for leaf in engine.tree.jobs.values()}
 
-    def jobs_below(node: ShareNode, count: Callable[..., float]) -> float:
-        return sum(count(leaf) for leaf in below(node))
+    def line(node: ShareNode) -> NodeLine:
+        columns = zip(*(tasks[leaf] for leaf in below(node)), strict=True)
+        return _node_line(engine, node, simulation.held(node), Tasks(*map(sum, columns)))
 
-    nodes = [
-        _node_line(
-            engine,
-            node,
-            simulation.held(node),
-            jobs_below(node, simulation.running),
-            jobs_below(node, simulation.pending),
-        )
-        for node in in_order(engine.tree.root)
-        if node.kind is not Kind.JOB
-    ]
+    nodes = [line(node) for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
     jobs = []
     for key, leaf in sorted(engine.tree.jobs.items()):
         spec, held = leaf.job.spec, simulation.held(leaf)
@@ -88,8 +100,9 @@ def overview_of_run(simulation: Simulation) -> Overview:
                 queue=spec.queue,
                 user=spec.user or spec.namespace,
                 phase=leaf.job.phase.value,
-                running=simulation.running(leaf),
-                pending=simulation.pending(leaf),
+                running=tasks[leaf].running,
+                starting=tasks[leaf].starting,
+                pending=tasks[leaf].pending,
                 target=whole_target(engine, leaf),
                 used=share_of(held, engine.state.capacity),
                 entitled=share_of(target_of(leaf), engine.state.capacity),
@@ -101,20 +114,27 @@ def overview_of_run(simulation: Simulation) -> Overview:
     return Overview(nodes, jobs, simulation.has_targets)
 
 
+def _tasks(simulation: Simulation, leaf: JobNode) -> Tasks:
+    starting = 0
+    if simulation.means is None:
+        starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.tasks.values())
+    return Tasks(simulation.running(leaf) - starting, starting, simulation.pending(leaf))
+
+
 def overview_of_targets(engine: Engine) -> Overview:
     """What everybody is entitled to in a cluster whose targets were just set; nothing runs."""
-    nodes = [_node_line(engine, node, (), 0, 0) for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
+    nodes = [_node_line(engine, node, (), Tasks()) for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
     jobs = []
     for key, leaf in sorted(engine.tree.jobs.items()):
         spec = leaf.job.spec
         assert spec is not None
         share = share_of(target_of(leaf), engine.state.capacity)
         user, target, amounts = spec.user or spec.namespace, target_tasks(leaf), _amounts(engine, target_of(leaf))
-        jobs.append(JobLine(key, spec.queue, user, "", 0, 0, target, 0, share, "", amounts, ""))
+        jobs.append(JobLine(key, spec.queue, user, "", 0, 0, 0, target, 0, share, "", amounts, ""))
     return Overview(nodes, jobs, True)
 
 
-def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], running: float, pending: float) -> NodeLine:
+def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: Tasks) -> NodeLine:
     queue = engine.queue_of(node)
     return NodeLine(
         name=node.name if queue is None or queue.name == node.name else f"{node.name} ({queue.name})",
@@ -122,14 +142,43 @@ def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], running: 
         depth=node.path.count("/"),
         kind=node.kind,
         weight=node.weight,
-        state=queue.state.value if queue is not None else "",
+        state=_state(engine, queue, node) if queue is not None else "",
         used=share_of(held, engine.state.capacity),
         entitled=share_of(target_of(node), engine.state.capacity),
-        running=running,
-        pending=pending,
+        running=tasks.running,
+        starting=tasks.starting,
+        pending=tasks.pending,
         allocated=_amounts(engine, held),
         entitled_amounts=_amounts(engine, target_of(node)),
+        deserved=_named(engine, engine.order.deserved_by(node)) if isinstance(engine.order, DeservedOrder) else "",
+        guarantee=_amounts(engine, node.guarantee or ()),
+        capability=_named(engine, _limits(engine, node)),
     )
+
+
+def _limits(engine: Engine, node: ShareNode) -> Items:
+    """What a node may hold at most, of the resources of which that is less than all there is."""
+    bounds = zip(node.ceiling or (), engine.state.capacity, strict=False)
+    return tuple((j, most) for j, (most, whole) in enumerate(bounds) if most < whole)
+
+
+_STOPPED = {
+    QueueState.PAUSED: "paused",
+    QueueState.CLOSING: "closed",
+    QueueState.CLOSED: "closed",
+    QueueState.UNKNOWN: "stopped",
+}
+
+
+def _state(engine: Engine, queue: Queue, node: ShareNode) -> str:
+    """A queue's own state and, where another one counts, whose doing that is."""
+    by = queue_in_force(engine, queue, node)
+    return queue.state.value if by is queue else f"{queue.state.value} ({_STOPPED[by.state]} by {by.name})"
+
+
+def _named(engine: Engine, items: Items) -> str:
+    """Amounts that somebody named, zeros included; places for pods say nothing about a queue."""
+    return ", ".join(f"{engine.state.registry.names[j]} {_amount(engine, j, n)}" for j, n in items if j != PODS)
 
 
 def _amounts(engine: Engine, vector: Sequence[float]) -> str:

@@ -13,10 +13,12 @@ from pumice.fairness.order import Level
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.objects import Items, JobPhase, Vector
+from pumice.model.objects import Items, JobPhase, Queue, Vector
 from pumice.model.resources import MEMORY, PODS, Registry
-from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
+from pumice.model.states import in_force
+from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition, Sides
 from pumice.scheduling.engine import Engine
+from pumice.sim.loading import SECOND
 from pumice.sim.simulation import Simulation
 
 Report = dict[str, Any]
@@ -41,6 +43,7 @@ def run_report(simulation: Simulation) -> Report:
             if node.object is not None and engine.queue_of(node) is not None
         },
         "jobs": {key: _job(simulation, leaf) for key, leaf in sorted(engine.tree.jobs.items())},
+        "holds": _holds(simulation),
         "decisions": decisions_report(simulation),
         "errors": [{"object": error.object, "message": error.reason} for error in simulation.errors],
     }
@@ -91,6 +94,20 @@ def in_order(node: ShareNode) -> Iterator[ShareNode]:
         stack += sorted(node.children.values(), key=lambda child: child.rank, reverse=True)
 
 
+def queue_in_force(engine: Engine, queue: Queue, node: ShareNode) -> Queue:
+    """The queue whose state counts at a node of the tree: that of the node itself, or one above it."""
+    return in_force(queue, _queues_above(engine, node))
+
+
+def _queues_above(engine: Engine, node: ShareNode) -> Iterator[Queue]:
+    above = node.parent
+    while above is not None:
+        queue = engine.queue_of(above)
+        if queue is not None:
+            yield queue
+        above = above.parent
+
+
 def below(node: ShareNode) -> Iterator[JobNode]:
     """The jobs below a node of the tree, itself included."""
     return (leaf for leaf in node.walk() if isinstance(leaf, JobNode))
@@ -117,6 +134,7 @@ def _queue(simulation: Simulation, node: ShareNode) -> Report:
         "path": node.path,
         "weight": _number(node.weight),
         "state": queue.state.value,
+        "effectiveState": queue_in_force(engine, queue, node).state.value,
         "deserved": _named(registry, queue.deserved),
         "guarantee": _named(registry, queue.guarantee),
         "capability": _named(registry, queue.capability),
@@ -204,13 +222,48 @@ def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:
             shown |= {"type": "bind", "pod": task, "node": node}
         case Pipeline(task, node):
             shown |= {"type": "pipeline", "pod": task, "node": node}
-        case Evict(task, node, _, taker, action):
+        case Evict(task, node, _, taker, action, sides):
             shown |= {"type": "evict", "pod": task, "node": node, "for": taker, "action": action}
+            if sides is not None:
+                shown |= _sides(sides)
         case QueueCondition(queue, message):
             shown |= {"type": "condition", "queue": queue, "message": message}
         case Condition(job, kind, reason, message):
             shown |= {"type": "condition", "job": job, "condition": kind, "reason": reason, "message": message}
     return shown
+
+
+def _sides(sides: Sides) -> Report:
+    """An eviction in numbers: where taker and victim meet, and the keys of the two sides there."""
+
+    def keys(pair: tuple[float, float]) -> Report:
+        return {"taker": _rounded(pair[0]), "victim": _rounded(pair[1])}
+
+    return {
+        "ancestor": sides.ancestor,
+        "sides": {"taker": sides.taker, "victim": sides.victim},
+        "before": keys(sides.before),
+        "after": keys(sides.after),
+    }
+
+
+def _holds(simulation: Simulation) -> list[Report]:
+    """Room that is kept for jobs that wait, as it stands at the end."""
+    engine = simulation.cluster.engine
+    holds = engine.holds.active if engine.holds is not None else {}
+    return [
+        {
+            "job": leaf.job.key,
+            "nodes": {
+                engine.nodes.nodes[index].name: _named(engine.state.registry, items)
+                for index, items in sorted(hold.needs.items())
+            },
+            "lack": _rounded(hold.lack),
+            "since": hold.since / SECOND,
+            "progress": hold.progress / SECOND,
+        }
+        for leaf, hold in sorted(holds.items(), key=lambda held: held[0].rank)
+    ]
 
 
 def _level(level: Level) -> Report:

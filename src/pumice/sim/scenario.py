@@ -17,6 +17,7 @@ from pumice.kube.errors import FieldError
 from pumice.kube.reading import one_of, read
 from pumice.model.objects import JobPhase
 from pumice.model.resources import ResourceError, milli_amounts
+from pumice.model.states import COMMANDS
 from pumice.scheduling.config import ConfigError
 from pumice.sim.configuration import SchedulerConfig, default_config, read_config
 from pumice.sim.files import SCENARIO, STDIN, Manifest
@@ -293,7 +294,6 @@ def _amounts(quantities: Quantities, where: str) -> Iterator[FieldError]:
 
 
 KINDS = ("finish", "apply", "delete", "command", "config")
-ACTIONS = ("OpenQueue", "CloseQueue", "PauseQueue", "ResumeQueue")
 
 
 def _event(event: Event, where: str, spec: Spec) -> Iterator[FieldError]:
@@ -309,6 +309,6 @@ def _event(event: Event, where: str, spec: Spec) -> Iterator[FieldError]:
         yield FieldError(f"{where}.finish", "write {job: default/a, tasks: 2}, or {pods: [default/a-0]}")
     elif finish is not None and finish.pods and finish.tasks is not None:
         yield FieldError(f"{where}.finish.tasks", "the pods are listed; leave out one of the two")
-    if event.command is not None and event.command.action not in ACTIONS:
-        hint = did_you_mean(event.command.action, ACTIONS) or f"; write one of {', '.join(ACTIONS)}"
+    if event.command is not None and event.command.action not in COMMANDS:
+        hint = did_you_mean(event.command.action, COMMANDS) or f"; write one of {', '.join(COMMANDS)}"
         yield FieldError(f"{where}.command.action", f"'{event.command.action}' is not known{hint}")

@@ -18,6 +18,7 @@ from pumice.sim.cluster import Cluster
 from pumice.sim.events import Events
 from pumice.sim.files import SCENARIO, Manifest
 from pumice.sim.loading import SECOND, load, unreadable
+from pumice.sim.manifests import pods_of_job
 from pumice.sim.problems import BadInput, Problem
 from pumice.sim.scenario import Scenario, read_scenario
 
@@ -51,6 +52,8 @@ class Simulation:
             loaded.registry,
             scenario.config,
             cycle_length=max(1, round(scenario.spec.cycle_seconds * SECOND)),
+            termination_cycles=scenario.spec.termination_cycles,
+            controlled=(key for translated in loaded.translated for key in pods_of_job(translated)),
             tracing=tracing,
         )
         self._events = Events(scenario, self.cluster, loaded.translated)
@@ -75,7 +78,7 @@ class Simulation:
             to_come = 0 if spec.churn is not None else self._events.last_cycle
             changing = True
             while changing and self.cluster.cycles < to_come + LONGEST:
-                changing = bool(self.step()) or self.cluster.cycles < to_come
+                changing = bool(self.step()) or self.cluster.cycles < to_come or bool(self.cluster.terminating)
                 seen(self)
         if spec.churn is not None:
             self.means = churn(self, spec.churn, seen)

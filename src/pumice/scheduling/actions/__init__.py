@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pumice.scheduling.actions.allocate import allocate
 from pumice.scheduling.actions.backfill import backfill
 from pumice.scheduling.actions.enqueue import enqueue
+from pumice.scheduling.actions.preempt import preempt
+from pumice.scheduling.actions.reclaim import reclaim
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -16,4 +18,6 @@ ACTIONS: Mapping[str, Callable[[Engine], None]] = {
     "enqueue": enqueue,
     "allocate": allocate,
     "backfill": backfill,
+    "reclaim": reclaim,
+    "preempt": preempt,
 }

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from pumice.fairness.tree import JobNode
 from pumice.scheduling.transaction import Transaction
-from pumice.scheduling.units import Unit, gang_tasks
+from pumice.scheduling.units import Unit, unit_tasks
 
 if TYPE_CHECKING:
-    from pumice.model.accounts import Task
     from pumice.scheduling.engine import Engine
 
 
@@ -52,24 +51,10 @@ def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Un
     """Find a place for every task of a unit and charge it; False: it does not fit."""
     nodes, stamp = engine.nodes, engine.next_stamp()
     owed = engine.order.owes(leaf, unit.ask)
-    for task in _tasks(leaf, unit):
+    for task in unit_tasks(leaf, unit):
         index = nodes.best(task.shape)
         if index < 0:
             return False
         transaction.place(task, index, stamp, owed)
     transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
     return True
-
-
-def _tasks(leaf: JobNode, unit: Unit) -> list[Task]:
-    pending = leaf.job.pending
-    if unit.size == 1 and leaf.started:
-        return [pending[unit.parts[0][0]][-1]]
-    if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
-        shape, count = unit.parts[0]
-        return pending[shape][-1 : -count - 1 : -1]
-    # Exactly the shapes the unit was made of: those that fit no node are not among them.
-    made_of = {shape for shape, _ in unit.parts}
-    tasks = gang_tasks(leaf.job, unit.size, [shape for shape in pending if shape not in made_of])
-    assert tasks is not None, f"{leaf.job.key} offered a unit it does not have"
-    return tasks

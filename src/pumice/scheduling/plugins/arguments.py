@@ -1,7 +1,8 @@
-"""Reading plugin arguments: YAML gives them as whatever somebody wrote, a plugin wants a flag or a weight."""
+"""Reading arguments: YAML gives them as whatever somebody wrote, a plugin wants a flag, a weight or a time."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import isfinite
 
 from pumice.scheduling.plugin import Arguments, PluginError
@@ -28,3 +29,18 @@ def weight(arguments: Arguments, name: str, default: float) -> float:
         if number >= 0 and isfinite(number):
             return number
     raise PluginError(name, f"{name} is {value!r}; write a number, 0 or more")
+
+
+def seconds(arguments: Arguments, name: str, default: int, *, never: bool = False) -> int:
+    """A number of seconds, also as text, in microseconds (as the default is); -1, where allowed, means never."""
+    if name not in arguments:
+        return default
+    value = arguments[name]
+    try:
+        number = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(-2)
+    if number < 0 and not (never and number == -1):
+        also = " or -1 (never)" if never else ""
+        raise PluginError(name, f"{value!r} is not a number of seconds; write for example 300, 0 (at once){also}")
+    return int(number * 1_000_000)

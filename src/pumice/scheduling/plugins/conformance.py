@@ -9,6 +9,11 @@ SYSTEM_NAMESPACE = "kube-system"
 CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 
 
+def keeps_the_cluster_alive(task: Task) -> bool:
+    """Whether a task is part of the system: never a victim, whatever a configuration says (fairness.md 9)."""
+    return task.spec.namespace == SYSTEM_NAMESPACE or task.spec.priority_class in CRITICAL_CLASSES
+
+
 class ConformancePlugin(Plugin):
     """Spares the pods of the system's namespace and of the critical priority classes."""
 
@@ -16,4 +21,4 @@ class ConformancePlugin(Plugin):
 
     def evictable(self, task: Task) -> bool:
         """Whether the task is nobody's infrastructure."""
-        return task.spec.namespace != SYSTEM_NAMESPACE and task.spec.priority_class not in CRITICAL_CLASSES
+        return not keeps_the_cluster_alive(task)

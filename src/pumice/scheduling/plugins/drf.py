@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from pumice.fairness.order import DrfOrder, Order
+from pumice.fairness.order import Order
 from pumice.fairness.paper import PaperOrder
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import ShareTree
 from pumice.model.accounts import Job
 from pumice.scheduling.config import Flag
 from pumice.scheduling.plugin import Arguments, Plugin, PluginError
+from pumice.scheduling.plugins.arguments import seconds
 
 RULES = ("steer", "paper")
 
@@ -26,13 +25,13 @@ class DrfPlugin(Plugin):
         if rule not in RULES:
             raise PluginError("drf.rule", f"{rule!r} is not a rule; write steer or paper")
         self.rule = rule
-        self.patience = _seconds(arguments, "drf.patience", 300)
-        self.hold_limit = _seconds(arguments, "drf.holdLimit", 120)
+        self.patience = seconds(arguments, "drf.patience", 300_000_000, never=True)
+        self.hold_limit = seconds(arguments, "drf.holdLimit", 120_000_000, never=True)
 
     def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
-        """H-DRF over the tree, or jobs by their share of the cluster."""
+        """H-DRF over the tree. Flat DRF orders jobs, not queues."""
         if not self.config.on(Flag.HIERARCHY):
-            return DrfOrder(tree, capacity)
+            return None
         if self.rule == "paper":
             return PaperOrder(tree, capacity)
         return SteerOrder(tree, capacity, self.patience, self.hold_limit)
@@ -44,17 +43,3 @@ class DrfPlugin(Plugin):
     def orders_jobs_by_share(self) -> bool:
         """This is where a job's share counts."""
         return True
-
-
-def _seconds(arguments: Arguments, name: str, default: int) -> int:
-    """A number of seconds as microseconds; -1 means never."""
-    value = arguments.get(name, default)
-    try:
-        seconds = Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        seconds = Fraction(-2)
-    if seconds < 0 and seconds != -1:
-        raise PluginError(
-            name, f"{value!r} is not a number of seconds; write for example 300, 0 (at once) or -1 (never)"
-        )
-    return int(seconds * 1_000_000)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pumice.model.accounts import Job
+from collections import Counter
+
+from pumice.model.accounts import Job, Task
+from pumice.model.objects import TaskStatus
+from pumice.scheduling.config import Flag
 from pumice.scheduling.plugin import Plugin
 
 
@@ -19,6 +23,21 @@ class GangPlugin(Plugin):
         """The minimum, or the sum of the roles' minimums where that is more."""
         assert job.spec is not None
         return max(job.spec.min_member, sum(job.spec.min_task_member.values()))
+
+    def can_go_on(self, job: Job, without: Task | None = None) -> bool:
+        """Whether the minimum runs or has succeeded, and, where jobs start whole, that of every role."""
+        starts_whole = self.config.on(Flag.JOB_READY)
+        if job.spec is None or not (
+            starts_whole or self.config.on(Flag.PREEMPTABLE) or self.config.on(Flag.RECLAIMABLE)
+        ):
+            return True
+        if job.running - (without is not None) + job.succeeded < job.spec.min_member:
+            return False
+        if not starts_whole:
+            return True
+        counted = [t for t in job.tasks.values() if t.status.held or t.status is TaskStatus.SUCCEEDED]
+        roles = Counter(task.spec.role for task in counted if task is not without)
+        return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
 
     def job_valid(self, job: Job) -> str | None:
         """A job whose pods are not all there yet can't start."""

@@ -1,0 +1,22 @@
+"""joblimit: no more than so many jobs of a queue run at a time, say one for each licence."""
+
+from pumice.fairness.tree import JobNode
+from pumice.scheduling.plugin import Arguments, Plugin, PluginError
+from pumice.scheduling.units import Unit
+
+
+class JobLimit(Plugin):
+    """``joblimit.most``: how many jobs of each queue may run."""
+
+    name = "joblimit"
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self.most = arguments.get("joblimit.most", 1)
+        if not isinstance(self.most, int) or self.most < 1:
+            raise PluginError("joblimit.most", f"{self.most!r} given; write a whole number, 1 or more")
+
+    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+        """A job that runs may grow; another may start while there are fewer than the limit."""
+        running = sum(other.job.running > 0 for other in self.tree.jobs.values() if other.queue is leaf.queue)
+        return f"{running} jobs of its queue run" if running >= self.most and not leaf.job.running else None

@@ -1,0 +1,72 @@
+"""The order of queues by what they deserve (fairness.md 5 and 6): who holds the smallest part of it goes first.
+
+What a queue deserves is somebody else's business: the capacity plugin reads it from the queue, the proportion plugin
+hands out the cluster by weight. A queue's *share* is the largest part, over the resources it deserves, that it holds
+of what it deserves. One that deserves nothing has a share of 1: it comes after everyone who is below its due. Among
+siblings the priority of queues counts before the share; a leaf's priority never jumps over branches.
+
+Below queues, namespaces go by their weighted share of the cluster, and so do jobs where some plugin orders them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pumice.fairness.order import TIE, HeapOrder, dominant_share, entry_of
+from pumice.fairness.tree import Entry, Kind, ShareNode, ShareTree
+from pumice.model.objects import Items
+from pumice.model.resources import PODS
+
+
+class DeservedOrder(HeapOrder):
+    """Queues by priority and share. ``deserved`` and ``priority`` are set by the plugin that gives the order."""
+
+    def __init__(self, tree: ShareTree, capacity: list[int], *, jobs_by_share: bool) -> None:
+        super().__init__(tree, capacity)
+        self._jobs_by_share = jobs_by_share
+        self._deserved: Mapping[ShareNode, Items] = {}
+        self._priority: Mapping[ShareNode, int] = {}
+
+    def follow(self, deserved: Mapping[ShareNode, Items], priority: Mapping[ShareNode, int]) -> None:
+        """Queues deserve this and have these priorities from now on; what is not named deserves nothing and has 0."""
+        for queue in self.tree.queues():
+            was = self._deserved.get(queue), self._priority.get(queue)
+            if was != (deserved.get(queue), priority.get(queue)):
+                self.tree.flag(queue)
+        self._deserved, self._priority = deserved, priority
+
+    def deserved_by(self, node: ShareNode) -> Items:
+        """What a queue deserves now, as far as that is said."""
+        return self._deserved.get(node, ())
+
+    def entry(self, node: ShareNode) -> Entry:
+        """Queues by priority, then share; the tiers around a job's share."""
+        if node.kind is Kind.QUEUE:
+            _, share, *ties = entry_of(node, self.key_of(node))
+            return ((-self._priority.get(node, 0),), share, *ties)
+        return entry_of(node, self.key_of(node))
+
+    def key_of(self, node: ShareNode, asked: Items = ()) -> float:
+        """The share of a node; of a queue, over the resources asked for only, if some are named."""
+        if node.kind is Kind.QUEUE:
+            share = deserved_share(node.held, self._deserved.get(node, ()), asked)
+        elif node.kind is Kind.JOB and not self._jobs_by_share:
+            return 0.0
+        else:
+            share = dominant_share(node.held, self.capacity) / node.weight
+        return (share + TIE) - TIE
+
+
+def deserved_share(held: list[int], deserved: Items, asked: Items = ()) -> float:
+    """The largest part held of what is deserved, 1 if that is nothing; of what is asked for only, if that is named."""
+    only = {j for j, _ in asked} if asked else None
+    share, deserves = 0.0, False
+    for j, due in deserved:
+        if j == PODS or (only is not None and j not in only):
+            continue
+        deserves = deserves or due > 0
+        if held[j]:
+            part = held[j] / due if due else 1.0
+            if part > share:
+                share = part
+    return share if deserves else 1.0

@@ -1,0 +1,149 @@
+"""Taking back: may this job lose a task so that that one can start? (fairness.md 9)
+
+Both answers are given on the real accounts, with the taker's unit already counted in and every victim so far, the
+one in question included, counted out. So the judgement is cumulative, at any depth.
+
+``ByTarget`` is the mirror of ``steer``: a job may lose what it holds beyond its whole target, and the branch that
+is furthest above its entitlement is asked first. ``ByKeys`` serves every other order: where the paths of the two
+jobs part, the taker's side must have come before the victim's, and must not come after it now. The way back is then
+never open.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pumice.fairness.order import Order
+from pumice.fairness.steer import SteerOrder
+from pumice.fairness.tree import JobNode, ShareNode
+from pumice.model.objects import Items
+
+TOLERANCE = 1e-6
+
+
+class Judge(Protocol):
+    """Says who may lose what to one taker."""
+
+    def excess(self, node: ShareNode) -> float:
+        """How far a branch is above its part; the largest is asked first."""
+
+    def beyond(self, node: ShareNode) -> bool:
+        """Whether a branch is to be asked at all before those further away."""
+
+    def may_lose(self, victim: JobNode, items: Items) -> bool:
+        """Whether a job could lose this much, before it is tried: False only if it surely could not."""
+
+    def agrees(self, victim: JobNode, items: Items) -> bool:
+        """Whether it was right that the victim lost this."""
+
+    def key(self, node: ShareNode) -> float:
+        """The key of a side, for people."""
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+
+
+def parting(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
+    """Where two paths of the tree part: the last common node, and its child on either side."""
+    above: dict[ShareNode, ShareNode] = {}
+    node = taker
+    while node.parent is not None:
+        above[node.parent] = node
+        node = node.parent
+    node = victim
+    while node.parent is not None:
+        if node.parent in above:
+            return node.parent, above[node.parent], node
+        node = node.parent
+    raise ValueError(f"{taker.path} and {victim.path} are in different trees")
+
+
+class ByTarget:
+    """Whole targets decide."""
+
+    def __init__(self, order: SteerOrder, ask: Items) -> None:
+        self._capacity = order.capacity
+        self._asks = [j for j, _ in ask]
+
+    def excess(self, node: ShareNode) -> float:
+        """The largest part of the cluster, over what the taker asks for, that a branch holds beyond its due."""
+        parts = [(node.held[j] - node.due[j]) / (self._capacity[j] or 1) for j in self._asks]
+        return max(parts, default=0.0)
+
+    def beyond(self, node: ShareNode) -> bool:
+        """Whether the branch holds more than it is entitled to."""
+        return any(node.held[j] > node.due[j] for j in self._asks)
+
+    def may_lose(self, victim: JobNode, items: Items) -> bool:
+        """Whether it would still have its whole target."""
+        held, whole = victim.held, victim.whole
+        return all(held[j] - amount >= whole[j] for j, amount in items)
+
+    def agrees(self, victim: JobNode, items: Items) -> bool:
+        """Whether it has its whole target still."""
+        return all(victim.held[j] >= victim.whole[j] for j, _ in items)
+
+    def key(self, node: ShareNode) -> float:
+        """What is missing, as ``steer`` compares it."""
+        return -self.excess(node)
+
+    def close(self) -> None:
+        """There is nothing to put back."""
+
+
+class ByKeys:
+    """The keys of the order in force decide; made before the taker's unit is counted in."""
+
+    def __init__(self, order: Order, taker: JobNode, ask: Items, *, jobs_by_share: bool) -> None:
+        self._order = order
+        self._taker = taker
+        self._ask = ask
+        self._jobs_by_share = jobs_by_share
+        self._wanting: list[JobNode] = []
+        self._before: dict[ShareNode, float] = {}
+        node: ShareNode = taker
+        while node.parent is not None:
+            self._before[node] = order.key_of(node, ask)
+            node = node.parent
+
+    def excess(self, node: ShareNode) -> float:
+        """The branch that comes last loses first."""
+        return self.key(node)
+
+    def beyond(self, node: ShareNode) -> bool:
+        """Nobody is left out beforehand."""
+        return True
+
+    def may_lose(self, victim: JobNode, items: Items) -> bool:
+        """Whether the victim's side came after the taker's to begin with."""
+        _, ours, theirs = parting(self._taker, victim)
+        if isinstance(ours, JobNode) and isinstance(theirs, JobNode):
+            if ours.rank_class != theirs.rank_class:
+                return ours.rank_class < theirs.rank_class
+            if not self._jobs_by_share:
+                return False
+        before = self._before.get(theirs)
+        if before is None:
+            before = self._before[theirs] = self.key(theirs)
+        return self._before[ours] < before - TOLERANCE
+
+    def agrees(self, victim: JobNode, items: Items) -> bool:
+        """Whether the taker's side still does not come after the victim's."""
+        if victim.ask is None:
+            # What it loses it will want back. A key that is made of those who want something must see that.
+            self._order.offer(victim, items, False)
+            self._wanting.append(victim)
+        _, ours, theirs = parting(self._taker, victim)
+        if isinstance(ours, JobNode) and isinstance(theirs, JobNode) and ours.rank_class != theirs.rank_class:
+            return ours.rank_class < theirs.rank_class
+        return self.key(ours) <= self.key(theirs) + TOLERANCE
+
+    def key(self, node: ShareNode) -> float:
+        """The key as the order compares it, over what is asked for."""
+        return self._order.key_of(node, self._ask)
+
+    def close(self) -> None:
+        """Whoever was counted as wanting more counts as what it is."""
+        for leaf in self._wanting:
+            self._order.offer(leaf, None, False)
+        self._wanting.clear()

@@ -1,0 +1,13 @@
+"""reclaim: what was lent comes back. Owed jobs take from other queues what these hold beyond their part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+
+def reclaim(engine: Engine) -> None:
+    """Let jobs that find no room take from other queues."""
+    engine.reclaims.serve(engine)

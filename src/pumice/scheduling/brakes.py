@@ -1,0 +1,47 @@
+"""Brakes: what keeps taking back from being thrash (fairness.md 9).
+
+Every arrival moves targets a little. So a job must have been owed its unit for a while before it takes
+(``reclaim.patience``), and a task that has only just started is spared (``reclaim.minRuntime``)::
+
+    configurations:
+    - name: reclaim
+      arguments: {reclaim.patience: 30, reclaim.minRuntime: 60}     # seconds
+
+Where a file says nothing the shell does: a service brakes, a scenario does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pumice.scheduling.config import ConfigError, SchedulerConfig
+from pumice.scheduling.plugin import PluginError
+from pumice.scheduling.plugins.arguments import seconds
+
+PATIENCE = "reclaim.patience"
+MIN_RUNTIME = "reclaim.minRuntime"
+
+
+@dataclass(frozen=True, slots=True)
+class Brakes:
+    """Times in microseconds."""
+
+    patience: int = 0
+    min_runtime: int = 0
+
+
+NONE = Brakes()
+LIVE = Brakes(30_000_000, 60_000_000)
+
+
+def brakes_of(config: SchedulerConfig, default: Brakes = NONE) -> Brakes:
+    """The brakes that a configuration asks for; raises ConfigError, which names the line."""
+    given = config.arguments_of("reclaim")
+    try:
+        return Brakes(
+            seconds(given, PATIENCE, default.patience),
+            seconds(given, MIN_RUNTIME, default.min_runtime),
+        )
+    except PluginError as error:
+        line = config.configurations["reclaim"].line_of(error.argument)
+        raise ConfigError(config.source, line, f"reclaim: {error.argument}: {error}") from None

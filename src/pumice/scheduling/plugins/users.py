@@ -1,0 +1,137 @@
+"""users: nobody holds more of a leaf queue than its minUserLimitPercent and userLimitFactor say (fairness.md 8).
+
+A limit somebody wrote on a queue counts whether or not a configuration names this plugin: the policy adds it at the
+end of the tiers. Before targets are set, the users of every limited queue are counted anew: those who hold something
+there or ask for something that can run are active. Between, the share tree keeps what each user holds up to date by
+the difference, so that the gate costs a few comparisons a unit, however many jobs a queue has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pumice.fairness.tree import JobNode, ShareNode
+from pumice.fairness.users import (
+    Exact,
+    UserRule,
+    base_of,
+    child_queues,
+    configured_capacity,
+    static_parts,
+    user_rule,
+)
+from pumice.model.resources import LARGEST_AMOUNT, PODS
+from pumice.scheduling.flags import Flag
+from pumice.scheduling.plugin import Arguments, Plugin
+
+if TYPE_CHECKING:
+    from pumice.scheduling.units import Unit
+
+
+@dataclass(slots=True)
+class _LimitedQueue:
+    """A leaf queue whose users are limited. ``held``: what each holds there, counted on by the share tree."""
+
+    node: ShareNode
+    rule: UserRule
+    configured: list[Exact]
+    held: defaultdict[str, defaultdict[int, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+    active: set[str] = field(default_factory=set)
+
+    def limit(self, j: int, unit: int) -> int | None:
+        """The most that one user may hold of a resource once a unit that asks for so much of it has started."""
+        configured = self.configured[j]
+        return self.rule.limit(configured, base_of(configured, self.node.held[j] + unit), len(self.active))
+
+
+class UsersPlugin(Plugin):
+    """Counts the users of limited queues and keeps each within the limit."""
+
+    name = "users"
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self._limited: dict[ShareNode, _LimitedQueue] = {}
+        self._counted: list[JobNode] = []
+
+    # --- bounds -------------------------------------------------------------------------------------------------
+
+    def set_bounds(self) -> None:
+        """Find the limited queues, count their users, and cap what these are entitled to."""
+        for node in self._limited:
+            node.user_ceilings = None
+        for leaf in self._counted:
+            leaf.user_held = None
+        self._limited.clear()
+        self._counted.clear()
+        queues = self.state.queues
+        rules = {name: rule for name, queue in queues.items() if (rule := user_rule(queue)) is not None}
+        if not rules or not self.config.on(Flag.ALLOCATABLE):
+            return
+        for node, part in static_parts(self.tree.root).items():
+            rule = rules.get(node.object) if node.object is not None else None
+            if rule is None or child_queues(node):
+                continue  # only leaf queues have users
+            assert node.object is not None
+            configured = configured_capacity(queues[node.object], part, node, self.state.capacity)
+            queue = self._limited[node] = _LimitedQueue(node, rule, configured)
+            self._count(queue)
+            node.user_ceilings = self._ceilings(queue)
+
+    def _count(self, queue: _LimitedQueue) -> None:
+        for leaf in queue.node.walk():
+            if isinstance(leaf, JobNode):
+                held = leaf.user_held = queue.held[leaf.user]
+                for j, amount in enumerate(leaf.held):
+                    held[j] += amount
+                if leaf.demand.count:
+                    queue.active.add(leaf.user)
+                self._counted.append(leaf)
+
+    def _ceilings(self, queue: _LimitedQueue) -> dict[str, list[int]] | None:
+        """What each user of a queue is entitled to at most; the same for all, since the limit is one."""
+        limits = [queue.limit(j, 0) for j in range(self.tree.width)]
+        if None in limits:
+            return None
+        ceiling = [LARGEST_AMOUNT if j == PODS or limit is None else limit for j, limit in enumerate(limits)]
+        return {user: list(ceiling) for user in queue.held}
+
+    # --- the gate -------------------------------------------------------------------------------------------------
+
+    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Whether the user stays within the limit on every resource that the unit asks for."""
+        held = leaf.user_held
+        if held is None:
+            return None
+        queue = self._limited[leaf.queue]
+        for j, amount in unit.ask:
+            limit = queue.limit(j, amount)
+            if limit is not None and held[j] + amount > limit:
+                return self._refusal(leaf.user, queue, j, amount, limit)
+        return None
+
+    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Whoever leaves another queue lifts no limit of this one."""
+        return self.allocatable(leaf, unit)
+
+    def keeps_limits(self, leaf: JobNode, unit: Unit) -> bool:
+        """The same with the unit counted in."""
+        held = leaf.user_held
+        if held is None:
+            return True
+        queue = self._limited[leaf.queue]
+        limits = ((j, queue.limit(j, 0)) for j, _ in unit.ask)
+        return all(limit is None or held[j] <= limit for j, limit in limits)
+
+    def _refusal(self, user: str, queue: _LimitedQueue, j: int, unit: int, limit: int) -> str:
+        def written(amount: int) -> str:
+            return self.registry.format_amount(j, amount)
+
+        users = len(queue.active)
+        whose = f"one of {users} users" if users > 1 else "one user"
+        return (
+            f"user {user} holds {self.registry.names[j]} {written(queue.held[user][j])} of the {written(limit)} that "
+            f"{whose} may hold in queue {queue.node.object}, and asks for {written(unit)} more"
+        )

@@ -1,0 +1,409 @@
+"""Victims: which tasks go so that one task can start, and on which node (fairness.md 9).
+
+Nearest first: the levels of the share tree above the taker are tried from the bottom up, and only when those below
+a level can't make room do others count. Below a level the branch furthest above its part comes first, then the
+lowest priority, then who has run for the shortest time. That order says which nodes are looked at first; on each
+node legal victims are taken in the same order until the task fits, and those who turn out not to be needed are left
+in peace. The node that needs the fewest wins. A single victim that makes room ends the search at once.
+
+A job never falls below its minimum; it can only go whole, and then only for something at least half its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.fairness.order import TIE, dominant_share, part_of
+from pumice.fairness.taking import Judge, parting
+from pumice.fairness.tree import JobNode, Kind, ShareNode
+from pumice.model.accounts import ClusterNode, Job, Task
+from pumice.model.objects import Items, TaskStatus
+from pumice.model.shape import Shape
+from pumice.scheduling.freeable import Freeable
+from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
+from pumice.scheduling.units import Unit
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.transaction import Transaction
+
+Victims = tuple[Task, ...]
+"""Tasks that go together: one, or all of a job."""
+
+Found = tuple[int, list[Victims]]
+"""A node, and who has to go there."""
+
+FEW = 64  # up to so many nodes are looked at one by one; with more, the tasks lead to them
+
+Rank = tuple[int, tuple[tuple[float, int], ...], int, int, "_Last"]
+"""Level, way down from there, priority, how short it has run, place in its job."""
+
+Asked = tuple[Rank, Task, JobNode]
+
+
+class Hunt:
+    """The search for victims on behalf of one taker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        taker: JobNode,
+        unit: Unit,
+        judge: Judge,
+        levels: list[ShareNode],
+        freeable: Freeable,
+        *,
+        across: bool,
+        min_runtime: int = 0,
+    ) -> None:
+        self._engine = engine
+        self._taker = taker
+        self._unit = unit
+        self.judge = judge
+        self._levels = levels
+        self._freeable = freeable
+        self._depth = {level: i for i, level in enumerate(levels)}
+        self._across = across  # between queues, or inside one
+        self._youngest = engine.now - min_runtime  # who started later than that is spared
+        self._size = part_of(unit.ask, engine.state.capacity)
+        self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
+        self._asked_at: dict[int, list[Asked]] = {}
+        self.too_young = False  # whether time alone may open another way
+        self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
+        self.allowed_gang: JobNode | None = None
+        self.closely = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
+
+    def find(self, shape: Shape, transaction: Transaction, *, victims: bool = True) -> Found | None:
+        """The node for a task of this shape, and who has to go there; None: there is no way."""
+        self._ways.clear()
+        self._asked_at.clear()
+        free = self._without_victims(shape, transaction)
+        if free is not None:
+            return free, []
+        might = self._freeable.nodes_for(shape)
+        if not victims or not might.any():
+            return None
+        if self.closely:
+            return self._closely(shape, might, transaction)
+        for strict in (True, False):
+            for number in range(len(self._levels)):
+                found = self._at_level(shape, number, might, transaction, strict=strict)
+                if found is not None:
+                    return found
+            if not self._across:
+                break
+        return None
+
+    def lift(self, refused: Callable[[], bool], transaction: Transaction) -> list[Victims] | None:
+        """Let tasks go until a limit is no longer in the way; they stay out. None: it can't be helped."""
+        gone: list[Victims] = []
+        for number in range(len(self._levels)):
+            for task in list(self.in_order(number, strict=False)):
+                leaf = self._victim_leaf(task)
+                victims = self._together(task, leaf) if leaf is not None else ()
+                if leaf is not None and victims and self._evict(victims, leaf, transaction):
+                    gone.append(victims)
+                    if not refused():
+                        return gone
+        return None
+
+    def _without_victims(self, shape: Shape, transaction: Transaction) -> int | None:
+        """A node with room for the task, or where enough is being freed that nobody waits for."""
+        engine = self._engine
+        index = engine.nodes.best(shape)
+        if index >= 0:
+            return index
+        freed = [engine.nodes.index[task.node.name] for task, _ in transaction.evicted if task.node is not None]
+        for i in dict.fromkeys((*engine.nodes.freeing, *freed)):
+            if _has_room(engine.nodes.nodes[i], shape) and engine.nodes.allows(shape, i):
+                return i
+        return None
+
+    def _at_level(
+        self, shape: Shape, number: int, might: NDArray[np.bool_], transaction: Transaction, *, strict: bool
+    ) -> Found | None:
+        best: Found | None = None
+        fewest = 0
+        for index, asked in self._nodes_in_order(number, might, strict=strict):
+            victims = self._on_node(shape, index, asked, transaction)
+            if victims is None:
+                continue
+            count = sum(map(len, victims))
+            if best is None or count < fewest:
+                best, fewest = (index, victims), count
+                if count == 1:
+                    break
+        return best
+
+    def _closely(self, shape: Shape, might: NDArray[np.bool_], transaction: Transaction) -> Found | None:
+        """The node where the most tasks of the shape might fit, and who has to go there."""
+        everywhere = len(self._levels) - 1
+        indices = np.flatnonzero(might).tolist()
+        for index in sorted(indices, key=lambda i: -self._freeable.slots_for(shape, i)):
+            victims = self._on_node(shape, index, self._asked_on(index, everywhere, strict=False), transaction)
+            if victims is not None:
+                return index, victims
+        return None
+
+    # --- in what order --------------------------------------------------------------------------------------------
+
+    def _nodes_in_order(
+        self, number: int, might: NDArray[np.bool_], *, strict: bool
+    ) -> Iterator[tuple[int, list[Asked]]]:
+        """The nodes that might do, by the task that is asked first there; and who is asked there, in order."""
+        indices = np.flatnonzero(might).tolist()
+        if len(indices) <= FEW:
+            asked_on = [(index, self._asked_on(index, number, strict=strict)) for index in indices]
+            yield from sorted((entry for entry in asked_on if entry[1]), key=lambda entry: entry[1][0][0])
+            return
+        seen: set[int] = set()
+        for task in self.in_order(number, strict=strict):
+            index = self._engine.nodes.index.get(task.node.name, -1) if task.node is not None else -1
+            if index >= 0 and might[index] and index not in seen:
+                seen.add(index)
+                yield index, self._asked_on(index, number, strict=strict)
+
+    def _asked_on(self, index: int, number: int, *, strict: bool) -> list[Asked]:
+        """Who is asked on a node up to a level, in order."""
+        everybody = self._asked_at.get(index)
+        if everybody is None:
+            everybody = self._asked_at[index] = self._everybody_on(index)
+        return [asked for asked in everybody if asked[0][0] <= number and (not strict or self._ways[asked[2]][1])]
+
+    def _everybody_on(self, index: int) -> list[Asked]:
+        asked: list[Asked] = []
+        for task in self._engine.nodes.nodes[index].tasks.values():
+            leaf = self._victim_leaf(task)
+            if leaf is not None:
+                rank = self._rank(task, leaf)
+                if rank[0] < len(self._levels):
+                    asked.append((rank, task, leaf))
+        asked.sort(key=lambda entry: entry[0])
+        return asked
+
+    def in_order(self, number: int, *, strict: bool) -> Iterator[Task]:
+        """Tasks that might go, up to this level, in the order in which they are asked."""
+        for level in self._levels[: number + 1]:
+            side = _side(level, self._taker)
+            others = [child for child in level.children.values() if child is not side]
+            yield from self._asked([child for child in others if not strict or self.judge.beyond(child)])
+
+    def _asked(self, branches: Iterable[ShareNode]) -> Iterator[Task]:
+        """The tasks below these, the branch furthest above its part first; where branches tie they are as one."""
+        ordered = sorted(branches, key=self._standing)
+        for _, tied in groupby(ordered, key=self._standing):
+            together = list(tied)
+            yield from self._tasks([node for node in together if isinstance(node, JobNode)])
+            below = [child for node in together for child in node.children.values()]
+            if below and isinstance(below[0], JobNode):
+                yield from self._tasks([leaf for leaf in below if isinstance(leaf, JobNode)])
+            elif below:
+                yield from self._asked(below)
+
+    def _standing(self, node: ShareNode) -> tuple[float, int]:
+        """Where a branch stands among its siblings: how far above its part, then the queue's priority."""
+        if isinstance(node, JobNode):
+            return 0.0, 0  # among jobs it is the tasks that count
+        queue = self._engine.queue_of(node)
+        return -((self.judge.excess(node) + TIE) - TIE), queue.priority if queue is not None else 0
+
+    def _tasks(self, leaves: list[JobNode]) -> Iterator[Task]:
+        """The tasks of these jobs that might go, lowest priority first, then those that have run shortest."""
+        heap = [
+            (task.priority, -task.started, _Last(task.order), task)
+            for leaf in leaves
+            for task in leaf.job.tasks.values()
+            if task.status is TaskStatus.RUNNING or task.status is TaskStatus.BOUND
+            if self.judge.may_lose(leaf, task.shape.ask) and self._may_go(task)
+        ]
+        heapify(heap)
+        while heap:
+            yield heappop(heap)[3]
+
+    def _rank(self, task: Task, leaf: JobNode) -> Rank:
+        """Where a task stands in that order."""
+        if leaf not in self._ways:
+            self._ways[leaf] = self._way_to(leaf)
+        level, _, way = self._ways[leaf]
+        return level, way, task.priority, -task.started, _Last(task.order)
+
+    def _way_to(self, leaf: JobNode) -> tuple[int, bool, tuple[tuple[float, int], ...]]:
+        """The level where the paths part, whether the branch there is above its part, and the way down to the job."""
+        level, _, branch = parting(self._taker, leaf)
+        way: list[tuple[float, int]] = []
+        node: ShareNode = leaf
+        while node is not level and node.parent is not None:
+            if node.kind is not Kind.JOB:
+                way.append(self._standing(node))
+            node = node.parent
+        return self._depth.get(level, len(self._levels)), self.judge.beyond(branch), tuple(reversed(way))
+
+    # --- on one node ----------------------------------------------------------------------------------------------
+
+    def _on_node(self, shape: Shape, index: int, asked: list[Asked], transaction: Transaction) -> list[Victims] | None:
+        """Who has to go from a node, at the least; nobody has gone when this returns."""
+        node = self._engine.nodes.nodes[index]
+        chosen: list[Victims] = []
+        for _, task, leaf in asked:
+            if self._fits(node, index, shape):
+                break
+            if task.status is TaskStatus.RELEASING or not self._helps(task, node, shape):
+                continue
+            victims = self._together(task, leaf)
+            if victims and self._evict(victims, leaf, transaction):
+                chosen.append(victims)
+        fits = self._fits(node, index, shape)
+        if fits:
+            self._leave_in_peace(chosen, node, index, shape, transaction)
+        for victims in reversed(chosen):
+            spare(victims, transaction)
+        return chosen if fits else None
+
+    def _leave_in_peace(
+        self, chosen: list[Victims], node: ClusterNode, index: int, shape: Shape, transaction: Transaction
+    ) -> None:
+        """Spare whoever is not needed, the furthest first."""
+        for victims in list(reversed(chosen)):
+            spare(victims, transaction)
+            if self._fits(node, index, shape) and enough_is_left(self._engine, victims[0].job):
+                chosen.remove(victims)
+            else:
+                for task in victims:
+                    transaction.evict(task)
+
+    def _evict(self, victims: Victims, leaf: JobNode, transaction: Transaction) -> bool:
+        """Try it; undone at once if somebody objects."""
+        items = victims[0].shape.ask if len(victims) == 1 else _sum(victims)
+        if not self.judge.may_lose(leaf, items) or not self._plugins_agree(victims):
+            return False
+        for i, task in enumerate(victims):
+            if not self._engine.policy.evictable(task):  # it was before, but others have gone since
+                spare(victims[:i], transaction)
+                return False
+            transaction.evict(task)
+        if self.judge.agrees(leaf, items) and self._guarantees_hold(leaf, items):
+            return True
+        spare(victims, transaction)
+        return False
+
+    def _fits(self, node: ClusterNode, index: int, shape: Shape) -> bool:
+        return _has_room(node, shape) and self._engine.nodes.allows(shape, index)
+
+    def _helps(self, task: Task, node: ClusterNode, shape: Shape) -> bool:
+        """Whether a task has something of what is short; where pods stand in one another's way, any may help."""
+        if shape.coupled:
+            return True
+        has = {j for j, _ in task.shape.items}
+        return any(j in has for j, amount in shape.items if node.future(j) < amount)
+
+    # --- who may go -----------------------------------------------------------------------------------------------
+
+    def _victim_leaf(self, task: Task) -> JobNode | None:
+        """The job of a task that may go, None if it may not."""
+        if task.status is not TaskStatus.RUNNING and task.status is not TaskStatus.BOUND:
+            return None
+        if task.job is None or not self._may_go(task):
+            return None
+        leaf = self._engine.tree.jobs.get(task.job.key)
+        if leaf is None or leaf is self._taker or leaf.job is not task.job:
+            return None
+        return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
+
+    def _may_go(self, task: Task) -> bool:
+        if not task.preemptable or keeps_the_cluster_alive(task):
+            return False
+        if task.started > self._youngest:
+            self.too_young = True
+            return False
+        return self._engine.policy.evictable(task)
+
+    def _plugins_agree(self, victims: Victims) -> bool:
+        policy, taker, unit = self._engine.policy, self._taker, self._unit
+        ask = policy.reclaimable if self._across else policy.preemptable
+        return all(ask(taker, unit, task) for task in victims)
+
+    def _guarantees_hold(self, leaf: JobNode, items: Items) -> bool:
+        """Whether the queues that lose by this keep what is guaranteed to them, and may be asked at all."""
+        if not self._across:
+            return True
+        level, _, _ = parting(self._taker, leaf)
+        node: ShareNode | None = leaf.queue
+        while node is not None and node is not level:
+            queue = self._engine.queue_of(node)
+            if queue is not None and not queue.reclaimable:
+                return False
+            if node.guarantee is not None and any(node.held[j] < node.guarantee[j] for j, _ in items):
+                return False
+            node = node.parent
+        return True
+
+    def _together(self, task: Task, leaf: JobNode) -> Victims:
+        """Who goes with a task: nobody, or the rest of a job that could not go on; () if that may not be."""
+        job = leaf.job
+        if self._engine.policy.can_go_on(job, without=task):
+            return (task,)
+        whole = tuple(t for t in job.tasks.values() if t.status.held)
+        if len(whole) > 1:
+            size = dominant_share(leaf.held, self._engine.state.capacity)
+            if 2 * self._size < size and leaf is not self.allowed_gang:
+                self.gangs_spared[leaf] = size
+                return ()
+        if all(self._victim_leaf(t) is leaf for t in whole):
+            return whole
+        return ()
+
+
+class _Last:
+    """Turns an order round: of equal tasks the one that would start last goes first."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, order: tuple[int, int, int, str, str]) -> None:
+        self.order = order
+
+    def __lt__(self, other: _Last) -> bool:
+        return other.order < self.order
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Last) and self.order == other.order
+
+    def __hash__(self) -> int:
+        return hash(self.order)
+
+
+def enough_is_left(engine: Engine, job: Job | None) -> bool:
+    """Whether a job that lost tasks has gone whole or can go on."""
+    return job is None or not job.running or engine.policy.can_go_on(job)
+
+
+def spare(victims: Victims, transaction: Transaction) -> None:
+    """They stay after all."""
+    for task in reversed(victims):
+        transaction.spare(task)
+
+
+def _has_room(node: ClusterNode, shape: Shape) -> bool:
+    return all(node.future(j) >= amount for j, amount in shape.items)
+
+
+def _side(level: ShareNode, taker: ShareNode) -> ShareNode:
+    """The child of a level that the taker is below."""
+    node = taker
+    while node.parent is not level:
+        assert node.parent is not None
+        node = node.parent
+    return node
+
+
+def _sum(victims: Victims) -> Items:
+    total: dict[int, int] = {}
+    for task in victims:
+        for j, amount in task.shape.ask:
+            total[j] = total.get(j, 0) + amount
+    return tuple(sorted(total.items()))

@@ -1,0 +1,112 @@
+"""sla: deadlines order jobs, and open the door in the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pumice.model.events import Changed
+from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.model.resources import Registry
+from pumice.scheduling.config import parse_config
+from pumice.scheduling.decisions import Bind, Enqueue
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.plugin import PluginError
+from pumice.scheduling.plugins import BUILT_IN
+from pumice.scheduling.plugins.sla import SlaPlugin
+
+SECOND = 10**6
+
+
+def engine(first: str, then: str = "[]", drf: str = "{name: drf}") -> Engine:
+    """One node of 4 cpu, one queue; ``first`` stands ahead of drf in the tiers, ``then`` behind it."""
+    text = f'actions: "enqueue, allocate"\ntiers:\n- plugins: {first}\n- plugins: [{drf}]\n- plugins: {then}\n'
+    known = ["enqueue", "allocate"]
+    made = Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=known), BUILT_IN, Registry())
+    made.apply(Changed(NodeSpec("n", (4, 0, 100))))
+    made.apply(Changed(Queue("q")))
+    return made
+
+
+def job(name: str, created: int, wait: int | None = None, least: int = 0) -> JobSpec:
+    seconds = None if wait is None else wait * SECOND
+    return JobSpec("ns", name, "q", created * SECOND, min_resources=(least, 0, 1), longest_wait=seconds)
+
+
+@pytest.mark.parametrize(
+    ("argument", "order"),
+    [
+        # Deadlines: b 3 + 5 = 8, c 1 + 10 = 11, e 2 + 20 = 22; a and d have none, so they go by age.
+        ("{}", ["b", "c", "e", "a", "d"]),
+        # With 6 s for everybody who does not say: a 0 + 6 = 6, d 4 + 6 = 10.
+        ("{sla-waiting-time: 6s}", ["a", "b", "d", "c", "e"]),
+    ],
+)
+@pytest.mark.parametrize("drf", ["{name: drf}", "{name: drf, enableHierarchy: true}"])
+def test_the_earliest_deadline_goes_first(argument: str, order: list[str], drf: str) -> None:
+    made = engine(f"[{{name: sla, arguments: {argument}}}, {{name: gang}}]", drf=drf)
+    specs = [job("a", 0), job("b", 3, 5), job("c", 1, 10), job("d", 4), job("e", 2, 20)]
+    for spec in specs:
+        made.apply(Changed(replace(spec, phase=JobPhase.INQUEUE)))
+        made.apply(Changed(TaskSpec("ns", f"{spec.name}-t-0", (4, 0, 1), job=spec.key, created=spec.created)))
+    served = []
+    for now in range(5):
+        bound = [decision.task for decision in made.cycle(now) if isinstance(decision, Bind)]
+        for key in bound:
+            served.append(key[3])
+            made.apply(Changed(replace(made.state.tasks[key].spec, status=TaskStatus.SUCCEEDED)))
+    assert served == order
+
+
+def test_those_who_wait_for_one_class_leave_the_others_their_share_of_nothing() -> None:
+    """Ahead of drf the order is for good: who comes first is entitled first (fairness.md 3)."""
+    made = engine("[{name: sla}, {name: gang}]", drf="{name: drf, enableHierarchy: true}")
+    for spec in (job("late", 0), job("soon", 1, 5)):
+        made.apply(Changed(replace(spec, phase=JobPhase.INQUEUE)))
+        for i in range(3):
+            made.apply(Changed(TaskSpec("ns", f"{spec.name}-t-{i}", (1, 0, 1), job=spec.key)))
+    made.cycle(1)
+    # 4 cpu: all three of soon, and what is left
+    assert {leaf.job.key: leaf.target for leaf in made.tree.jobs.values()} == pytest.approx(
+        {"ns/soon": 3.0, "ns/late": 1.0}
+    )
+
+
+def test_a_job_is_let_in_when_its_time_is_up() -> None:
+    # 4 cpu * 1: overcommit keeps a job of 5 out for good, and one of 4 while another is promised them.
+    overcommit = "[{name: overcommit, arguments: {overcommit-factor: 1}}]"
+    made = engine("[{name: sla}]", then=overcommit)
+    made.apply(Changed(job("large", 0, 10, least=5)))
+    made.apply(Changed(job("patient", 0, None, least=5)))
+    enqueued = {
+        now: [decision.job for decision in made.cycle(now * SECOND) if isinstance(decision, Enqueue)]
+        for now in (1, 9, 10, 11)
+    }
+    assert enqueued == {1: [], 9: [], 10: ["ns/large"], 11: []}
+
+
+def test_whoever_stands_first_in_the_tiers_decides() -> None:
+    overcommit = "{name: overcommit, arguments: {overcommit-factor: 1}}"
+    made = engine(f"[{overcommit}, {{name: sla}}]")
+    made.apply(Changed(job("large", 0, 10, least=5)))
+    assert not any(isinstance(decision, Enqueue) for decision in made.cycle(20 * SECOND))
+
+
+def test_the_argument_is_for_jobs_that_do_not_say() -> None:
+    overcommit = "[{name: overcommit, arguments: {overcommit-factor: 1}}]"
+    made = engine("[{name: sla, arguments: {sla-waiting-time: 1m}}]", then=overcommit)
+    made.apply(Changed(job("own", 0, 5, least=5)))
+    made.apply(Changed(job("other", 0, None, least=5)))
+    enqueued = {
+        now: [decision.job for decision in made.cycle(now * SECOND) if isinstance(decision, Enqueue)]
+        for now in (5, 59, 60)
+    }
+    assert enqueued == {5: ["ns/own"], 59: [], 60: ["ns/other"]}
+
+
+@pytest.mark.parametrize("value", ["soon", 30, "0s", True, ["1h"]])
+def test_arguments_that_make_no_sense(value: object) -> None:
+    with pytest.raises(PluginError, match="write for example") as caught:
+        SlaPlugin({"sla-waiting-time": value})
+    assert caught.value.argument == "sla-waiting-time"

@@ -1,0 +1,543 @@
+"""Nobody holds more of a queue than its limits for users say, whatever happens."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.fairness.tree import JobNode, Kind, ShareNode
+from pumice.model.events import Changed, Gone
+from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.scheduling.config import parse_config
+from pumice.scheduling.decisions import Condition
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.plugins import BUILT_IN
+from tests.support.pools import make_engine
+from tests.support.taking import Shell, taking_engine
+
+PLENTY = 1000
+
+
+def make(cpu: int, *queues: Queue, rule: str = "steer", nodes: int = 1) -> Engine:
+    """An engine with so many cpu (and memory: a thousand times as many units) and these queues."""
+    engine = make_engine(rule, namespaces=True, plugins=("priority", "gang"))
+    for i in range(nodes):
+        engine.apply(Changed(NodeSpec(f"n{i}", (cpu * 1000 // nodes, cpu * 1000 // nodes, PLENTY))))
+    for age, queue in enumerate(queues):
+        engine.apply(Changed(replace(queue, created=age)))
+    return engine
+
+
+def submit(
+    engine: Engine, name: str, queue: str, user: str, tasks: int, cpu: int = 1, memory: int = 0, least: int = 1
+) -> None:
+    spec = JobSpec("ns", name, queue, created=len(engine.state.jobs), min_member=least, phase=JobPhase.INQUEUE)
+    engine.apply(Changed(replace(spec, user=user)))
+    for i in range(tasks):
+        request = (cpu * 1000, memory * 1000, 1)
+        engine.apply(Changed(TaskSpec("ns", f"{name}-t-{i}", request, job=f"ns/{name}", created=i)))
+
+
+def cycles(engine: Engine, number: int = 3) -> None:
+    for _ in range(number):
+        engine.cycle(engine.now + 1_000_000)
+        engine.validate()
+        check_accounts(engine)
+
+
+def check_accounts(engine: Engine) -> None:
+    """What the tree counts for each user is the sum over the user's jobs in the queue."""
+    for queue in engine.tree.root.walk():
+        if queue.kind is not Kind.QUEUE:
+            continue
+        leaves = [leaf for leaf in queue.walk() if isinstance(leaf, JobNode) and leaf.queue is queue]
+        for leaf in leaves:
+            if leaf.user_held is not None:
+                same = [other for other in leaves if other.user == leaf.user]
+                assert all(other.user_held is leaf.user_held for other in same)
+                total = [sum(column) for column in zip(*(other.held for other in same), strict=True)]
+                assert [leaf.user_held[j] for j in range(engine.tree.width)] == total
+
+
+def held(engine: Engine, queue: str | None = None) -> dict[str, int]:
+    """cpu by user."""
+    found: dict[str, int] = defaultdict(int)
+    for leaf in engine.tree.jobs.values():
+        if queue is None or leaf.queue.object == queue:
+            found[leaf.user] += leaf.held[0] // 1000
+    return dict(found)
+
+
+both_rules = pytest.mark.parametrize("rule", ["steer", "paper"])
+
+
+class TestPercent:
+    @both_rules
+    @pytest.mark.parametrize(
+        ("users", "each"),
+        # 12 cpu in one queue: 12, 6, 4, 3. Eight may hold 3 each but have an eighth, a task or two.
+        [(1, {12}), (2, {6}), (3, {4}), (4, {3}), (8, {1, 2})],
+    )
+    def test_users_who_all_want_everything(self, rule, users, each):
+        engine = make(12, Queue("q", min_user_limit_percent=25), rule=rule)
+        for i in range(users):
+            submit(engine, f"j{i}", "q", f"user{i}", 20)
+        cycles(engine)
+        assert set(held(engine).values()) == each
+
+    @both_rules
+    @pytest.mark.parametrize(("users", "greedy"), [(1, 12), (2, 6), (3, 4), (4, 3), (8, 3)])
+    def test_one_who_wants_everything_among_others_who_want_little(self, rule, users, greedy):
+        engine = make(12, Queue("q", min_user_limit_percent=25), rule=rule)
+        submit(engine, "big", "q", "greedy", 20)
+        for i in range(users - 1):
+            submit(engine, f"j{i}", "q", f"user{i}", 1)
+        cycles(engine)
+        assert held(engine) == {"greedy": greedy} | {f"user{i}": 1 for i in range(users - 1)}
+
+    def test_what_counts_are_users_not_jobs_or_namespaces(self):
+        # bob has three jobs in two namespaces and the same half as alice with one.
+        engine = make(12, Queue("q", min_user_limit_percent=10))
+        submit(engine, "a", "q", "alice", 20)
+        for i, namespace in enumerate(("ns", "ns", "other")):
+            spec = JobSpec(namespace, f"b{i}", "q", created=i, phase=JobPhase.INQUEUE, user="bob")
+            engine.apply(Changed(spec))
+            for k in range(20):
+                engine.apply(Changed(TaskSpec(namespace, f"b{i}-t-{k}", (1000, 0, 1), job=spec.key)))
+        cycles(engine)
+        assert held(engine) == {"alice": 6, "bob": 6}
+
+    def test_without_a_user_the_namespace_counts(self):
+        engine = make(12, Queue("q", min_user_limit_percent=25))
+        for namespace in ("x", "y"):
+            engine.apply(Changed(JobSpec(namespace, "j", "q", phase=JobPhase.INQUEUE)))
+            for k in range(20):
+                engine.apply(Changed(TaskSpec(namespace, f"j-t-{k}", (1000, 0, 1), job=f"{namespace}/j")))
+        cycles(engine)
+        assert held(engine) == {"x": 6, "y": 6}
+
+    def test_it_counts_per_queue(self):
+        # alice may hold half of each: there is a bob in both.
+        engine = make(12, Queue("q", min_user_limit_percent=25), Queue("r", min_user_limit_percent=25))
+        for queue in ("q", "r"):
+            submit(engine, f"a-{queue}", queue, "alice", 20)
+            submit(engine, f"b-{queue}", queue, "bob", 20)
+        cycles(engine)
+        assert held(engine, "q") == held(engine, "r") == {"alice": 3, "bob": 3}
+
+    def test_who_is_done_does_not_count_any_more(self):
+        engine = make(12, Queue("q", min_user_limit_percent=25))
+        for user in ("alice", "bob", "carol"):
+            submit(engine, user, "q", user, 20)
+        cycles(engine)
+        assert held(engine) == {"alice": 4, "bob": 4, "carol": 4}
+        for i in range(20):
+            engine.apply(Gone(TaskSpec, f"ns/carol-t-{i}"))
+        engine.apply(Gone(JobSpec, "ns/carol"))
+        cycles(engine)
+        assert held(engine) == {"alice": 6, "bob": 6}
+
+    def test_who_comes_counts_from_then_on_and_nobody_loses_what_runs(self):
+        engine = make(12, Queue("q", min_user_limit_percent=25))
+        submit(engine, "a", "q", "alice", 20)
+        cycles(engine)
+        submit(engine, "b", "q", "bob", 20)
+        cycles(engine)
+        assert held(engine) == {"alice": 12, "bob": 0}
+        # Of what ends alice starts nothing again until she holds less than half.
+        for i in range(8):
+            engine.apply(Changed(finished(engine, f"ns/a-t-{i}")))
+        cycles(engine)
+        assert held(engine) == {"alice": 6, "bob": 6}
+
+    def test_who_asks_only_for_what_can_never_run_does_not_count(self):
+        engine = make(12, Queue("q", min_user_limit_percent=25))
+        submit(engine, "a", "q", "alice", 20)
+        submit(engine, "b", "q", "bob", 1, cpu=100)
+        cycles(engine)
+        assert held(engine) == {"alice": 12, "bob": 0}
+
+    def test_a_job_that_changes_hands_counts_for_its_new_user(self):
+        engine = make(12, Queue("q", min_user_limit_percent=25))
+        submit(engine, "a", "q", "alice", 6)
+        submit(engine, "b", "q", "bob", 20)
+        cycles(engine)
+        assert held(engine) == {"alice": 6, "bob": 6}
+        spec = engine.state.jobs["ns/a"].spec
+        assert spec is not None
+        engine.apply(Changed(replace(spec, user="bob")))
+        submit(engine, "c", "q", "carol", 20)
+        engine.apply(Changed(finished(engine, "ns/b-t-0")))
+        cycles(engine)
+        assert held(engine) == {"bob": 11, "carol": 1}
+
+
+def finished(engine: Engine, key: str) -> TaskSpec:
+    task = engine.state.tasks[key]
+    assert task.node is not None
+    return replace(task.spec, status=TaskStatus.SUCCEEDED, node=task.node.name, started=task.started)
+
+
+class TestGrowing:
+    def test_alone_a_user_may_have_what_others_leave(self):
+        # 16 cpu, a third by weight: 5 1/3, no multiple of a task. Nobody else wants anything.
+        engine = make(16, Queue("q", min_user_limit_percent=25), Queue("r"), Queue("s"))
+        submit(engine, "a", "q", "alice", 30)
+        cycles(engine)
+        assert held(engine) == {"alice": 16}
+
+    def test_two_share_what_the_queue_has_by_configuration(self):
+        # 8 of 16 cpu by weight, 4 each. A ninth task would make a base of 9 and a limit of 4.5: not 5.
+        engine = make(16, Queue("q", min_user_limit_percent=25), Queue("r"))
+        submit(engine, "a", "q", "alice", 30)
+        submit(engine, "b", "q", "bob", 30)
+        cycles(engine)
+        assert held(engine) == {"alice": 4, "bob": 4}
+
+    def test_beyond_it_who_is_behind_catches_up(self):
+        # alice holds 8 of 16 when bob comes to a queue that has 8: he may hold half of what is used then, his own
+        # included: 1 of 9, 2 of 10, ... 8 of 16.
+        engine = make(16, Queue("q", min_user_limit_percent=25), Queue("r"))
+        submit(engine, "a", "q", "alice", 8)
+        cycles(engine)
+        submit(engine, "b", "q", "bob", 30)
+        cycles(engine)
+        assert held(engine) == {"alice": 8, "bob": 8}
+
+    def test_many_users_may_together_hold_more_than_the_queue_has(self):
+        # 50 of 100 cpu by weight. Five users, a quarter each: the base grows with what is used, and nobody comes to
+        # a quarter of it. From 10 each the next may hold 51 / 4, from 19 each 96 / 4.
+        engine = make(100, Queue("q", min_user_limit_percent=25), Queue("r"))
+        for i in range(5):
+            submit(engine, f"j{i}", "q", f"user{i}", 30)
+        cycles(engine)
+        assert set(held(engine).values()) == {20}
+
+    def test_a_limit_below_one_task_starts_nothing(self):
+        # 2 of 4 cpu, four users: half a cpu each. The limit is exact; nobody may pass it by a task.
+        engine = make(4, Queue("q", min_user_limit_percent=25), Queue("r"))
+        for i in range(4):
+            submit(engine, f"j{i}", "q", f"user{i}", 3)
+        cycles(engine)
+        assert set(held(engine).values()) == {0}
+
+
+class TestFactor:
+    @pytest.mark.parametrize(("factor", "gets"), [(0.5, 3), (1.0, 6), (1.5, 9), (2.0, 12), (-1.0, 12), (0.3, 1)])
+    def test_times_the_configured_capacity(self, factor, gets):
+        # 6 of 12 cpu by weight; 0.3 of that is 1.8.
+        engine = make(12, Queue("q", user_limit_factor=factor), Queue("r"))
+        submit(engine, "a", "q", "alice", 30)
+        cycles(engine)
+        assert held(engine) == {"alice": gets}
+
+    def test_weights_count_whether_or_not_siblings_want_anything(self):
+        # 24 cpu: eng has 2 of 3, web of that 1 of 4: 4 cpu. Half of it is 2.
+        engine = make(
+            24,
+            Queue("eng", weight=2),
+            Queue("sci"),
+            Queue("web", parent="eng", user_limit_factor=0.5),
+            Queue("db", parent="eng", weight=3),
+        )
+        submit(engine, "a", "web", "alice", 30)
+        cycles(engine)
+        assert held(engine) == {"alice": 2}
+
+    def test_what_the_queue_deserves_goes_before_its_weight_per_resource(self):
+        # Half of the 4 cpu it deserves; of memory half of its part by weight, 6 of 12.
+        engine = make(12, Queue("q", user_limit_factor=0.5, deserved=((0, 4000),)), Queue("r"))
+        submit(engine, "a", "q", "alice", 9, cpu=1)
+        submit(engine, "m", "q", "bob", 9, cpu=0, memory=1)
+        cycles(engine)
+        jobs = engine.tree.jobs
+        assert (jobs["ns/a"].held[0], jobs["ns/m"].held[1]) == (2000, 3000)
+
+    def test_only_the_resources_a_unit_asks_for_count(self):
+        # alice is over the limit on cpu (it was lowered), which does not stop her tasks that want memory alone.
+        engine = make(12, Queue("q", user_limit_factor=1.0), Queue("r"))
+        submit(engine, "a", "q", "alice", 6)
+        cycles(engine)
+        engine.apply(Changed(Queue("q", user_limit_factor=0.5)))
+        submit(engine, "m", "q", "alice", 9, cpu=0, memory=1)
+        submit(engine, "b", "q", "alice", 1)
+        cycles(engine)
+        jobs = engine.tree.jobs
+        assert [jobs[f"ns/{name}"].held[:2] for name in ("a", "m", "b")] == [[6000, 0], [0, 3000], [0, 0]]
+
+    def test_a_gang_starts_within_the_limit_or_not_at_all(self):
+        engine = make(12, Queue("q", user_limit_factor=0.5))
+        submit(engine, "four", "q", "alice", 4, least=4)
+        cycles(engine)
+        submit(engine, "three", "q", "alice", 3, least=3)
+        cycles(engine)
+        assert held(engine) == {"alice": 4}
+        submit(engine, "two", "q", "alice", 2, least=2)
+        cycles(engine)
+        assert {name: leaf.job.running for name, leaf in engine.tree.jobs.items()} == {
+            "ns/four": 4,
+            "ns/three": 0,
+            "ns/two": 2,
+        }
+
+    def test_others_have_what_one_may_not(self):
+        engine = make(12, Queue("q", user_limit_factor=0.25), Queue("r"))
+        submit(engine, "a", "q", "alice", 30)
+        submit(engine, "b", "q", "bob", 30)
+        submit(engine, "c", "r", "carol", 30)
+        cycles(engine)
+        # A quarter of 6 is 1.5.
+        assert held(engine) == {"alice": 1, "bob": 1, "carol": 10}
+
+
+class TestWhere:
+    def test_a_queue_with_children_limits_nobody(self):
+        engine = make(12, Queue("eng", user_limit_factor=0.1), Queue("web", parent="eng"))
+        submit(engine, "a", "web", "alice", 30)
+        cycles(engine)
+        assert held(engine) == {"alice": 12}
+        # As a leaf it does.
+        engine.apply(Gone(JobSpec, "ns/a"))
+        for i in range(30):
+            engine.apply(Gone(TaskSpec, f"ns/a-t-{i}"))
+        engine.apply(Gone(Queue, "web"))
+        submit(engine, "b", "eng", "alice", 30)
+        cycles(engine)
+        assert held(engine) == {"alice": 1}
+
+    def test_limits_come_change_and_go(self):
+        engine = make(12, Queue("q"))
+        submit(engine, "a", "q", "alice", 2)
+        cycles(engine)
+        engine.apply(Changed(Queue("q", user_limit_factor=0.5)))
+        submit(engine, "b", "q", "alice", 9)
+        cycles(engine)
+        assert held(engine) == {"alice": 6}
+        engine.apply(Changed(Queue("q", user_limit_factor=0.75)))
+        cycles(engine)
+        assert held(engine) == {"alice": 9}
+        engine.apply(Changed(Queue("q")))
+        cycles(engine)
+        assert held(engine) == {"alice": 11}
+        assert all(leaf.user_held is None for leaf in engine.tree.jobs.values())
+        assert all(node.user_ceilings is None for node in engine.tree.root.walk())
+
+    def test_a_node_that_comes_moves_the_limit(self):
+        engine = make(12, Queue("q", user_limit_factor=0.5))
+        submit(engine, "a", "q", "alice", 30)
+        cycles(engine)
+        engine.apply(Changed(NodeSpec("more", (12_000, 12_000, PLENTY))))
+        cycles(engine)
+        assert held(engine) == {"alice": 12}
+
+    def test_a_resource_that_nobody_knew_before(self):
+        engine = make(12, Queue("q", user_limit_factor=0.5))
+        submit(engine, "a", "q", "alice", 2)
+        cycles(engine)
+        gpu = engine.state.registry.index("nvidia.com/gpu")
+        engine.apply(Changed(NodeSpec("g", (4000, 4000, PLENTY, 4000))))
+        engine.apply(Changed(JobSpec("ns", "g", "q", user="alice", phase=JobPhase.INQUEUE)))
+        for i in range(4):
+            engine.apply(Changed(TaskSpec("ns", f"g-t-{i}", (0, 0, 1, 1000), job="ns/g", created=i)))
+        cycles(engine)
+        assert engine.tree.jobs["ns/g"].held[gpu] == 2000
+
+    @pytest.mark.parametrize(
+        ("plugin", "gets"),
+        [("", 6), ("- {name: users}", 6), ("- {name: users, enabledAllocatable: false}", 12)],
+        ids=["not named", "named", "switched off"],
+    )
+    def test_a_configuration_need_not_name_the_plugin_but_may_switch_it_off(self, plugin, gets):
+        text = f"actions: allocate\ntiers:\n- plugins:\n  - {{name: drf, enableHierarchy: true}}\n  {plugin}\n"
+        config = parse_config(text, known_plugins=BUILT_IN, known_actions=["allocate"])
+        engine = Engine(config, BUILT_IN)
+        engine.apply(Changed(NodeSpec("n", (12_000, 0, PLENTY))))
+        engine.apply(Changed(Queue("q", user_limit_factor=0.5)))
+        submit(engine, "a", "q", "alice", 30)
+        engine.cycle(1_000_000)
+        assert held(engine) == {"alice": gets}
+
+
+class TestTaking:
+    @both_rules
+    @pytest.mark.parametrize(("factor", "gets"), [(None, 6), (0.5, 3), (0.3, 1)])
+    def test_nobody_reclaims_beyond_the_limit(self, rule, factor, gets):
+        # b has all 12 cpu when alice comes to a, which has 6 of them: she may hold so many times 6.
+        shell = Shell(taking_engine(rule), grace=1)
+        shell.node("n", 12, 0)
+        shell.queue("root/a", user_limit_factor=factor)
+        shell.queue("root/b")
+        shell.job("b", [(1,)] * 20)
+        shell.cycle()
+        shell.job("a", [(1,)] * 20, namespace="alice")
+        for _ in range(8):
+            shell.cycle()
+        check_accounts(shell.engine)
+        queues = shell.engine.tree.root.children
+        assert [queues[Kind.QUEUE, name].held[0] for name in "ab"] == [gets, 12 - gets]
+        assert len(shell.evictions) == gets
+
+    @both_rules
+    def test_inside_a_queue_only_the_users_own_tasks_make_way(self, rule):
+        # 6 of the queue's 12 cpu each. alice's urgent job takes the place of her own other one, not of bob's.
+        shell = Shell(taking_engine(rule), grace=1)
+        shell.node("n", 12, 0)
+        shell.queue("root/q", min_user_limit_percent=25)
+        shell.job("q", [(1,)] * 20, namespace="alice", name="slow", priority=1)
+        shell.job("q", [(1,)] * 20, namespace="bob", name="other", priority=1)
+        shell.cycle()
+        shell.job("q", [(1,)] * 4, namespace="alice", name="urgent", priority=9)
+        for _ in range(8):
+            shell.cycle()
+        check_accounts(shell.engine)
+        jobs = shell.engine.state.jobs
+        assert {name: jobs[name].running for name in ("alice/slow", "alice/urgent", "bob/other")} == {
+            "alice/slow": 2,
+            "alice/urgent": 4,
+            "bob/other": 6,
+        }
+
+
+class TestTold:
+    def conditions(self, engine: Engine) -> dict[str, str]:
+        decisions = engine.cycle(engine.now + 1_000_000)
+        return {d.job: d.message for d in decisions if isinstance(d, Condition)}
+
+    def test_who_is_refused_is_told_the_numbers(self):
+        engine = make(24, Queue("dev", min_user_limit_percent=25), Queue("r"))
+        for user in ("alice", "bob", "carol"):
+            submit(engine, user, "dev", user, 20)
+        told = self.conditions(engine)
+        # The queue's 12 cpu are used: a thirteenth would make a base of 13.
+        assert told["ns/carol"] == (
+            "user carol holds cpu 4 of the 4333m that one of 3 users may hold in queue dev, and asks for 1 more"
+        )
+        # Said once.
+        assert not self.conditions(engine)
+
+    def test_of_a_factor_too(self):
+        engine = make(24, Queue("dev", user_limit_factor=0.1), Queue("r"))
+        submit(engine, "a", "dev", "alice", 3, cpu=2)
+        assert self.conditions(engine) == {
+            "ns/a": "user alice holds cpu 0 of the 1200m that one user may hold in queue dev, and asks for 2 more"
+        }
+
+
+class TestTargets:
+    def test_nobody_is_entitled_to_more_than_the_limit_and_others_have_the_rest_by_right(self):
+        # 36 cpu, 12 for each queue by weight: alice and bob 6 each; dave half of 12; erin the other 18.
+        engine = make(36, Queue("q", min_user_limit_percent=25), Queue("r", user_limit_factor=0.5), Queue("s"))
+        for user, queue in (("alice", "q"), ("bob", "q"), ("dave", "r"), ("erin", "s")):
+            submit(engine, f"{user}1", queue, user, 30)
+            submit(engine, f"{user}2", queue, user, 30)
+        engine.settle()
+        entitled: dict[str, int] = defaultdict(int)
+        for leaf in engine.tree.jobs.values():
+            entitled[leaf.user] += leaf.entitled[0]
+        assert entitled == {"alice": 6000, "bob": 6000, "dave": 6000, "erin": 18_000}
+
+    def test_ceilings_are_the_limits_of_those_who_are_there(self):
+        engine = make(24, Queue("q", min_user_limit_percent=25), Queue("r"))
+        for user in ("alice", "bob", "carol"):
+            submit(engine, user, "q", user, 20)
+        engine.settle()
+        queue = engine.tree.root.children[Kind.QUEUE, "q"]
+        assert queue.user_ceilings is not None
+        # A third of 12 cpu and of 12 of memory.
+        assert {user: most[:2] for user, most in queue.user_ceilings.items()} == {
+            "alice": [4000, 4000],
+            "bob": [4000, 4000],
+            "carol": [4000, 4000],
+        }
+        assert engine.tree.root.children[Kind.QUEUE, "r"].user_ceilings is None
+
+    def test_one_alone_has_no_ceiling_of_the_percentage(self):
+        engine = make(24, Queue("q", min_user_limit_percent=25), Queue("r"))
+        submit(engine, "a", "q", "alice", 20)
+        engine.settle()
+        assert engine.tree.root.children[Kind.QUEUE, "q"].user_ceilings is None
+
+
+Move = tuple[str, int, int]
+
+moves = st.lists(
+    st.tuples(
+        st.sampled_from(["submit", "finish", "limit", "user", "node", "cycle"]), st.integers(0, 99), st.integers(0, 99)
+    ),
+    min_size=4,
+    max_size=30,
+)
+
+
+@settings(max_examples=40)
+@given(moves=moves, rule=st.sampled_from(["steer", "paper"]))
+def test_no_start_takes_a_user_above_the_limit(moves: list[Move], rule: str) -> None:
+    """Random arrivals, ends and changes; each start is judged by the definition, in fractions."""
+    engine = make(12, Queue("q", min_user_limit_percent=30), Queue("r", user_limit_factor=0.5), rule=rule, nodes=2)
+    limits: dict[str, dict[str, Any]] = {"q": {"min_user_limit_percent": 30}, "r": {"user_limit_factor": 0.5}}
+    number = 0
+    for what, a, b in (*moves, ("cycle", 0, 0)):
+        queue = "qr"[a % 2]
+        match what:
+            case "submit":
+                number += 1
+                submit(engine, f"j{number}", queue, f"u{b % 4}", 1 + b % 5, cpu=1 + a % 3, least=1 + a % 2 * (b % 3))
+            case "finish":
+                running = sorted(t.key for t in engine.state.tasks.values() if t.status is TaskStatus.BINDING)
+                if running:
+                    engine.apply(Changed(finished(engine, running[a % len(running)])))
+            case "limit":
+                limits[queue] = [
+                    {"min_user_limit_percent": b},
+                    {"user_limit_factor": (1 + b) / 20},
+                    {"min_user_limit_percent": b, "user_limit_factor": (1 + a) / 20},
+                    {},
+                ][b % 4]
+                engine.apply(Changed(Queue(queue, weight=1 + a % 3, created="qr".index(queue), **limits[queue])))
+            case "user":
+                specs = [job.spec for job in engine.state.jobs.values() if job.spec is not None]
+                if specs:
+                    engine.apply(Changed(replace(specs[a % len(specs)], user=f"u{b % 4}")))
+            case "node":
+                engine.apply(Changed(NodeSpec("n1", ((1 + a % 9) * 1000, (1 + a % 9) * 1000, PLENTY))))
+            case _:
+                engine.settle()
+                before = {node: list(node.held) for node in engine.tree.root.walk()}
+                engine.cycle(engine.now + 1_000_000)
+                check_accounts(engine)
+                judge(engine, before, limits)
+    engine.validate()
+
+
+def judge(engine: Engine, before: Mapping[ShareNode, list[int]], limits: Mapping[str, Mapping[str, Any]]) -> None:
+    """Of cpu, the only resource asked for here: whoever holds more than before is within the limit.
+
+    The base only grows while a cycle places, so the limit at the end is no less than at any start in it.
+    """
+    weights = {name: engine.state.queues[name].weight for name in limits}
+    for name, said in limits.items():
+        queue = engine.tree.root.children[Kind.QUEUE, name]
+        leaves = [leaf for leaf in queue.walk() if isinstance(leaf, JobNode)]
+        active = {leaf.user for leaf in leaves if leaf.demand.count}
+        configured = Fraction(engine.state.capacity[0] * weights[name], sum(weights.values()))
+        base = max(configured, Fraction(queue.held[0]))
+        limit: Fraction | None = None
+        percent = said.get("min_user_limit_percent")
+        if percent is not None and percent != 100 and len(active) > 1:
+            limit = max(base / len(active), base * percent / 100)
+        if "user_limit_factor" in said:
+            by_factor = configured * Fraction(str(said["user_limit_factor"]))
+            limit = by_factor if limit is None else min(limit, by_factor)
+        for user in active if limit is not None else ():
+            assert limit is not None
+            mine = [leaf for leaf in leaves if leaf.user == user]
+            now = sum(leaf.held[0] for leaf in mine)
+            if now > sum(before[leaf][0] for leaf in mine if leaf in before):
+                assert now <= limit, f"{user} holds {now} of {limit} in {name}"

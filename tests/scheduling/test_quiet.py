@@ -1,0 +1,46 @@
+"""Quiet clusters: once nothing happens from outside, evictions stop after a few cycles (fairness.md 9)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from tests.support.restless import Restless, Taste
+from tests.support.taking import Shell, taking_engine
+
+FEW = 10
+
+
+def quiet_after(seed: int) -> int:
+    """Three waves of jobs on a random cluster, then nothing; returns the cycle of the last eviction."""
+    chance = random.Random(seed)
+    coupled = seed % 3 == 0
+    plugins = ["priority", "gang", "conformance"]
+    plugins += ["predicates"] if coupled else []
+    plugins += ["nodeorder"] if seed % 5 == 0 else []
+    engine = taking_engine(
+        plugins=plugins, namespaces=chance.random() < 0.3, arguments={"drf.patience": chance.choice([-1, 0, 5])}
+    )
+    shell = Shell(engine, grace=chance.choice([0, 0, 1, 2]))
+    world = Restless(shell, seed, Taste(coupled=coupled))
+    for _ in range(3):
+        for _ in range(world.rng.randint(1, 8)):
+            world.job()
+        for _ in range(world.rng.choice([1, 2, 3])):
+            shell.cycle()
+    return shell.settle(60)
+
+
+def test_evictions_stop_on_100_clusters() -> None:
+    late = {seed: last for seed in range(100) if (last := quiet_after(seed)) > FEW}
+    assert not late, f"seed: cycle of the last eviction: {late}"
+
+
+@pytest.mark.long
+def test_evictions_stop_on_2000_clusters() -> None:
+    found = {seed: quiet_after(seed) for seed in range(2000)}
+    print(f"\ncycle of the last eviction: how many clusters: {dict(sorted(Counter(found.values()).items()))}")
+    late = {seed: last for seed, last in found.items() if last > FEW}
+    assert not late, f"seed: cycle of the last eviction: {late}"

@@ -1,0 +1,150 @@
+"""Every committed taking, on random clusters with arrivals and completions, is held against fairness.md 9.
+
+The ``Book`` of the shell replays each cycle: nobody goes without the taker's unit getting its whole claim, and its start
+later; no victim could have stayed; minimums and whole targets hold; what is missing falls with every reclaim; nodes are
+never over capacity. Here: that it comes to rest when arrivals stop, under every order, and that nobody takes back what was
+just taken from him.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.model.objects import JobSpec, TaskStatus
+from pumice.scheduling.decisions import Bind, Evict, Pipeline
+from pumice.scheduling.plugins import BUILT_IN
+from tests.support.restless import Restless, Taste
+from tests.support.taking import Shell, taking_engine
+
+ORDERS = ["steer", "paper", "flat", *(name for name in ("proportion", "capacity") if name in BUILT_IN)]
+every_order = pytest.mark.parametrize("rule", ORDERS)
+seeds = st.integers(0, 2**32 - 1)
+
+AT_REST = {"steer": 10}
+"""After how many cycles the last eviction may be; the orders that go by keys give way one task at a time."""
+BY_KEYS = 40
+
+
+def restless(seed: int, rule: str, taste: Taste = Taste()) -> tuple[Shell, Restless, random.Random]:
+    chance = random.Random(seed)
+    engine = taking_engine(
+        rule,
+        actions=chance.choice(["allocate, backfill, reclaim, preempt", "allocate, reclaim", "reclaim, allocate"]),
+        namespaces=chance.random() < 0.3,
+        arguments={"drf.patience": chance.choice([-1, 0, 5])} if rule == "steer" else {},
+    )
+    shell = Shell(engine, grace=chance.choice([0, 0, 1, 2]))
+    return shell, Restless(shell, seed, taste), chance
+
+
+def live(shell: Shell, world: Restless, chance: random.Random, cycles: int) -> None:
+    """Jobs come, tasks end, jobs go."""
+    for _ in range(cycles):
+        if chance.random() < 0.4:
+            world.job()
+        running = [task.key for task in shell.tasks.values() if task.status is TaskStatus.RUNNING]
+        for key in sorted(running):
+            if chance.random() < 0.05:
+                shell.end(key, again=chance.random() < 0.5)
+        if world.jobs and chance.random() < 0.05:
+            shell.end_job(world.jobs.pop(chance.randrange(len(world.jobs))))
+        shell.cycle()
+
+
+def comes_to_rest(seed: int, rule: str, cycles: int) -> int:
+    """A life, then no more arrivals; returns after how many cycles the last eviction was."""
+    shell, world, chance = restless(seed, rule)
+    live(shell, world, chance, cycles)
+    last = shell.settle(100)
+    assert not shell.engine.pipelined, "somebody waits on a node for ever"
+    assert last <= AT_REST.get(rule, BY_KEYS), f"seed {seed}: evictions until {last} cycles after the last arrival"
+    return last
+
+
+@every_order
+@given(seed=seeds)
+def test_it_comes_to_rest_when_arrivals_stop(rule: str, seed: int) -> None:
+    comes_to_rest(seed, rule, 15)
+
+
+@pytest.mark.long
+@every_order
+def test_it_comes_to_rest_after_thousands_of_cycles(rule: str) -> None:
+    found = sorted(comes_to_rest(seed, rule, 100) for seed in range(60))
+    print(f"\n{rule}: last eviction after the last arrival, in cycles: median {found[30]}, most {found[-1]}")
+
+
+# --- ping-pong --------------------------------------------------------------------------------------------------------
+
+
+def pairs(decisions: Iterable[object]) -> set[tuple[str, str]]:
+    """Who took from whom."""
+    return {(decision.taker, decision.job) for decision in decisions if isinstance(decision, Evict)}
+
+
+@every_order
+@given(seed=seeds)
+def test_nobody_takes_back_at_once(rule: str, seed: int) -> None:
+    # Nothing happens from outside: who lost a task to another does not take one from it in the cycles that follow.
+    shell, world, _ = restless(seed, rule)
+    for _ in range(world.rng.randint(3, 12)):
+        world.job()
+        if world.rng.random() < 0.3:
+            shell.cycle()
+    took: set[tuple[str, str]] = set()
+    for _ in range(6):
+        now = pairs(shell.cycle())
+        back = {(taker, victim) for taker, victim in now if (victim, taker) in took}
+        assert not back, f"{back}: taken back"
+        took |= now
+
+
+# --- starts ---------------------------------------------------------------------------------------------------------------
+
+
+@every_order
+@given(seed=seeds)
+def test_every_claim_becomes_a_start(rule: str, seed: int) -> None:
+    # Nothing happens from outside, so whoever waits on a node starts there as soon as the victims are gone.
+    shell, world, _ = restless(seed, rule)
+    waiting: dict[str, int] = {}
+    for _ in range(12):
+        if len(world.jobs) < 8:
+            world.job()
+        decisions = shell.cycle()
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                waiting.pop(decision.task, None)
+            elif isinstance(decision, Pipeline):
+                waiting[decision.task] = shell.cycles
+        late = {key: since for key, since in waiting.items() if shell.cycles - since > shell.grace + 1}
+        assert not late, f"claimed, not started: {late}"
+
+
+@given(seed=seeds)
+def test_who_is_gone_while_others_wait_for_his_room_leaves_no_trace(seed: int) -> None:
+    # Takers, victims and nodes vanish while the victims are being released.
+    shell, world, chance = restless(seed, "steer")
+    shell.grace = 3
+    for _ in range(20):
+        if chance.random() < 0.5:
+            world.job()
+        shell.cycle()
+        for task in list(shell.engine.pipelined):
+            if chance.random() < 0.3 and task.key in shell.tasks:
+                shell.end(task.key)
+        for key in list(shell.leaving):
+            if chance.random() < 0.2:
+                del shell.leaving[key]
+                shell.end(key)
+        if world.jobs and chance.random() < 0.2:
+            shell.end_job(world.jobs.pop(chance.randrange(len(world.jobs))))
+        shell.engine.validate()
+    shell.settle(60)
+    assert not shell.engine.pipelined
+    assert all(isinstance(job.spec, JobSpec) for job in shell.engine.state.jobs.values())

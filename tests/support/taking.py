@@ -1,0 +1,516 @@
+"""A cluster that takes back: a shell around an engine, and the book that checks every eviction it decides.
+
+The ``Shell`` does what a cluster does. A bound task runs; an evicted one is being released for a number of cycles, then
+it is gone and its controller makes it anew, as pending. A pipelined task is left alone: the engine binds it later.
+
+The ``Book`` knows only what went in and what was decided. It replays the decisions of each cycle one by one and holds
+every committed taking against fairness.md 9.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from pumice.fairness.steer import SteerOrder
+from pumice.model.events import Changed, Described, Gone
+from pumice.model.objects import FREE, Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.model.resources import PODS, Registry
+from pumice.scheduling.actions import ACTIONS
+from pumice.scheduling.brakes import NONE, Brakes
+from pumice.scheduling.config import parse_config
+from pumice.scheduling.decisions import Bind, Decision, Evict, Pipeline
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.plugins import BUILT_IN
+
+SECOND = 1_000_000
+Request = Sequence[int]
+
+CONFIG = """
+actions: "{actions}"
+tiers:
+- plugins: [{first}]
+- plugins:
+{orders}
+"""
+DRF = """
+  - name: drf
+    enableHierarchy: {hierarchy}
+    enableNamespaceOrder: {namespaces}
+    arguments: {arguments}
+"""
+
+
+def taking_engine(
+    rule: str = "steer",
+    *,
+    actions: str = "allocate, backfill, reclaim, preempt",
+    plugins: Sequence[str] = ("priority", "gang", "conformance"),
+    namespaces: bool = False,
+    arguments: Mapping[str, object] = {},
+    brakes: Brakes = NONE,
+    registry: Registry | None = None,
+) -> Engine:
+    """An engine that takes back. ``rule``: steer, paper, flat, or the name of a plugin that orders queues."""
+    if rule in ("steer", "paper", "flat"):
+        settings = {"drf.rule": rule, **arguments} if rule != "flat" else dict(arguments)
+        orders = DRF.format(
+            hierarchy=str(rule != "flat").lower(), namespaces=str(namespaces).lower(), arguments=settings
+        )
+    else:
+        orders = f"  - name: {rule}\n    arguments: {dict(arguments)}"
+    first = ", ".join(f"{{name: {name}}}" for name in plugins)
+    text = CONFIG.format(actions=actions, first=first, orders=orders)
+    return Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=ACTIONS), BUILT_IN, registry, brakes)
+
+
+# --- the shell -------------------------------------------------------------------------------------------------------
+
+
+class Shell:
+    """Carries out what an engine decides; ``grace`` is how many cycles an evicted task takes to be gone."""
+
+    def __init__(self, engine: Engine, *, grace: int = 0, audited: bool = True) -> None:
+        self.engine = engine
+        self.grace = grace
+        self.now = 0
+        self.cycles = 0
+        self.tasks: dict[str, TaskSpec] = {}
+        self.evictions: list[tuple[int, Evict]] = []  # with the cycle
+        self.leaving: dict[str, int] = {}  # evicted tasks, and the cycle after which each is gone
+        self.book = Book(engine) if audited else None
+        self._number = 0
+
+    # --- what comes in ------------------------------------------------------------------------------------------------
+
+    def put(self, described: Described) -> None:
+        if isinstance(described, TaskSpec):
+            self.tasks[described.key] = described
+        self.engine.apply(Changed(described))
+
+    def node(self, name: str, *offers: int, **more: object) -> None:
+        """A machine with so much cpu, memory and places (1000 unless said), in that order."""
+        vector = [*offers, *(1000 for _ in range(3 - len(offers)))] if len(offers) < 3 else list(offers)
+        self.put(NodeSpec(name, tuple(vector), **more))  # type: ignore[arg-type]  # fields of NodeSpec by name
+
+    def queue(self, path: str, weights: str | None = None, **more: object) -> None:
+        """A queue at ``root/a/b`` with weights ``1/2/3``."""
+        self._number += 1
+        name = path.replace("root/", "").replace("/", "-")
+        weights = weights or "/".join("1" for _ in path.split("/"))
+        self.put(Queue(name, self._number, path=path, path_weights=weights, **more))  # type: ignore[arg-type]
+
+    def job(
+        self,
+        queue: str,
+        requests: Iterable[Request],
+        gang: int = 1,
+        *,
+        name: str | None = None,
+        priority: int | None = None,
+        constraints: Constraints = FREE,
+        roles: Sequence[str] = (),
+        minimums: Mapping[str, int] = {},
+        labels: Mapping[str, str] = {},
+        namespace: str = "ns",
+    ) -> str:
+        """A job of tasks that ask for so much cpu and memory; returns its key."""
+        self._number += 1
+        spec = JobSpec(
+            namespace,
+            name or f"{queue}-j{self._number}",
+            queue,
+            self._number,
+            gang,
+            min_task_member=dict(minimums),
+            phase=JobPhase.INQUEUE,
+        )
+        self.put(spec)
+        for i, request in enumerate(requests):
+            vector = [*request, *(0 for _ in range(3 - len(request)))]
+            vector[PODS] = 1
+            self.put(
+                TaskSpec(
+                    namespace,
+                    f"{spec.name}-t-{i}",
+                    tuple(vector),
+                    job=spec.key,
+                    created=self._number,
+                    role=roles[i] if roles else "",
+                    priority=priority,
+                    constraints=constraints,
+                    labels=labels,
+                )
+            )
+        return spec.key
+
+    def end(self, key: str, *, again: bool = False) -> None:
+        """A running task is done; ``again``: an equal one waits in its place."""
+        spec = self.tasks.pop(key)
+        self.engine.apply(Gone(TaskSpec, key))
+        if again:
+            self._number += 1
+            self.put(
+                replace(
+                    spec,
+                    name=f"{spec.name.split('+')[0]}+{self._number}",
+                    status=TaskStatus.PENDING,
+                    node=None,
+                    started=0,
+                    created=self._number,
+                )
+            )
+
+    def end_job(self, key: str) -> None:
+        """A job is done and taken away."""
+        for task in [task.key for task in self.tasks.values() if task.job == key]:
+            self.leaving.pop(task, None)
+            self.end(task)
+        self.engine.apply(Gone(JobSpec, key))
+
+    # --- time -----------------------------------------------------------------------------------------------------------
+
+    def cycle(self) -> list[Decision]:
+        """A second passes: decide, check, carry out."""
+        self.now += SECOND
+        self.cycles += 1
+        if self.book is not None:
+            self.book.open()
+        decisions = self.engine.cycle(self.now)
+        if self.book is not None:
+            self.book.close(decisions)
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                spec = self.tasks[decision.task]
+                self.put(replace(spec, node=decision.node, status=TaskStatus.RUNNING, started=self.now))
+            elif isinstance(decision, Evict):
+                self.evictions.append((self.cycles, decision))
+                self.put(replace(self.tasks[decision.task], status=TaskStatus.RELEASING))
+                self.leaving[decision.task] = self.cycles + self.grace
+        for key in [key for key, cycle in self.leaving.items() if cycle <= self.cycles]:
+            del self.leaving[key]
+            spec = self.tasks[key]
+            self.engine.apply(Gone(TaskSpec, key))
+            self.put(replace(spec, status=TaskStatus.PENDING, node=None, started=0, created=self.now))
+        if self.book is not None:
+            self.engine.validate()
+        return decisions
+
+    def settle(self, most: int = 40, quiet: int = 3) -> int:
+        """Cycles until nothing was decided for ``quiet`` of them; returns the last that evicted, from here on."""
+        first, last, still = self.cycles, 0, 0
+        while still < quiet + self.grace and self.cycles - first < most:
+            decisions = self.cycle()
+            moved = any(isinstance(decision, Bind | Pipeline | Evict) for decision in decisions)
+            still = 0 if moved else still + 1
+            if any(isinstance(decision, Evict) for decision in decisions):
+                last = self.cycles - first
+        return last
+
+    # --- what is there --------------------------------------------------------------------------------------------------
+
+    def running(self, job_or_queue: str) -> int:
+        """How many tasks of a job, or of a queue, run."""
+        return len(self.running_tasks(job_or_queue))
+
+    def running_tasks(self, job_or_queue: str) -> list[str]:
+        jobs = self.engine.state.jobs
+        return sorted(
+            task.key
+            for task in self.tasks.values()
+            if task.status is TaskStatus.RUNNING and task.job is not None
+            if job_or_queue in (task.job, jobs[task.job].spec.queue)  # type: ignore[union-attr]  # jobs here are known
+        )
+
+
+# --- the book ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Seen:
+    """A task as the book sees it."""
+
+    key: str
+    job: str
+    request: tuple[int, ...]
+    node: str | None
+    status: TaskStatus
+
+
+@dataclass
+class Commit:
+    """One committed taking: who went, and where the taker's unit starts."""
+
+    taker: str
+    action: str
+    victims: list[str] = field(default_factory=list)
+    claims: list[tuple[str, str]] = field(default_factory=list)
+
+
+def commits(decisions: Iterable[Decision]) -> Iterator[Commit | Bind]:
+    """The takings of a cycle, in order, with the plain starts between them."""
+    current: Commit | None = None
+    for decision in decisions:
+        if isinstance(decision, Evict):
+            if current is None or current.claims or current.taker != decision.taker:
+                if current is not None:
+                    yield current
+                current = Commit(decision.taker, decision.action)
+            current.victims.append(decision.task)
+        elif isinstance(decision, Pipeline):
+            if current is None or current.taker != decision.job:
+                if current is not None:
+                    yield current
+                current = Commit(decision.job, "claim")
+            current.claims.append((decision.task, decision.node))
+        elif isinstance(decision, Bind):
+            if current is not None:
+                yield current
+            current = None
+            yield decision
+    if current is not None:
+        yield current
+
+
+class Book:
+    """Replays what is decided, and checks it. ``problems`` are collected by ``judge`` and raised by ``close``."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.steer = isinstance(engine.order, SteerOrder)
+        self.tasks: dict[str, Seen] = {}
+        self.waits: Counter[str] = Counter()  # cycles that pipelined tasks have waited
+        self.committed: list[Commit] = []
+        self.sums: list[tuple[float, float]] = []  # what was missing before and after each reclaim
+        self.owed = 0.0  # before the last cycle's actions: dominant parts of the cluster, summed over jobs
+        self.running_before: Counter[str] = Counter()
+
+    def open(self) -> None:
+        """Before a cycle: who is where."""
+        self.tasks = {
+            task.key: Seen(
+                task.key,
+                task.job.key,
+                task.spec.request,
+                task.node.name if task.node is not None and task.status.has_node else None,
+                task.status,
+            )
+            for task in self.engine.state.tasks.values()
+            if task.job is not None
+        }
+
+    def close(self, decisions: list[Decision]) -> None:
+        """After it: replay and check."""
+        self._send_back(decisions)
+        self.owed = self.dominant_missing()
+        self.running_before = self._running()
+        for step in commits(decisions):
+            if isinstance(step, Bind):
+                seen = self.tasks[step.task]
+                assert seen.status in (TaskStatus.PENDING, TaskStatus.PIPELINED), f"{step} of a task that is {seen}"
+                if seen.status is TaskStatus.PIPELINED:
+                    assert seen.node == step.node, f"{seen} waited on another node than {step.node}"
+                seen.node, seen.status = step.node, TaskStatus.RUNNING
+                continue
+            self._commit(step)
+        for name, free in self.room(releasing_is_free=False, pipelined=False).items():
+            assert all(amount >= 0 for amount in free), f"node {name} is over capacity by {free}"
+        self._minimums_hold(decisions)
+
+    def _send_back(self, decisions: list[Decision]) -> None:
+        """Pipelined tasks that wait in vain are pending again; no decision says so."""
+        claimed = {decision.task for decision in decisions if isinstance(decision, Pipeline)}
+        bound = {decision.task for decision in decisions if isinstance(decision, Bind)}
+        for seen in self.tasks.values():
+            if seen.status is TaskStatus.PIPELINED and seen.key not in bound:
+                now = self.engine.state.tasks[seen.key].status
+                if now is not TaskStatus.PIPELINED or seen.key in claimed:
+                    seen.node, seen.status = None, TaskStatus.PENDING
+
+    def _commit(self, commit: Commit) -> None:
+        before = self.missing()
+        for key, node in commit.claims:
+            seen = self.tasks[key]
+            assert seen.status is TaskStatus.PENDING, f"{commit} claims for a task that is {seen}"
+            seen.node, seen.status = node, TaskStatus.PIPELINED
+        for key in commit.victims:
+            seen = self.tasks[key]
+            assert seen.status is TaskStatus.RUNNING, f"{commit} evicts a task that is {seen}"
+            seen.status = TaskStatus.RELEASING
+        if not commit.victims:
+            return
+        self.committed.append(commit)
+        assert commit.claims, f"{commit}: evictions without a start"
+        assert self._started(commit.taker), f"{commit}: the taker's unit is not whole"
+        future = self.room(releasing_is_free=True, pipelined=True)
+        for _, node in commit.claims:
+            assert all(amount >= 0 for amount in future[node]), f"{commit}: no room on {node}: {future[node]}"
+        self._minimal(commit, future)
+        self._other_queues(commit)
+        if self.steer:
+            self._targets_kept(commit)
+            if commit.action == "reclaim":
+                after = self.missing()
+                self.sums.append((before, after))
+                assert after < before - 1e-12, f"{commit}: what is missing did not fall: {before} -> {after}"
+
+    # --- rules ------------------------------------------------------------------------------------------------------------
+
+    def _started(self, job_key: str) -> bool:
+        job = self.engine.state.jobs[job_key]
+        assert job.spec is not None
+        mine = [seen for seen in self.tasks.values() if seen.job == job_key]
+        held = sum(seen.status.held for seen in mine)
+        unfinished = sum(seen.status.unfinished for seen in mine)
+        done = sum(seen.status is TaskStatus.SUCCEEDED for seen in mine)
+        return held >= min(job.spec.min_member - done, unfinished)
+
+    def _minimal(self, commit: Commit, future: dict[str, list[int]]) -> None:
+        """With any one victim back (a gang that went whole: with all of it) the unit would have no place."""
+        for group in self.groups(commit):
+            nodes = {node: list(future[node]) for node in dict.fromkeys(node for _, node in commit.claims)}
+            for key in group:
+                seen = self.tasks[key]
+                if seen.node in nodes:
+                    _add(nodes[seen.node], seen.request, -1)
+            if self._coupled(commit):
+                continue
+            for key, node in commit.claims:
+                _add(nodes[node], self.tasks[key].request, 1)
+            assert not fits([self.tasks[key].request for key, _ in commit.claims], nodes), (
+                f"{commit}: {group} could have stayed"
+            )
+
+    def _coupled(self, commit: Commit) -> bool:
+        return any(self.engine.state.tasks[key].spec.constraints.coupled for key, _ in commit.claims)
+
+    def groups(self, commit: Commit) -> list[list[str]]:
+        """Victims that go or stay together: tasks one by one, jobs that went whole as one."""
+        by_job: dict[str, list[str]] = {}
+        for key in commit.victims:
+            by_job.setdefault(self.tasks[key].job, []).append(key)
+        found: list[list[str]] = []
+        for job, keys in by_job.items():
+            whole = not any(seen.status.held for seen in self.tasks.values() if seen.job == job)
+            minimum = self.engine.state.jobs[job].spec.min_member  # type: ignore[union-attr]  # jobs here are known
+            found += [keys] if whole and minimum > 1 else [[key] for key in keys]
+        return found
+
+    def _other_queues(self, commit: Commit) -> None:
+        ours = self.queue(commit.taker)
+        for key in commit.victims:
+            same = self.queue(self.tasks[key].job) == ours
+            assert same == (commit.action == "preempt"), f"{commit}: {key} is in the wrong queue"
+
+    def _targets_kept(self, commit: Commit) -> None:
+        for job in {self.tasks[key].job for key in commit.victims}:
+            leaf = self.engine.tree.jobs[job]
+            held = self.held(job)
+            asked = {j for key in commit.victims if self.tasks[key].job == job for j in _asks(self.tasks[key].request)}
+            for j in asked:
+                assert held[j] >= leaf.whole[j], f"{commit}: {job} holds {held}, its whole target is {leaf.whole}"
+
+    def _minimums_hold(self, decisions: list[Decision]) -> None:
+        running = self._running()
+        for job_key in {decision.job for decision in decisions if isinstance(decision, Evict)}:
+            spec = self.engine.state.jobs[job_key].spec
+            assert spec is not None
+            left, before = running[job_key], self.running_before[job_key]
+            if not left or before < spec.min_member:
+                continue
+            assert left >= spec.min_member, f"{job_key} is left with {left} of at least {spec.min_member}"
+            for role, least in spec.min_task_member.items():
+                have = sum(
+                    seen.status.held and self.engine.state.tasks[seen.key].spec.role == role
+                    for seen in self.tasks.values()
+                    if seen.job == job_key
+                )
+                assert have >= least, f"{job_key} is left with {have} of role {role}, at least {least}"
+
+    # --- sums ---------------------------------------------------------------------------------------------------------------
+
+    def _running(self) -> Counter[str]:
+        return Counter(seen.job for seen in self.tasks.values() if seen.status.held)
+
+    def queue(self, job: str) -> str:
+        spec = self.engine.state.jobs[job].spec
+        assert spec is not None
+        return spec.queue
+
+    def held(self, job: str) -> list[int]:
+        """What a job holds by the book."""
+        total = [0] * self.engine.tree.width
+        for seen in self.tasks.values():
+            if seen.job == job and seen.status.held:
+                _add(total, seen.request, 1)
+        return total
+
+    def missing(self) -> float:
+        """The sum over all jobs of what is missing to their whole targets, as parts of the cluster."""
+        return sum(sum(parts) for parts in self._missing_parts())
+
+    def dominant_missing(self) -> float:
+        """The same, of each job only the largest part."""
+        return sum(max(parts, default=0.0) for parts in self._missing_parts())
+
+    def dominant(self, key: str) -> float:
+        """The largest part of the cluster that a task asks for."""
+        capacity = self.engine.state.capacity
+        return max((self.tasks[key].request[j] / capacity[j] for j in _asks(self.tasks[key].request)), default=0.0)
+
+    def _missing_parts(self) -> Iterator[list[float]]:
+        if not self.steer:
+            return
+        capacity = self.engine.state.capacity
+        total = {job: [0] * self.engine.tree.width for job in self.engine.tree.jobs}
+        for seen in self.tasks.values():
+            if seen.status.held and seen.job in total:
+                _add(total[seen.job], seen.request, 1)
+        for key, leaf in self.engine.tree.jobs.items():
+            counted = [j for j in range(len(capacity)) if j != PODS and capacity[j] > 0]
+            yield [max(0, leaf.whole[j] - total[key][j]) / capacity[j] for j in counted]
+
+    def room(self, *, releasing_is_free: bool, pipelined: bool) -> dict[str, list[int]]:
+        """What is left on every node."""
+        left = {name: list(node.allocatable) for name, node in self.engine.state.nodes.items()}
+        for seen in self.tasks.values():
+            takes = seen.status.on_node and not (releasing_is_free and seen.status is TaskStatus.RELEASING)
+            takes = takes or (pipelined and seen.status is TaskStatus.PIPELINED)
+            if takes and seen.node is not None:
+                _add(left[seen.node], seen.request, -1)
+        return left
+
+
+def fits(requests: Sequence[Request], room: Mapping[str, Sequence[int]], most: int = 5000) -> bool:
+    """Whether these find places in this room, tried in every way (beyond ``most`` ways: first fit, largest first)."""
+    if not requests:
+        return True
+    ways = product(*([room] * len(requests))) if len(room) ** len(requests) <= most else ()
+    if len(room) ** len(requests) > most:
+        left = {name: list(amounts) for name, amounts in room.items()}
+        for request in sorted(requests, key=lambda request: tuple(request), reverse=True):
+            for amounts in left.values():
+                if all(amounts[j] >= amount for j, amount in enumerate(request)):
+                    _add(amounts, request, -1)
+                    break
+            else:
+                return False
+        return True
+    for way in ways:
+        left = {name: list(amounts) for name, amounts in room.items()}
+        for name, request in zip(way, requests, strict=True):
+            _add(left[name], request, -1)
+        if all(amount >= 0 for amounts in left.values() for amount in amounts):
+            return True
+    return False
+
+
+def _add(total: list[int], request: Request, sign: int) -> None:
+    for j, amount in enumerate(request):
+        total[j] += sign * amount
+
+
+def _asks(request: Request) -> list[int]:
+    return [j for j, amount in enumerate(request) if amount and j != PODS]
