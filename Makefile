@@ -32,7 +32,7 @@ test-long: $(VENV)/.dev ## the long tests, one process, printing their distribut
 lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy --strict src $(wildcard benchmarks)
+	$(BIN)/mypy --strict src tools $(wildcard benchmarks)
 	$(BIN)/lint-imports
 
 format: $(VENV)/.dev ## rewrite the sources as `make lint` wants them

@@ -34,9 +34,20 @@ def test_command(command: str) -> None:
 
 def test_the_picture_is_what_the_demo_prints() -> None:
     picture = re.findall(r"^(?:root|\|).*█.*$", TEXT, re.MULTILINE)
-    assert len(picture) == 10
+    assert len(picture) == 13  # the root and nine queues, of which one has nothing; then the root and three
     shown = pumice("demo").stdout.splitlines()
     assert [line for line in picture if line not in shown] == []
+
+
+def test_what_is_said_about_the_picture_is_what_the_demo_counts() -> None:
+    number = re.search(r"later (\d+) tasks of \*ads\* have made way", TEXT)
+    assert number is not None
+    assert f"reclaim: {number[1]} tasks of models and serving make way for science" in pumice("demo").stdout
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)\)", TEXT))
+def test_links(link: str) -> None:
+    assert (ROOT / link).exists()
 
 
 def test_make_targets_exist() -> None:

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from pumice.cli import render
-from pumice.cli.render import BAR, Column, bar, job_lines, legend, table, trace_lines, tree_lines
+from pumice.cli.render import BAR, Column, bar, job_lines, legend, notice_lines, table, tree_lines
 from pumice.sim.overview import overview_of_run
 from tests.sim.samples import job, node, queue, queue_at, ran, scenario
 
@@ -83,7 +83,8 @@ def test_the_legend_explains_what_is_there():
     # 4 cpu; b is entitled to 2 and asks for 3; a wants 1 of its 2: one is lent.
     documents = (node(cpu=4), queue("a"), queue("b"), job("j", "a", 4, cpu=1), job("k", "b", 4, cpu=1))
     assert legend(overview_of_run(ran(*documents))) == ""
-    moved = ran(scenario(events=[{"cycle": 3, "apply": queue("a", weight=3)}]), *documents)
+    config = "actions: allocate\ntiers:\n- plugins:\n  - {name: drf, enableHierarchy: true}\n"  # nobody is evicted
+    moved = ran(scenario(config=config, events=[{"cycle": 3, "apply": queue("a", weight=3)}]), *documents)
     assert click.unstyle(legend(overview_of_run(moved))) == "█ used   ▓ lent by others   ░ entitled to, not used"
 
 
@@ -96,20 +97,77 @@ def test_jobs_are_listed_with_their_users_where_these_are_not_the_namespaces():
     assert line.split() == ["default/j", "q", "ada", "Running", "1", "1", "1", "100%", "cpu", "1"]
 
 
-def test_tasks_that_start_together_were_picked_once():
-    path = [{"node": "root/a", "key": 1.0, "runnerUp": "root/b", "runnerUpKey": 0.25}]
-    decisions = [
-        {"cycle": 1, "type": "enqueue", "job": "default/j"},
-        {"cycle": 1, "type": "bind", "pod": "default/j-0", "node": "n", "path": path},
-        {"cycle": 1, "type": "bind", "pod": "default/j-1", "node": "m", "path": path},
-        {"cycle": 2, "type": "condition", "job": "default/k", "message": "no room"},
+CAPACITY = """
+actions: allocate, reclaim
+tiers:
+- plugins:
+  - name: capacity
+    enableHierarchy: true
+"""
+
+
+def test_tasks_that_wait_for_the_evicted_to_leave_are_not_said_to_run():
+    # 4 cpu, two queues of weight 1: of the four tasks of a two go for b.
+    late = {"cycle": 2, "apply": job("late", "b", 4, cpu=1)}
+    simulation = ran(
+        scenario(cycles=2, terminationCycles=3, events=[late]),
+        node(cpu=4),
+        queue("a"),
+        queue("b"),
+        job("early", "a", 4, cpu=1),
+    )
+    overview = overview_of_run(simulation)
+    head, root, a, b = plain(tree_lines(overview))
+    assert head.split()[-4:] == ["RUNNING", "STARTING", "PENDING", "ALLOCATED"]
+    assert [line.split()[-5:] for line in (root, a, b)] == [
+        ["2", "2", "2", "cpu", "4"],
+        ["2", "0", "0", "cpu", "2"],
+        ["0", "2", "2", "cpu", "2"],
     ]
-    assert plain(trace_lines(decisions, "want")) == [
-        "cycle 1",
-        "  enqueue   default/j",
-        "  bind      default/j-0 to n",
-        "  bind      default/j-1 to m",
-        "            a  want 1.0000  before b with 0.2500",
-        "cycle 2",
-        "  condition default/k: no room",
+    assert [line.split()[2:6] for line in plain(job_lines(overview))[1:]] == [
+        ["Running", "2", "0", "0"],
+        ["Inqueue", "0", "2", "2"],
     ]
+
+
+def test_quantities_of_queues_are_shown_where_somebody_wrote_them():
+    documents = [
+        scenario(config=CAPACITY),
+        node(cpu=8),
+        queue("eng", deserved={"cpu": 4}, guarantee={"resource": {"cpu": 2}}),
+        queue("sci", capability={"cpu": 3}),
+    ]
+    overview = overview_of_run(ran(*documents))
+    assert plain(tree_lines(overview))[0].split()[-1] == "DESERVES"
+    head, root, eng, sci = plain(tree_lines(overview, wide=True))
+    assert [head.index(word) for word in ("DESERVES", "GUARANTEED", "AT MOST")] == [
+        eng.index("cpu 4"),
+        eng.index("cpu 2"),
+        sci.index("cpu 3"),
+    ]
+    assert "cpu 8" not in eng  # it may hold all there is: no limit worth a word
+    assert root.endswith("cpu 8")
+
+
+def test_stopped_queues_and_kept_room_are_mentioned():
+    queues = queue("eng", deserved={"cpu": 4}), queue("prod", parent="eng", deserved={"cpu": 6})
+    stopped = overview_of_run(ran(scenario(config=CAPACITY), node(cpu=8), *queues, job("j", "prod", 1, cpu=1)))
+    (line,) = plain(notice_lines(stopped))
+    assert line.startswith("stopped queue eng: the queues below it have deserved cpu 6 together")
+    assert "queue eng is stopped" in plain(job_lines(stopped, wide=True))[1]
+    # 8 cpu on two nodes, half of them are big's; small fills both, and nobody is evicted.
+    config = "actions: allocate\ntiers:\n- plugins:\n  - {name: drf, enableHierarchy: true, arguments: %s}\n"
+    kept = ran(
+        scenario(
+            cycles=3,
+            config=config % "{drf.patience: 0}",
+            events=[{"cycle": 2, "apply": job("big", "b", 1, cpu=4)}],
+        ),
+        node("n1", cpu=4),
+        node("n2", cpu=4),
+        queue("a"),
+        queue("b"),
+        job("small", "a", 8, cpu=1),
+    )
+    lines = plain(notice_lines(overview_of_run(kept)))
+    assert lines == ["kept for default/big, for 2 s now: n1 (cpu 4); 50% of the cluster is lacking there"]

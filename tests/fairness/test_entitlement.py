@@ -304,6 +304,21 @@ def test_two_resources_that_end_at_once() -> None:
     assert_close(tree.target(), [5, 5, 5])
 
 
+def test_a_resource_that_ends_where_a_sibling_halts() -> None:
+    # 20 gpu, 7 cpu, 7 mem. A (7/5) has g (gpu) 10 : 1 with m (mem); B has c (5 cpu) and, after it, d (mem). At level
+    # 5/7 c is satisfied, and A has 7/5 of 5/7: all gpu, and a tenth of mem. From then on A's share is that tenth, and
+    # B's 5/7: m takes all mem. (In floats 7/5 of 5/7 is not 1.)
+    tree = Tree()
+    a, b = tree.node(0, F(7, 5)), tree.node(0)
+    tree.add(a, [F(1, 20), 0, 0], weight=10)
+    tree.add(tree.node(a), [0, 0, F(1, 7)])
+    tree.add(b, [0, F(1, 7), 0], 5, rank=0)
+    tree.add(b, [0, 0, F(1, 7)], rank=1)
+    want = [20, 7, 5, 0]
+    assert tree.exact() == want
+    assert_close(tree.target(), want)
+
+
 def test_a_long_chain() -> None:
     count = 300
     parent = np.arange(-1, count - 1)

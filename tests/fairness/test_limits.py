@@ -14,7 +14,7 @@ from pumice.fairness.entitlement import solve
 from pumice.fairness.limits import Limits
 from pumice.fairness.phase import Phase
 from tests.support.bounded_trees import BoundedTree, bounded_trees
-from tests.support.share_trees import Tree, assert_close, halting_trees, satisfied, trees
+from tests.support.share_trees import Tree, assert_close, halting_trees, satisfied, trees, wide_tree
 
 F = Fraction
 A_HAIR = 1e-9
@@ -57,8 +57,8 @@ def test_the_whole_cluster_guaranteed_is_shared_by_weight_inside() -> None:
 
 def test_guarantees_inside_each_other() -> None:
     # 20 cpu. a is guaranteed 10, inside it b 6; c (in a) and d (outside) have no guarantee. b asks for 2, c and d for
-    # all. First b's 2; then a's 10, of which 4 stay reserved for b: c gets 4. Now a claims 10 and holds 6. d rises to 6,
-    # too; 4 are left, 2 for c and 2 for d.
+    # all. First b's 2; then a's 10, of which 4 stay reserved for b: c gets 4. Now a claims 10 and holds 6. d rises to
+    # 6, too; 4 are left, 2 for c and 2 for d.
     tree = Tree()
     a = tree.node(0)
     b = tree.node(a)
@@ -173,6 +173,26 @@ def test_all_limits_equal_the_exact_fluid(tree: BoundedTree) -> None:
 @given(bounded_trees(of=halting_trees()))
 def test_limits_equal_the_exact_fluid_where_shares_halt(tree: BoundedTree) -> None:
     assert_close(tree.target(), tree.exact())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_large_clusters_equal_the_exact_fluid(seed: int) -> None:
+    # Targets of tens of thousands of tasks, four levels, a limit of some kind on every second node.
+    tree = wide_tree(seed, 50_000)
+    bounded = BoundedTree(tree)
+    for n in bounded.inner()[1:]:
+        match (n * 7 + seed) % 4:
+            case 0:
+                bounded.ceiling[n] = [F(1, 9), F(1, 13), None]
+            case 1:
+                bounded.guarantee[n] = [F(1, 40), F(1, 50), F(0)]
+    queues = sorted({tree.parent[n] for n in tree.leaf})
+    for queue in queues[::3]:
+        bounded.users.append((queue, [k for k in tree.below(queue) if k % 2], [F(1, 60), None, F(1, 80)]))
+    exact = bounded.exact()
+    assert max(exact) > 50_000
+    assert exact != tree.exact()
+    assert_close(bounded.target(), exact, within=1e-7)
 
 
 @given(trees(ranked=True))

@@ -14,6 +14,7 @@ from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
 from pumice.model.resources import CPU, MEMORY
+from tests.support.bounded_groves import above_limits, bounded_groves, claimed_below, limit, most, of_user, user_most
 from tests.support.groves import GPU, ITEMS, WIDTH, Grove, all_parts, below, groves, path_of
 
 STEPS = 2**30
@@ -37,19 +38,31 @@ def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
         """The part of the cluster that the jobs below are entitled to and do not have in whole targets so far."""
         return sum(entitled_to(job, j) - whole[job][j] for job in below(node)) / Fraction(capacity[j])
 
+    def fits(job: JobNode) -> bool:
+        """Whether one unit more leads to no claim, at any level, and to no user, above a limit."""
+        more = {other: list(vector) for other, vector in whole.items()}
+        for j, amount in unit[job]:
+            more[job][j] += amount
+            user_limit = user_most(job, j)
+            if user_limit is not None and sum(more[other][j] for other in of_user(job)) > user_limit:
+                return False
+            for node in path_of(job.parent):
+                claims = claimed_below(grove, node, j, more)
+                if claims > max(most(grove, node, j), claimed_below(grove, node, j, whole)):
+                    return False
+        return True
+
     def able(takers: list[JobNode], passed_over: Callable[[JobNode], bool]) -> set[JobNode]:
-        left = [capacity[j] - sum(whole[job][j] for job in jobs) for j in range(WIDTH)]
-        here = [job for job in takers if job in waiting and not passed_over(job)]
-        return {job for job in here if all(amount <= left[j] for j, amount in unit[job])}
+        return {job for job in takers if job in waiting and not passed_over(job) and fits(job)}
 
     def place(node: ShareNode, takers: set[JobNode]) -> tuple[object, ...]:
         asked = {j for job in below(node) if job in takers for j, _ in unit[job]}
         want = max(round(missing(node, j) * STEPS) for j in asked)
         served = max((start for job in below(node) for start in job.owed_starts), default=0)
         if isinstance(node, JobNode):
-            return node.rank_class, not incumbent[node], node.before, -want, node.after, served, node.rank
+            return node.rank_class, not incumbent[node], node.before, -want, node.after, served, node.turn, node.rank
         jobs_here = below(node)
-        ahead = any(sum(job.held[j] - base[job][j] for job in jobs_here) > 0 for j in asked)
+        ahead = any(sum(job.held[j] - whole[job][j] for job in jobs_here) > 0 for j in asked)
         return -want, not ahead, served, node.turn, node.rank
 
     def first(node: ShareNode, takers: set[JobNode]) -> JobNode:
@@ -223,6 +236,29 @@ def test_what_could_still_be_handed_out_is_handed_out(grove: Grove) -> None:
             assert any(amount > left[j] for j, amount in unit), f"{job.name} could have one more unit"
 
 
+@given(bounded_groves(), st.data())
+def test_whole_targets_within_limits_equal_the_slow_version(grove: Grove, data: st.DataObject) -> None:
+    for stamp in range(30, 30 + data.draw(st.integers(1, 3))):
+        set_targets(grove.tree, grove.capacity)
+        set_whole_targets(grove.tree, grove.capacity)
+        assert {job.name: job.whole for job in grove.jobs} == _named(slow_whole_targets(grove))
+        job = data.draw(st.sampled_from(grove.jobs))
+        match data.draw(st.sampled_from(["limits", "start", "demand"])):
+            case "limits":
+                limit(grove, data.draw)
+            case "start" if job.demand.parts:
+                grove.start(grove.tree, job, job.demand.parts[0][0], stamp, data.draw(st.booleans()))
+            case "demand":
+                grove.ask_for(job, data.draw(all_parts()), gang=data.draw(st.integers(1, 3)))
+
+
+@given(bounded_groves())
+def test_whole_targets_are_within_all_limits(grove: Grove) -> None:
+    set_targets(grove.tree, grove.capacity)
+    set_whole_targets(grove.tree, grove.capacity)
+    assert above_limits(grove, {job: job.whole for job in grove.jobs}) == []
+
+
 def _named(whole: dict[JobNode, Vector]) -> dict[str, Vector]:
     return {job.name: vector for job, vector in whole.items()}
 
@@ -348,3 +384,74 @@ def test_nothing_at_all() -> None:
     assert rounded(grove) == []
     grove.job(grove.group(), [(((CPU, 1000),), 3)])
     assert rounded(grove) == [[0, 0, 0, 0]]
+
+
+# --- within limits ---------------------------------------------------------------------------------------------
+
+
+def whole_cpu(grove: Grove) -> list[int]:
+    return [vector[CPU] for vector in rounded(grove)]
+
+
+def three_alike(grove: Grove) -> tuple[ShareNode, ShareNode]:
+    """Two queues; the first has two jobs of 1-cpu tasks, the other one."""
+    one, two = grove.group(), grove.group()
+    for queue in (one, one, two):
+        grove.job(queue, [(((CPU, 1000),), 9)])
+    return one, two
+
+
+def test_no_unit_beyond_a_ceiling() -> None:
+    # 6 cpu, the first queue may have 3: 1.5 each, so one has 2 and the other 1. At 3.9 the targets are 1.95, 1.95 and
+    # 2.1, two cpu are left, and a second unit is missed most below the ceiling; but there is no room for it.
+    for ceiling, whole in ((3000, [2, 1, 3]), (3900, [2, 1, 3])):
+        grove = hand_made(6, 0, 0, 0)
+        one, _ = three_alike(grove)
+        one.ceiling = [ceiling, 0, 0, 0]
+        assert whole_cpu(grove) == whole
+    # The parent's ceiling holds as well: 3 for both queues together, 0.75, 0.75 and 1.5 of them.
+    grove = hand_made(6, 0, 0, 0)
+    org = grove.group()
+    org.ceiling = [3000, 0, 0, 0]
+    for queue in (one := grove.group(org), one, grove.group(org)):
+        grove.job(queue, [(((CPU, 1000),), 9)])
+    assert sum(whole_cpu(grove)) == 3
+
+
+def test_no_unit_out_of_others_guarantees() -> None:
+    # 5 cpu, the second queue is guaranteed 2.5 and has them: 2 tasks and a half. The first has 2.5 for two jobs: one
+    # task each, and half a cpu to spare, as the second has. These do not make a whole one, though 1 cpu is left.
+    grove = hand_made(5, 0, 0, 0)
+    _, two = three_alike(grove)
+    two.guarantee = [2500, 0, 0, 0]
+    two.ceiling = [2500, 0, 0, 0]
+    assert whole_cpu(grove) == [1, 1, 2]
+    # Without the ceiling the second may add half a cpu that is nobody's to its own half.
+    two.ceiling = None
+    assert whole_cpu(grove) == [1, 1, 3]
+
+
+def test_no_unit_beyond_a_users_ceiling() -> None:
+    # 6 cpu for one queue, of which ann may have 2.5 for two jobs: one task each is all. Bob has 3.5: 3, and 4 once
+    # the last is handed out.
+    grove = hand_made(6, 0, 0, 0)
+    queue = grove.group()
+    queue.user_ceilings = {"ann": [2500, 0, 0, 0]}
+    for user in ("ann", "ann", "bob"):
+        grove.job(queue, [(((CPU, 1000),), 9)], user=user)
+    assert whole_cpu(grove) == [1, 1, 4]
+
+
+def test_a_target_that_is_whole_by_a_hair_steps_back_at_a_ceiling() -> None:
+    # Tasks of 10^9 bytes, 100 bytes missing to four of them: a target of 3.9999999 counts as 4, which is too much for
+    # the ceiling. Of two such jobs, 200 bytes short, the younger steps back; when the ceiling is raised, no longer.
+    grove = Grove([0, 10**11, 0, 0])
+    queue = grove.group()
+    for _ in range(2):
+        grove.job(queue, [(((MEMORY, 10**9),), 9)])
+    for ceiling, whole in ((8 * 10**9 - 200, [4, 3]), (8 * 10**9, [4, 4]), (8 * 10**9 - 200, [4, 3])):
+        queue.ceiling = [0, ceiling, 0, 0]
+        set_targets(grove.tree, grove.capacity)
+        assert [job.target for job in grove.jobs] == [4.0, 4.0]
+        set_whole_targets(grove.tree, grove.capacity)
+        assert [job.whole[MEMORY] // 10**9 for job in grove.jobs] == whole

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.fairness.targets import set_targets
-from pumice.fairness.tree import JobNode, ShareNode
+from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.resources import CPU, MEMORY
 from tests.oracles.exact_fluid import exact_fluid
+from tests.support.bounded_groves import bounded_groves, limit, most, reserved, user_most
 from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves
 
 A_MILLIONTH = 1e-6
@@ -38,6 +39,15 @@ def exact_targets(grove: Grove) -> dict[str, Fraction]:
             [Fraction(amounts.get(j, 0), grove.capacity[j]) if grove.capacity[j] else Fraction(0) for j in range(WIDTH)]
         )
     classes = sorted({job.rank_class for job in jobs})
+
+    def part(amount: int, j: int) -> Fraction:
+        return Fraction(amount, grove.capacity[j]) if grove.capacity[j] else Fraction(0)
+
+    users: dict[tuple[ShareNode, str], list[JobNode]] = {}
+    for job in jobs:
+        if user_most(job, 0) is not None:
+            users.setdefault((job.queue, job.user), []).append(job)
+    every = range(WIDTH)
     tasks = exact_fluid(
         parent,
         weight,
@@ -45,8 +55,19 @@ def exact_targets(grove: Grove) -> dict[str, Fraction]:
         direction,
         [Fraction(job.demand.count) for job in jobs],
         [classes.index(job.rank_class) for job in jobs],
+        {numbers[node]: [part(most(grove, node, j), j) for j in every] for node in grove.groups if node.ceiling},
+        {numbers[node]: [part(reserved(grove, node, j), j) for j in every] for node in grove.groups},
+        [
+            ([numbers[job] for job in mine], [_part_of_user(grove, mine[0], j) for j in every])
+            for mine in users.values()
+        ],
     )
     return {job.name: target for job, target in zip(jobs, tasks, strict=True)}
+
+
+def _part_of_user(grove: Grove, job: JobNode, j: int) -> Fraction | None:
+    limit_ = user_most(job, j)
+    return None if limit_ is None or not grove.capacity[j] else Fraction(limit_, grove.capacity[j])
 
 
 def assert_targets_right(grove: Grove) -> None:
@@ -97,6 +118,16 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
                 grove.jobs.remove(job)
             case "come":
                 grove.job(job.parent, data.draw(all_parts()), rank_class=job.rank_class)
+
+
+@given(bounded_groves(holdings=False), st.data())
+def test_targets_within_limits_equal_the_exact_fluid(grove: Grove, data: st.DataObject) -> None:
+    for job in grove.jobs:
+        job.rank_class = job.before
+    for _ in range(data.draw(st.integers(1, 2))):
+        set_targets(grove.tree, grove.capacity)
+        assert_targets_right(grove)
+        limit(grove, data.draw)
 
 
 @given(groves(holdings=False))
@@ -180,3 +211,42 @@ def test_what_the_cluster_has_nothing_of_is_not_given(capacity: list[int]) -> No
     b = grove.job(grove.group(), [(((MEMORY, 1000),), 9)])
     set_targets(grove.tree, grove.capacity)
     assert a.target == 0.0 and b.target == capacity[MEMORY] / 1000
+
+
+# --- within limits ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("guarantee", "want"), [(None, [4.0, 12.0]), ([4000, 0, 0, 0], [3.0, 9.0])])
+def test_an_idle_queues_guarantee_is_not_lent(guarantee: list[int] | None, want: list[float]) -> None:
+    # The third table of namespace sharing: 16 cpu, q1 (1) and q2 (3); in q2 ns1 (2) asks for 5, ns2 (6) for 20. q1 asks
+    # for nothing. What it leaves is lent, 2 : 6 of 16; but not the 4 that it is guaranteed: 2 : 6 of 12.
+    grove = Grove([16_000, 0, 0, 0])
+    q1, q2 = grove.group(weight=1.0), grove.group(weight=3.0)
+    q1.guarantee = guarantee
+    for weight, asks in ((2.0, 5), (6.0, 20)):
+        grove.job(grove.group(q2, weight, Kind.NAMESPACE), [(((CPU, 1000),), asks)])
+    set_targets(grove.tree, grove.capacity)
+    assert [job.target for job in grove.jobs] == want
+
+
+def test_a_demand_that_fits_the_cluster_but_not_the_ceiling() -> None:
+    grove = Grove([10_000, 0, 0, 0])
+    queue = grove.group()
+    queue.ceiling = [3000, 0, 0, 0]
+    grove.job(queue, [(((CPU, 1000),), 5)])
+    grove.job(grove.group(), [(((CPU, 1000),), 4)])
+    set_targets(grove.tree, grove.capacity)
+    assert [job.target for job in grove.jobs] == [3.0, 4.0]
+
+
+def test_equal_jobs_of_different_users() -> None:
+    # 12 cpu. Ann has two jobs in two namespaces and may have 3: 1.5 each. Bob's two are alike and share the rest.
+    grove = Grove([12_000, 0, 0, 0])
+    queue = grove.group()
+    homes = [grove.group(queue, kind=Kind.NAMESPACE) for _ in range(2)]
+    queue.user_ceilings = {"ann": [3000, 0, 0, 0]}
+    for user in ("ann", "bob"):
+        for home in homes:
+            grove.job(home, [(((CPU, 1000),), 50)], user=user)
+    set_targets(grove.tree, grove.capacity)
+    assert [job.target for job in grove.jobs] == [1.5, 1.5, 4.5, 4.5]

@@ -261,9 +261,8 @@ class _Fluid:
                     if self.below[c][j] >= self.reserved(c, j):
                         growth[n][j] += growth[c][j]
                 if growth[n][j] > 0:
-                    for mark in (self.most(n, j), self.reserved(n, j)):
-                        if mark is not None:
-                            times.append((mark - self.below[n][j]) / growth[n][j])
+                    marks = [mark for mark in (self.most(n, j), self.reserved(n, j)) if mark is not None]
+                    times += [(mark - self.below[n][j]) / growth[n][j] for mark in marks]
         for leaves, cap in self.users:
             for j in self.resources:
                 limit, pace = cap[j], sum((self.rate[n][j] for n in leaves), Fraction(0))

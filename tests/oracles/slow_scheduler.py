@@ -12,7 +12,7 @@ find none, lend what is left, place what asks for nothing. Written from the rule
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -64,6 +64,7 @@ class SlowScheduler(SlowCluster):
             for key, line in lines.items():
                 cycle.wishes[key] = self.wish(self.jobs[key], self.takes_work(line), cycle.capacity)
             set_targets(root, cycle.wishes, cycle.capacity)
+            self.forget_turns(lines)
             set_whole_targets(root, lines, cycle.wishes, cycle.capacity, self.turns)
         changed, self.nodes_changed, self.room_grew, self.pods_moved = self.nodes_changed, False, False, False
         self.serve(cycle, lending=False)
@@ -93,10 +94,16 @@ class SlowScheduler(SlowCluster):
                     self.kept_out.append(self.unit_key(unit))
 
     def remember_turn(self, unit: Sequence[Pod], cycle: Cycle) -> None:
-        """Every queue above had its turn, whether or not the unit still runs later."""
-        line = [branch for branch in cycle.lines[str(unit[0].spec.job)] if branch.kind == 0]
-        for depth in range(1, len(line) + 1):
-            self.turns[tuple(branch.name for branch in line[:depth])] = self.stamp
+        """The job and every queue above had their turn, whether or not the unit still runs later."""
+        line = cycle.lines[str(unit[0].spec.job)]
+        for depth, branch in enumerate(line, start=1):
+            if branch.kind != 1:  # a namespace has no turns
+                self.turns[tuple(above.name for above in line[:depth])] = self.stamp
+
+    def forget_turns(self, lines: Mapping[str, list[Branch]]) -> None:
+        """Jobs that are gone, or moved, leave nothing behind."""
+        here = {tuple(branch.name for branch in line) for line in lines.values()}
+        self.turns = {path: turn for path, turn in self.turns.items() if "/" not in path[-1] or path in here}
 
     def next_stamp(self, cycle: Cycle) -> int:
         """A start time for the next unit that starts, never twice the same."""

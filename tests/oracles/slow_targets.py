@@ -190,14 +190,15 @@ def set_whole_targets(
         return all(max(lacks(branch, j) for j in unit[name]) > Fraction(1, GRID) for branch in lines[name])
 
     def ahead(branch: Branch, asked: set[int]) -> bool:
-        """Whether it holds more than its whole parts, added up, of something that is asked for."""
+        """Whether it holds more than its whole targets so far, added up, of something that is asked for."""
         names = [leaf.name for leaf in branch.jobs()]
-        held, whole = add_up([wishes[n].held for n in names]), add_up([base[n] for n in names])
+        held = add_up([wishes[n].held for n in names])
+        whole = add_up([*(base[n] for n in names), *(extra[n] for n in names if n in extra)])
         return any(held.get(j, 0) > whole.get(j, 0) for j in asked)
 
     def turn(branch: Branch) -> int:
         line = next(lines[leaf.name] for leaf in branch.jobs())
-        return turns.get(tuple(above.name for above in line[: line.index(branch) + 1]), 0) if branch.kind == 0 else 0
+        return turns.get(tuple(above.name for above in line[: line.index(branch) + 1]), 0) if branch.kind != 1 else 0
 
     def key(branch: Branch, able: list[Branch]) -> Key:
         asked = {j for leaf in able for j in unit[leaf.name]}
@@ -207,7 +208,7 @@ def set_whole_targets(
             return (-on_grid(lack), not ahead(branch, asked), served, turn(branch), branch.rank)
         wish = wishes[branch.name]
         # The class first (fairness.md 3); that a job has not started only breaks ties, after the incumbents.
-        return (wish.rank, branch.name not in incumbents, wish.tiers, -on_grid(lack), served, branch.rank)
+        return (wish.rank, branch.name not in incumbents, wish.tiers, -on_grid(lack), served, turn(branch), branch.rank)
 
     def hand_out(names: list[str], *, wanting_only: bool) -> None:
         while True:

@@ -23,6 +23,7 @@ class Taste:
     roles: bool = True
     one_pool: bool = False
     fine: bool = False  # tasks of one unit of one resource
+    bounds: bool = False  # queues with guarantee, deserved and capability
 
 
 class Restless:
@@ -54,10 +55,25 @@ class Restless:
                 if level < self.taste.depth and rng.random() < 0.4:
                     grow(*here, level + 1)
                 else:
-                    self.shell.queue(*here)
+                    self.shell.queue(*here, **self._bounds())
                     self.queues.append(here[0].replace("root/", "").replace("/", "-"))
 
         grow("root", "1", 1)
+
+    def _bounds(self) -> dict[str, object]:
+        """Small enough that they do not contradict each other often; where they do, the queue is left out."""
+        rng = self.rng
+        if not self.taste.bounds:
+            return {}
+        guarantee = ((0, 1), (1, rng.choice([1, 2]))) if rng.random() < 0.3 else ()
+        deserved = ((0, rng.randint(1, 4)), (1, rng.randint(2, 4))) if rng.random() < 0.6 else ()
+        capability = ((0, rng.randint(4, 10)), (1, rng.randint(4, 12))) if rng.random() < 0.3 else ()
+        return {
+            "guarantee": guarantee,
+            "deserved": deserved,
+            "capability": capability,
+            "reclaimable": rng.random() < 0.9,
+        }
 
     def job(self, queue: str | None = None, tasks: int | None = None) -> str:
         """Another job in some queue."""

@@ -10,7 +10,7 @@ every committed taking against fairness.md 9.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -34,6 +34,7 @@ tiers:
 - plugins: [{first}]
 - plugins:
 {orders}
+{last}
 """
 DRF = """
   - name: drf
@@ -48,12 +49,16 @@ def taking_engine(
     *,
     actions: str = "allocate, backfill, reclaim, preempt",
     plugins: Sequence[str] = ("priority", "gang", "conformance"),
+    last: Sequence[str] = (),
     namespaces: bool = False,
     arguments: Mapping[str, object] = {},
     brakes: Brakes = NONE,
     registry: Registry | None = None,
 ) -> Engine:
-    """An engine that takes back. ``rule``: steer, paper, flat, or the name of a plugin that orders queues."""
+    """An engine that takes back. ``rule``: steer, paper, flat, or the name of a plugin that orders queues.
+
+    ``plugins`` go ahead of what orders the queues, ``last`` come after it.
+    """
     if rule in ("steer", "paper", "flat"):
         settings = {"drf.rule": rule, **arguments} if rule != "flat" else dict(arguments)
         orders = DRF.format(
@@ -61,8 +66,8 @@ def taking_engine(
         )
     else:
         orders = f"  - name: {rule}\n    arguments: {dict(arguments)}"
-    first = ", ".join(f"{{name: {name}}}" for name in plugins)
-    text = CONFIG.format(actions=actions, first=first, orders=orders)
+    first, after = (", ".join(f"{{name: {name}}}" for name in names) for names in (plugins, last))
+    text = CONFIG.format(actions=actions, first=first, orders=orders, last=f"- plugins: [{after}]" if after else "")
     return Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=ACTIONS), BUILT_IN, registry, brakes)
 
 
@@ -249,8 +254,8 @@ class Commit:
     claims: list[tuple[str, str]] = field(default_factory=list)
 
 
-def commits(decisions: Iterable[Decision]) -> Iterator[Commit | Bind]:
-    """The takings of a cycle, in order, with the plain starts between them."""
+def commits(decisions: Iterable[Decision], waited: Collection[str] = ()) -> Iterator[Commit | Bind]:
+    """The takings of a cycle, in order, with the plain starts between them; ``waited``: those pipelined before it."""
     current: Commit | None = None
     for decision in decisions:
         if isinstance(decision, Evict):
@@ -259,7 +264,13 @@ def commits(decisions: Iterable[Decision]) -> Iterator[Commit | Bind]:
                     yield current
                 current = Commit(decision.taker, decision.action)
             current.victims.append(decision.task)
-        elif isinstance(decision, Pipeline):
+        elif isinstance(decision, Pipeline) or (
+            isinstance(decision, Bind)
+            and decision.task not in waited
+            and current is not None
+            and current.victims
+            and current.taker == decision.job
+        ):
             if current is None or current.taker != decision.job:
                 if current is not None:
                     yield current
@@ -275,14 +286,18 @@ def commits(decisions: Iterable[Decision]) -> Iterator[Commit | Bind]:
 
 
 class Book:
-    """Replays what is decided, and checks it. ``problems`` are collected by ``judge`` and raised by ``close``."""
+    """Replays what is decided, and checks it."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.steer = isinstance(engine.order, SteerOrder)
+        # Where queues have limits a victim may stand in the way of those, not of room. And where keys decide, somebody
+        # placed earlier in the cycle may be taken out again, without a word, after others have gone for what he left.
+        self.limited = any(entry.name in ("proportion", "capacity") for entry in engine.policy.config.plugins)
+        self.exact = not self.limited and (self.steer or engine.policy.config.actions[-1] == "allocate")
         self.tasks: dict[str, Seen] = {}
-        self.waits: Counter[str] = Counter()  # cycles that pipelined tasks have waited
         self.committed: list[Commit] = []
+        self.watcher: Callable[[Commit], None] | None = None  # told of every taking before it is replayed
         self.sums: list[tuple[float, float]] = []  # what was missing before and after each reclaim
         self.owed = 0.0  # before the last cycle's actions: dominant parts of the cluster, summed over jobs
         self.running_before: Counter[str] = Counter()
@@ -306,7 +321,8 @@ class Book:
         self._send_back(decisions)
         self.owed = self.dominant_missing()
         self.running_before = self._running()
-        for step in commits(decisions):
+        waited = {seen.key for seen in self.tasks.values() if seen.status is TaskStatus.PIPELINED}
+        for step in commits(decisions, waited):
             if isinstance(step, Bind):
                 seen = self.tasks[step.task]
                 assert seen.status in (TaskStatus.PENDING, TaskStatus.PIPELINED), f"{step} of a task that is {seen}"
@@ -315,9 +331,17 @@ class Book:
                 seen.node, seen.status = step.node, TaskStatus.RUNNING
                 continue
             self._commit(step)
+            self._guarantees_kept(step)
+        for decision in decisions:  # a claim on room that is free already is a start
+            if isinstance(decision, Bind):
+                self.tasks[decision.task].status = TaskStatus.RUNNING
         for name, free in self.room(releasing_is_free=False, pipelined=False).items():
             assert all(amount >= 0 for amount in free), f"node {name} is over capacity by {free}"
         self._minimums_hold(decisions)
+        for queue in self.engine.state.queues.values():
+            held = self.held_by(queue.name)
+            for j, most in queue.capability if self.limited else ():
+                assert held[j] <= most, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
 
     def _send_back(self, decisions: list[Decision]) -> None:
         """Pipelined tasks that wait in vain are pending again; no decision says so."""
@@ -331,6 +355,8 @@ class Book:
 
     def _commit(self, commit: Commit) -> None:
         before = self.missing()
+        if self.watcher is not None and commit.victims:
+            self.watcher(commit)
         for key, node in commit.claims:
             seen = self.tasks[key]
             assert seen.status is TaskStatus.PENDING, f"{commit} claims for a task that is {seen}"
@@ -369,14 +395,14 @@ class Book:
 
     def _minimal(self, commit: Commit, future: dict[str, list[int]]) -> None:
         """With any one victim back (a gang that went whole: with all of it) the unit would have no place."""
+        if not self.exact or self._coupled(commit):
+            return
         for group in self.groups(commit):
             nodes = {node: list(future[node]) for node in dict.fromkeys(node for _, node in commit.claims)}
             for key in group:
                 seen = self.tasks[key]
                 if seen.node in nodes:
                     _add(nodes[seen.node], seen.request, -1)
-            if self._coupled(commit):
-                continue
             for key, node in commit.claims:
                 _add(nodes[node], self.tasks[key].request, 1)
             assert not fits([self.tasks[key].request for key, _ in commit.claims], nodes), (
@@ -412,6 +438,16 @@ class Book:
             for j in asked:
                 assert held[j] >= leaf.whole[j], f"{commit}: {job} holds {held}, its whole target is {leaf.whole}"
 
+    def _guarantees_kept(self, commit: Commit) -> None:
+        for name in {self.queue(self.tasks[key].job) for key in commit.victims if self.limited}:
+            queue, held = self.engine.state.queues[name], self.held_by(name)
+            lost = [self.tasks[key] for key in commit.victims if self.queue(self.tasks[key].job) == name]
+            for j, least in queue.guarantee if commit.action == "reclaim" else ():
+                if any(seen.request[j] for seen in lost):
+                    assert held[j] >= least, f"{commit}: queue {name} is left with {held}, guaranteed {queue.guarantee}"
+            if commit.action == "reclaim":
+                assert queue.reclaimable, f"{commit}: queue {name} is not reclaimable"
+
     def _minimums_hold(self, decisions: list[Decision]) -> None:
         running = self._running()
         for job_key in {decision.job for decision in decisions if isinstance(decision, Evict)}:
@@ -444,6 +480,14 @@ class Book:
         total = [0] * self.engine.tree.width
         for seen in self.tasks.values():
             if seen.job == job and seen.status.held:
+                _add(total, seen.request, 1)
+        return total
+
+    def held_by(self, queue: str) -> list[int]:
+        """What the jobs of a leaf queue hold by the book."""
+        total = [0] * self.engine.tree.width
+        for seen in self.tasks.values():
+            if seen.status.held and self.queue(seen.job) == queue:
                 _add(total, seen.request, 1)
         return total
 

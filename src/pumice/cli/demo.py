@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -72,7 +72,7 @@ class Story:
         self.wakes = simulation.scenario.spec.events[0].cycle
         self.served: int | None = None  # the cycle in which the sleeper had all it is entitled to
         self.evicted: Counter[str] = Counter()  # tasks by the queue that lost them
-        self.cycles_with_evictions: set[int] = set()
+        self.borrowers: set[str] = set()  # queues that held more than they are entitled to when the sleeper woke up
         self.most_idle = 0.0  # the largest part of any resource that was idle after a cycle
         self._seen = 0  # decisions
 
@@ -90,18 +90,17 @@ class Story:
 
         engine = self.simulation.cluster.engine
         root, sleeper = engine.tree.root, self._sleeper()
-        for cycle, decision in self.simulation.decisions[self._seen :]:
+        for _, decision in self.simulation.decisions[self._seen :]:
             if isinstance(decision, Evict):
                 self.evicted[engine.tree.jobs[decision.job].queue.name] += 1
-                self.cycles_with_evictions.add(cycle)
         self._seen = len(self.simulation.decisions)
         for held, capacity in zip(root.held, engine.state.capacity, strict=True):
             if held:
                 self.most_idle = max(self.most_idle, 1 - held / capacity)
-        if self.served is None and self.cycle >= self.wakes:
-            entitled = zip(sleeper.held, sleeper.entitled, strict=True)
-            if all(held >= amount for held, amount in entitled):
-                self.served = self.cycle
+        if self.cycle == self.wakes:
+            self.borrowers = {queue.name for queue in engine.tree.queues() if _beyond(queue.held, queue.entitled)}
+        if self.served is None and self.cycle >= self.wakes and not _beyond(sleeper.entitled, sleeper.held):
+            self.served = self.cycle
 
     def _sleeper(self) -> ShareNode:
         from pumice.fairness.tree import Kind
@@ -122,11 +121,13 @@ class Story:
     def caption(self) -> str:
         """What is going on."""
         if self.cycle < self.wakes:
-            return f"{SLEEPER} is idle: its part of the cluster is lent"
+            return f"{SLEEPER} is idle: its part of the cluster is lent to whoever can use it"
         if self.served is None:
             return f"{SLEEPER} has woken up: it gets what comes free, and will soon take back what was lent"
         if self.cycle == self.served:
-            return f"reclaim: {sum(self.evicted.values())} tasks of {_listed(self.evicted)} make way for {SLEEPER}"
+            return (
+                f"reclaim: {sum(self.evicted.values())} tasks of {_listed(sorted(self.evicted))} make way for {SLEEPER}"
+            )
         return "everybody has what it is entitled to, and stays there"
 
     def picture(self, *, amounts: bool = True) -> str:
@@ -143,30 +144,29 @@ class Story:
         """What was seen, in a few sentences."""
         from pumice.sim.report import share_of
 
-        engine = self.simulation.cluster.engine
-        part = share_of(self._sleeper().entitled, engine.state.capacity)
-        losses = _listed(f"{count} of {queue}" for queue, count in self.evicted.items())
-        spared = [queue.name for queue in engine.tree.queues() if queue.parent is not None and not _has_queues(queue)]
-        spared = [queue for queue in spared if queue not in self.evicted]
-        idle = f"at most {self.most_idle:.0%}" if self.most_idle else "not one"
         if self.served is None:
             return f"What you saw: {SLEEPER} woke up in cycle {self.wakes} and did not get its part back."
-        cycles = len(self.cycles_with_evictions)
+        part = share_of(self._sleeper().entitled, self.simulation.cluster.engine.state.capacity)
+        losses = [f"{self.evicted[queue]} of {queue}" for queue in sorted(self.borrowers & self.evicted.keys())]
+        count = sum(count for queue, count in self.evicted.items() if queue not in self.borrowers)
+        others = f"{count} of others" if count else "nobody else"
+        idle = f"At most {self.most_idle:.0%}" if self.most_idle else "Not one"
         return (
             f"What you saw: {SLEEPER} was idle, and its {part:.0%} of the cluster were lent. It woke up in cycle "
-            f"{self.wakes}\nand {self.served - self.wakes} cycles later had them back: what ended by itself first, then "
-            f"the rest by reclaim, in {cycles} cycle{'s' if cycles > 1 else ''}:\n{losses}. None of {_listed(spared, 'or')} "
-            f"was evicted,\nnobody before or after, and {idle} of the cpus and gpus ever stood idle."
+            f"{self.wakes} and {self.served - self.wakes}\n"
+            f"cycles later had them back: what came free by itself, and the rest by reclaim. Evicted in all\n"
+            f"{self.cycle} cycles: {_listed(losses) or 'nobody'}, who had borrowed; {others}. "
+            f"{idle} of the cpus and gpus\never stood idle."
         )
 
 
-def _has_queues(node: ShareNode) -> bool:
-    return any(child.kind is node.kind for child in node.children.values())
+def _beyond(these: Sequence[int], those: Sequence[int]) -> bool:
+    """Whether some of these amounts are larger."""
+    return any(one > other for one, other in zip(these, those, strict=True))
 
 
-def _listed(names: Iterable[str], last: str = "and") -> str:
-    *others, final = names
-    return f"{', '.join(others)} {last} {final}" if others else final
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(", ".join(names).rsplit(", ", 1))
 
 
 def _live(story: Story) -> None:

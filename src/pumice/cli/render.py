@@ -7,8 +7,7 @@ beyond (it was lent that), and what it is entitled to but does not use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -134,6 +133,7 @@ def _cells(share: float) -> int:
 def job_lines(overview: Overview, *, wide: bool = False, runs: bool = True) -> Iterator[str]:
     """One line a job."""
     jobs = overview.jobs
+    targets = any(job.target is not None for job in jobs)
     users = wide or any(job.user != job.key.partition("/")[0] for job in jobs)
     yield from table(
         [
@@ -144,7 +144,7 @@ def job_lines(overview: Overview, *, wide: bool = False, runs: bool = True) -> I
             Column("RUNNING", [_count(job.running) if runs else "" for job in jobs], right=True),
             _starting(jobs),
             Column("PENDING", [_count(job.pending) if runs else "" for job in jobs], right=True),
-            Column("TARGET" if runs else "TASKS", [_target(job.target) for job in jobs], right=True),
+            Column("TARGET" if runs else "TASKS", [_target(job.target) if targets else "" for job in jobs], right=True),
             Column("USED", [_percent(job.used) if runs else "" for job in jobs], right=True),
             Column("ENTITLED", [_percent(job.entitled) if not runs else "" for job in jobs], right=True),
             Column("ALLOCATED", [job.allocated for job in jobs]),
@@ -175,69 +175,14 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if 0 < share < 0.0995 else f"{share:.0%}"
 
 
-# ---- decisions ---------------------------------------------------------------------------------------------------
+# ---- what else people should know --------------------------------------------------------------------------------
 
 
-def trace_lines(decisions: Sequence[dict[str, Any]], key: str) -> Iterator[str]:
-    """Every decision; of a placement, level by level, who was chosen by what key before whom."""
-    for cycle, in_cycle in groupby(decisions, lambda decision: decision["cycle"]):
-        yield click.style(f"cycle {cycle}", bold=True)
-        for _, together in groupby(in_cycle, _one_choice):
-            group = list(together)
-            for decision in group:
-                yield f"  {_sentence(decision)}"
-            yield from _levels(group[-1].get("path") or (), key)
-            if "sides" in group[-1]:
-                yield from _both_sides(group[-1], key)
-
-
-def _one_choice(decision: dict[str, Any]) -> Any:
-    """Tasks that start together were picked once."""
-    return (decision["type"], decision.get("path") or id(decision))
-
-
-def _sentence(decision: dict[str, Any]) -> str:
-    what = click.style(f"{decision['type']:<9}", fg="cyan")
-    match decision["type"]:
-        case "bind":
-            return f"{what} {decision['pod']} to {decision['node']}"
-        case "pipeline":
-            return f"{what} {decision['pod']} waits for room on {decision['node']}"
-        case "evict":
-            return f"{what} {decision['pod']} from {decision['node']} for {decision['for']} ({decision['action']})"
-        case "condition" if "queue" in decision:
-            return f"{what} queue {decision['queue']}: {decision['message'] or 'nothing is wrong any more'}"
-        case "condition":
-            return f"{what} {decision['job']}: {decision['message']}"
-    return f"{what} {decision['job']}"
-
-
-def _both_sides(decision: dict[str, Any], key: str) -> Iterator[str]:
-    """What an eviction did to the two branches between which it happened."""
-    above, before, after = decision["ancestor"], decision["before"], decision["after"]
-    for side in ("taker", "victim"):
-        name = _below(above, decision["sides"][side])
-        line = f"            {side} {name} below {above}: {key} {before[side]:.4f}, then {after[side]:.4f}"
-        yield click.style(line, dim=True)
-
-
-def _levels(path: Sequence[dict[str, Any]], key: str) -> Iterator[str]:
-    """The walk from the root down, each level as a name below the one above."""
-    above = "root"
-    names = []
-    for depth, level in enumerate(path):
-        names.append("  " * depth + _below(above, level["node"]))
-        above = level["node"]
-    width = max(map(len, names), default=0)
-    above = "root"
-    for name, level in zip(names, path, strict=True):
-        line = f"            {name:<{width}}  {key} {level['key']:.4f}"
-        if level["runnerUp"] is not None:
-            tie = ", a tie" if level["key"] == level["runnerUpKey"] else ""
-            line += f"  before {_below(above, level['runnerUp'])} with {level['runnerUpKey']:.4f}{tie}"
-        yield click.style(line, dim=True)
-        above = level["node"]
-
-
-def _below(above: str, path: str) -> str:
-    return path.removeprefix(f"{above}/")
+def notice_lines(overview: Overview) -> Iterator[str]:
+    """Queues in which nothing may start, and room that is kept for jobs."""
+    for queue, reason in overview.stopped.items():
+        yield f"{click.style('stopped', fg='yellow')} queue {queue}: {reason}"
+    for hold in overview.holds:
+        where = ", ".join(f"{node} ({amounts})" for node, amounts in hold.room.items())
+        lack = f"{_percent(hold.lack)} of the cluster is lacking there"
+        yield f"{click.style('kept', fg='yellow')} for {hold.job}, for {hold.seconds:g} s now: {where}; {lack}"

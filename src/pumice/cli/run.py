@@ -41,7 +41,8 @@ def run(files: tuple[str, ...], output: str, trace: bool) -> None:
         echo_values(run_report(simulation), output)
         return
 
-    from pumice.cli.render import job_lines, legend, trace_lines, tree_lines
+    from pumice.cli.render import job_lines, legend, notice_lines, tree_lines
+    from pumice.cli.trace import trace_lines
     from pumice.sim.overview import overview_of_run
     from pumice.sim.report import decisions_report
 
@@ -59,10 +60,12 @@ def run(files: tuple[str, ...], output: str, trace: bool) -> None:
         echo()
         for line in job_lines(overview, wide=output == "wide"):
             echo(line)
-    if simulation.errors:
+    notices = list(notice_lines(overview))
+    notices += [f"{click.style('refused', fg='yellow')} {error.object}: {error.reason}" for error in simulation.errors]
+    if notices:
         echo()
-        for error in simulation.errors:
-            echo(f"{click.style('refused', fg='yellow')} {error.object}: {error.reason}")
+        for line in notices:
+            echo(line)
 
 
 def _summary(simulation: Simulation) -> str:

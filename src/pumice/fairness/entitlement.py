@@ -38,6 +38,12 @@ rise together until memory is used up: c, m and k are entitled to 3, 5 and 5 tas
 *Classes.* Leaves of one parent with different ranks are served one after another: the next when nobody of
 the one before can be. A parent's path is then the paths of its classes end to end, each from its own level
 zero. Inner nodes beside such leaves belong to the first class that wants anything.
+
+*Limits.* A ceiling that is reached, of a node or of a user, freezes those below who need that resource; it is
+not used up in the cluster, so it still counts in shares. Guarantees are served first, the innermost before
+those around them: the same walk, of those who ask for something guaranteed, as far as the guarantee goes. The
+ordinary walk goes on from what everybody holds then; what is guaranteed and not used is used up for all
+others. ``limits`` says who is held back by what, ``phase`` how paths keep within it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ class Standing:
     """Where everybody stands with their limits. `left` has a column for each resource, then those of the purses."""
 
     sums: FloatArray  # what the children of each node claim together
-    claimed: FloatArray  # what each node claims
     left: FloatArray  # how much more each node's children may claim; inf: nobody there could, or no limit
     full: BoolArray  # which nodes are full of what
     spent: FloatArray  # what each user has
@@ -82,7 +81,7 @@ class Restraint:
     @property
     def width(self) -> int:
         """The number of resources."""
-        return self.ceiling.shape[1]
+        return int(self.ceiling.shape[1])
 
     @property
     def reserving(self) -> bool:
@@ -122,11 +121,8 @@ class Restraint:
         """
         outline, width = self.outline, self.width
         sums = outline.of_leaves(given)
-        claimed = np.empty_like(sums)
-        for depth in reversed(outline.depths):
-            claimed[depth] = np.maximum(self.guarantee[depth], sums[depth])
-            if depth.start > 0:
-                np.add.at(sums, outline.parent[depth], claimed[depth])
+        for depth in reversed(outline.depths[1:]):
+            np.add.at(sums, outline.parent[depth], np.maximum(self.guarantee[depth], sums[depth]))
         left = np.full(closed.shape, np.inf)
         full = closed[:, :width].copy()
         start = outline.depths[top].start
@@ -138,10 +134,10 @@ class Restraint:
                 bound = np.where(full[outline.parent[depth]], self.guarantee[depth], bound)
             full[depth] |= sums[depth] >= bound * (1 - FULL)
             left[depth, :width] = np.where(full[depth], np.inf, bound - sums[depth])
-        frozen = (full.take(outline.leaf_parent, axis=0) & self.needs).any(axis=1)
+        frozen: BoolArray = np.any(full.take(outline.leaf_parent, axis=0) & self.needs, axis=1)
         if self.serving is not None:
             frozen |= ~self.serving
-        spent = self._spent(given)
+        spent = self.spent(given)
         broke = spent >= self.cap * (1 - FULL)
         for k in range(self.purses):
             who = np.flatnonzero(self.purse == k)
@@ -152,9 +148,10 @@ class Restraint:
             left[home, columns] = np.where(broke[who], np.inf, self.cap[who] - spent[who])
         if len(broke):
             frozen |= (self.user >= 0) & (broke.take(self.user, axis=0, mode="clip") & self.needs).any(axis=1)
-        return Standing(sums, claimed, left, full, spent, broke, frozen)
+        return Standing(sums, left, full, spent, broke, frozen)
 
-    def _spent(self, given: FloatArray) -> FloatArray:
+    def spent(self, given: FloatArray) -> FloatArray:
+        """What each user has."""
         mine = np.flatnonzero(self.user >= 0)
         count = len(self.cap)
         spent: FloatArray = np.column_stack([np.bincount(self.user[mine], c, count) for c in given[mine].T])
@@ -224,14 +221,19 @@ class Stops:
     way: FloatArray
     column: IntArray
 
+    def take(self, index: IntArray) -> Stops:
+        """The stops at these indices."""
+        return Stops(self.before[index], self.after[index], self.way[index], self.column[index])
+
 
 def first_stops(curve: IntArray, rows: FloatArray, room: FloatArray) -> Stops:
     """The first stop of each curve that has one, given how much each column may grow."""
-    over = np.flatnonzero((rows >= room).any(axis=1))
+    near = room * (1 - FULL)
+    over = np.flatnonzero((rows >= near).any(axis=1))
     after = over[run_starts(curve[over])]
     before = after - ~run_starts(curve)[after]  # the start of a curve has nothing before it
     a, b, limit = rows.take(before, axis=0), rows.take(after, axis=0), room.take(after, axis=0)
-    reached = b >= limit
+    reached = b >= near.take(after, axis=0)
     grown = np.where(reached, b - a, 0.0)
     way = np.divide(limit - a, grown, out=np.where(reached, 0.0, np.inf), where=grown > 0)
     column = way.argmin(axis=1)
@@ -258,7 +260,7 @@ def restrain(
     restraint = Restraint(
         outline, ceiling, guarantee, needs, user, limits.cap, home[limits.home], np.full(len(limits.cap), -1)
     )
-    capped = (restraint._spent(asked) > limits.cap).any(axis=1)
+    capped: BoolArray = np.any(restraint.spent(asked) > limits.cap, axis=1)
     user[mine] = np.where(capped[user[mine]], user[mine], -1)
     if not (restraint.reserving or np.isfinite(ceiling).any() or capped.any()):
         return None

@@ -75,6 +75,10 @@ class Order(ABC):
         """
         return 0.0
 
+    def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
+        """A job's right to this much passes to another; only where there are targets."""
+        return
+
     def forget(self, leaf: JobNode) -> None:
         """A job that holds nothing and offers nothing is about to leave the tree."""
         return

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from pumice.fairness.order import TIE, HeapOrder, Level, entry_of
+from pumice.fairness.order import TIE, HeapOrder, Level, dominant_share, entry_of
 from pumice.fairness.tree import Entry, JobNode, ShareNode, ShareTree
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
@@ -73,10 +73,12 @@ class PaperOrder(HeapOrder):
         return self.lane.of[node].next_entry()
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
-        """Its share over the resources that candidates ask for now."""
-        self._choose_lane()
-        standing = self.lane.of.get(node)
-        return (standing.share + TIE) - TIE if standing is not None else 0.0
+        """Its weighted share of the cluster as it is, not rescaled.
+
+        This judges who may take from whom. A rescaled share falls when somebody below wants more, and a task that is
+        evicted does: each of two sides could come before the other in turn, and they would take for ever.
+        """
+        return (dominant_share(node.held, self.capacity) / node.weight + TIE) - TIE
 
     def explain(self) -> tuple[Level, ...]:
         """The levels of the next pick, with the shares that decide."""

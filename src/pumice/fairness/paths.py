@@ -62,7 +62,7 @@ def cut(paths: Paths, stops: Stops) -> Paths:
     level[after] = np.where(there, level[after], place.level)
     sliver[after] = np.where(there, sliver[after], place.sliver)
     rows[after] = rows[before] + way[:, None] * (rows[after] - rows[before])
-    keep = np.flatnonzero(np.arange(len(end := end.take(paths.node))) <= end)
+    keep = np.flatnonzero(np.arange(len(paths.node)) <= end.take(paths.node))
     return Paths(paths.node.take(keep), paths.turn.take(keep), Place(level, sliver).take(keep), rows.take(keep, axis=0))
 
 
@@ -99,9 +99,9 @@ class Limited:
         self._rows, self._active = rows, active
         self._all_need: BoolArray | None = None
 
-    def within_caps(self, rows: FloatArray, held: FloatArray, most: FloatArray) -> FloatArray:
+    def within_caps(self, held: FloatArray, most: FloatArray) -> FloatArray:
         """How far each leaf can go before its user's cap binds."""
-        return self.restraint.within_caps(self._active, rows, held, most, self.standing)
+        return self.restraint.within_caps(self._active, self._rows, held, most, self.standing)
 
     def binds_at(self, depth: slice) -> bool:
         """Whether a node of this depth has a limit."""
@@ -117,7 +117,8 @@ class Limited:
         """Of which of these nodes not all below need what is in this column."""
         if self._all_need is None:
             self._all_need = self._needed_by_all()
-        return ~self._all_need[node, column]
+        partly: BoolArray = ~self._all_need[node, column]
+        return partly
 
     def _needed_by_all(self) -> BoolArray:
         tree = self.restraint.outline
@@ -125,7 +126,7 @@ class Limited:
         taking_part = np.zeros(len(needs))
         taking_part[self._active] = 1.0
         count = tree.totals(np.column_stack([needs * taking_part[:, None], taking_part]))
-        all_need = count[:, :-1] == count[:, -1:]
+        all_need: BoolArray = count[:, :-1] == count[:, -1:]
         if self.unused is not None:  # who grows inside an unused guarantee goes on
             inside = self.unused.astype(np.float64)
             for depth in reversed(tree.depths[1:]):
@@ -156,6 +157,7 @@ class Limited:
     def used(self, base: FloatArray, root: Paths) -> FloatArray:
         """What of the cluster is used up at each point of the root's path: claimed or, for guarantees, held."""
         restraint = self.restraint
+        used: FloatArray = self.standing.sums[0] + root.rows[:, restraint.claims]
         if restraint.serving is not None:
-            return base[0] + root.rows[:, : restraint.width]
-        return self.standing.sums[0] + root.rows[:, restraint.claims]
+            used = base[0] + root.rows[:, : restraint.width]
+        return used

@@ -92,7 +92,7 @@ class Phase:
         fits = np.divide(self.room, needs, out=np.full(needs.shape, np.inf), where=needs > 0)
         self.most = np.minimum(wanted, held + fits.min(axis=1))
         if limited is not None:
-            self.most = limited.within_caps(rows, held, self.most)
+            self.most = limited.within_caps(held, self.most)
 
     def run(self) -> tuple[FloatArray, BoolArray]:
         """What each leaf holds at the end of the phase, and which resources are used up then."""
@@ -183,7 +183,7 @@ class Phase:
         classes = self.tree.classes
         node, turn = np.divmod(total.of, classes)
         rows = total.rows if classes == 1 else end_to_end(total, node)
-        beyond = (rows[:, self.available] > self.room[self.available]).any(axis=1)
+        beyond: BoolArray = np.any(rows[:, self.available] > self.room[self.available], axis=1)
         kept = run_starts(node)
         kept[1:] |= ~beyond[:-1]
         keep = np.flatnonzero(kept)
@@ -209,21 +209,20 @@ class Phase:
 
     def _go_on(self, d: int, paths: Paths, stops: Stops, limited: Limited) -> Phase | None:
         """A phase for those below the nodes that reach a limit who are not frozen by it; None if all are."""
-        some = limited.partly(paths.node[stops.after], stops.column)
-        before, after, way, column = (x[some] for x in (stops.before, stops.after, stops.way, stops.column))
-        if len(after) == 0:
+        stops = stops.take(np.flatnonzero(limited.partly(paths.node[stops.after], stops.column)))
+        if len(stops.after) == 0:
             return None
-        nodes = paths.node[after]
+        nodes = paths.node[stops.after]
         head = self.tree.head_of_leaves(nodes)
         below = np.flatnonzero(head >= 0)
         low, high = (
             self._holdings(self._at(d, nodes, paths.turn[point], paths.inner.take(point)))[below]
-            for point in (before, after)
+            for point in (stops.before, stops.after)
         )
         held = self.held.copy()
-        held[below] = low + way[head[below]] * (high - low)
+        held[below] = low + stops.way[head[below]] * (high - low)
         closed = limited.closed.copy()
-        closed[nodes, column] = True
+        closed[nodes, stops.column] = True
         given = self.rows[:, : self.width] * held[:, None]
         standing = limited.restraint.standing(given, closed, limited.standing, d)
         active = below[(held[below] < self.wanted[below] * (1 - FULL)) & ~standing.frozen[below]]
@@ -242,9 +241,10 @@ class Phase:
         end = (len(used) - 1, 1.0)
         for j in self.available:
             column = np.maximum.accumulate(used[:, j])
-            k = int(np.searchsorted(column, 1.0))
+            # A point that rounding left a hair below may be followed by a halt, in which others would be served first.
+            k = int(np.searchsorted(column, 1 - FULL))
             if k < len(column):
-                end = min(end, (k, float((1 - column[k - 1]) / (column[k] - column[k - 1]))))
+                end = min(end, (k, min(float((1 - column[k - 1]) / (column[k] - column[k - 1])), 1.0)))
         after, way = end
         before = max(after - 1, 0)
         there = used[before] + way * (used[after] - used[before])

@@ -307,11 +307,13 @@ class _HandOut:
             # the incumbents it would hand their unit to whoever does not run, and the two would evict each other for
             # ever.
             order = (leaf.rank_class, not leaf.incumbent, leaf.before, key, leaf.after)
-            return (*order, False, stand.served, 0, leaf.rank, stand)
-        # On a tie a branch that already holds more than its whole parts goes first: otherwise every start would hand
-        # the odd unit to another branch, and what runs for it here would stand in the other's way until it ends.
+            return (*order, False, stand.served, leaf.turn, leaf.rank, stand)
+        # On a tie a branch that already holds more than its whole targets so far goes first: otherwise every start would
+        # hand the odd unit to another branch, and what runs for it here would stand in the other's way until it ends.
         node = stand.node
-        ahead = any(count and node.held[j] > node.base[j] for j, count in enumerate(stand.count))
+        ahead = any(
+            count and node.held[j] * EXACT > node.exact[j] - stand.missing[j] for j, count in enumerate(stand.count)
+        )
         return ((), False, (), key, (), not ahead, stand.served, node.turn, node.rank, stand)
 
 

@@ -47,6 +47,14 @@ class SteerOrder(HeapOrder):
                 return False
         return True
 
+    def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
+        """A unit of one job's whole target becomes another's."""
+        for j, amount in items:
+            leaf.whole[j] -= amount
+            heir.whole[j] += amount
+        self.review(leaf)
+        self.review(heir)
+
     def review(self, leaf: JobNode) -> None:
         """Count a job among the able and among the owed, as it is now."""
         able = leaf.ask if leaf.able else None

@@ -4,18 +4,21 @@ Both answers are given on the real accounts, with the taker's unit already count
 one in question included, counted out. So the judgement is cumulative, at any depth.
 
 ``ByTarget`` is the mirror of ``steer``: a job may lose what it holds beyond its whole target, and the branch that
-is furthest above its entitlement is asked first. ``ByKeys`` serves every other order: where the paths of the two
+is furthest above its entitlement is asked first. Of jobs that are equals it is rounding that says which has a unit by
+right: one that has may hand it over to one that runs without (its *heir*), and go instead. Who holds something is ahead
+in the next rounding, so it stays that way. ``ByKeys`` serves every other order: where the paths of the two
 jobs part, the taker's side must have come before the victim's, and must not come after it now. The way back is then
 never open.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from pumice.fairness.order import Order
 from pumice.fairness.steer import SteerOrder
-from pumice.fairness.tree import JobNode, ShareNode
+from pumice.fairness.tree import JobNode, ShareNode, latest_start
 from pumice.model.objects import Items
 
 TOLERANCE = 1e-6
@@ -36,11 +39,11 @@ class Judge(Protocol):
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether it was right that the victim lost this."""
 
+    def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
+        """Who takes over the victim's right to this before it loses it; None: that is not needed, or nobody can."""
+
     def key(self, node: ShareNode) -> float:
         """The key of a side, for people."""
-
-    def close(self) -> None:
-        """Nothing more is asked."""
 
 
 def parting(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
@@ -64,6 +67,7 @@ class ByTarget:
     def __init__(self, order: SteerOrder, ask: Items) -> None:
         self._capacity = order.capacity
         self._asks = [j for j, _ in ask]
+        self._equals: dict[tuple[ShareNode | None, object, Items], list[JobNode]] = {}
 
     def excess(self, node: ShareNode) -> float:
         """The largest part of the cluster, over what the taker asks for, that a branch holds beyond its due."""
@@ -75,20 +79,47 @@ class ByTarget:
         return any(node.held[j] > node.due[j] for j in self._asks)
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
-        """Whether it would still have its whole target."""
-        held, whole = victim.held, victim.whole
-        return all(held[j] - amount >= whole[j] for j, amount in items)
+        """Whether it would still have its whole target, or somebody could take that over."""
+        return spares(victim, items) or self.heir(victim, items, ()) is not None
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether it has its whole target still."""
         return all(victim.held[j] >= victim.whole[j] for j, _ in items)
 
+    def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
+        """An equal that runs without a right to it, the one that has run longest."""
+        if spares(victim, items) or not has_odd_unit(victim, items):
+            return None
+        key = equality(victim)
+        if key not in self._equals:
+            above = victim.parent
+            siblings = above.children.values() if above is not None else ()
+            equal = [leaf for leaf in siblings if isinstance(leaf, JobNode) and equality(leaf) == key]
+            self._equals[key] = sorted(equal, key=lambda leaf: (latest_start(leaf), leaf.rank))
+        for leaf in self._equals[key]:
+            if leaf is not victim and leaf not in spoken_for and leaf.whole == leaf.base and spares(leaf, items):
+                return leaf
+        return None
+
     def key(self, node: ShareNode) -> float:
         """What is missing, as ``steer`` compares it."""
         return -self.excess(node)
 
-    def close(self) -> None:
-        """There is nothing to put back."""
+
+def spares(leaf: JobNode, items: Items) -> bool:
+    """Whether a job would still have its whole target without this."""
+    held, whole = leaf.held, leaf.whole
+    return all(held[j] - amount >= whole[j] for j, amount in items)
+
+
+def has_odd_unit(leaf: JobNode, items: Items) -> bool:
+    """Whether rounding gave a job this on top of the whole part of its target."""
+    return leaf.demand.alike and leaf.gang <= 1 and all(leaf.whole[j] - n >= leaf.base[j] for j, n in items)
+
+
+def equality(leaf: JobNode) -> tuple[ShareNode | None, object, Items]:
+    """Jobs for which this is equal are entitled to the same, and rounding alone tells them apart."""
+    return leaf.parent, (leaf.rank_class, leaf.gang, leaf.target), leaf.demand.direction if leaf.demand.alike else ()
 
 
 class ByKeys:
@@ -99,7 +130,6 @@ class ByKeys:
         self._taker = taker
         self._ask = ask
         self._jobs_by_share = jobs_by_share
-        self._wanting: list[JobNode] = []
         self._before: dict[ShareNode, float] = {}
         node: ShareNode = taker
         while node.parent is not None:
@@ -129,21 +159,15 @@ class ByKeys:
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether the taker's side still does not come after the victim's."""
-        if victim.ask is None:
-            # What it loses it will want back. A key that is made of those who want something must see that.
-            self._order.offer(victim, items, False)
-            self._wanting.append(victim)
         _, ours, theirs = parting(self._taker, victim)
         if isinstance(ours, JobNode) and isinstance(theirs, JobNode) and ours.rank_class != theirs.rank_class:
             return ours.rank_class < theirs.rank_class
         return self.key(ours) <= self.key(theirs) + TOLERANCE
 
+    def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
+        """There are no rights to take over."""
+        return None
+
     def key(self, node: ShareNode) -> float:
         """The key as the order compares it, over what is asked for."""
         return self._order.key_of(node, self._ask)
-
-    def close(self) -> None:
-        """Whoever was counted as wanting more counts as what it is."""
-        for leaf in self._wanting:
-            self._order.offer(leaf, None, False)
-        self._wanting.clear()

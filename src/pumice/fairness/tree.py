@@ -109,7 +109,7 @@ class ShareNode:
         self.stale = False
         self.latest_owed = 0  # the same over starts made while owed (fairness.md 3, ties in rounding)
         self.stale_owed = False
-        self.turn = 0  # when a queue was last served while owed, whether or not that still runs
+        self.turn = 0  # when a queue or job was last served while owed, whether or not that still runs
         # Bounds, where some plugin sets them (fairness.md 6 and 8).
         self.guarantee: list[int] | None = None  # reserved: nobody else can take it
         self.ceiling: list[int] | None = None  # real capability: the most that may be held below
@@ -359,14 +359,15 @@ class ShareTree:
             self.touched[leaf] = None
 
     def remember_turn(self, leaf: JobNode, stamp: int) -> None:
-        """An owed unit has started for good: its queues had their turn.
+        """An owed unit has started for good: its job and its queues had their turn.
 
-        Two gangs that end whole would otherwise leave no trace of whose turn it was. It is the last tie-break before
-        age, so that a scheduler that has just started, and knows no turns, differs in nothing else.
+        Who runs nothing any more would otherwise leave no trace of having been served: the older of two gangs that take
+        turns, or of two jobs with half a task each, would win every time. It is the last tie-break before age, so that
+        a scheduler that has just started, and knows no turns, differs in nothing else.
         """
-        node = leaf.parent
+        node: ShareNode | None = leaf
         while node is not None:
-            if node.kind is Kind.QUEUE:
+            if node.kind is not Kind.NAMESPACE:
                 node.turn = stamp
             node = node.parent
 

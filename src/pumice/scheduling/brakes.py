@@ -15,11 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pumice.scheduling.config import ConfigError, SchedulerConfig
-from pumice.scheduling.plugin import PluginError
+from pumice.scheduling.plugin import Argument, PluginError
 from pumice.scheduling.plugins.arguments import seconds
 
 PATIENCE = "reclaim.patience"
 MIN_RUNTIME = "reclaim.minRuntime"
+TAKES = (
+    Argument(PATIENCE, "30, in a scenario 0", "seconds a job must have been owed before it takes"),
+    Argument(MIN_RUNTIME, "60, in a scenario 0", "seconds a task is left alone after its start"),
+)
 
 
 @dataclass(frozen=True, slots=True)

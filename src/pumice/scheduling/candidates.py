@@ -148,7 +148,7 @@ class Candidates:
             return
         is_open = self.is_open(unit)
         self.order.offer(leaf, unit.ask, is_open and leaf not in self.aside)
-        if not is_open:
+        if not is_open and leaf not in self.aside:
             self.blocked[leaf] = unit.reason or self._reason(unit)
 
     def _reason(self, unit: Unit) -> str:
@@ -202,9 +202,12 @@ class Candidates:
         """Tell the order what a job would start next, as it is."""
         self._offer(leaf, leaf.unit)
 
-    def begin_cycle(self, grown: Iterable[int], *, changed: bool) -> None:
-        """Before the actions: room grew on these nodes; ``changed``: some pod came to a node or left one."""
-        for leaf in list(self.aside):
+    def begin_cycle(self, grown: Iterable[int], *, changed: bool, gates_moved: bool) -> None:
+        """Before the actions: room grew on these nodes; ``changed``: some pod came to a node or left one.
+
+        ``gates_moved``: what a gate refused it might let pass now.
+        """
+        for leaf in list(self.aside) if gates_moved else ():
             del self.aside[leaf]
             self._offer(leaf, leaf.unit)
         grown = list(grown)

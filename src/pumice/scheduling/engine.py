@@ -20,11 +20,12 @@ from pumice.scheduling.brakes import NONE, Brakes, brakes_of
 from pumice.scheduling.candidates import Candidates
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.cycle import run_cycle
-from pumice.scheduling.decisions import Decision
+from pumice.scheduling.decisions import Bind, Decision
 from pumice.scheduling.holds import Holds
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import PluginFactory, Policy
 from pumice.scheduling.takers import Takers
+from pumice.scheduling.transaction import Departure
 
 
 class Engine:
@@ -48,7 +49,9 @@ class Engine:
         self.holds = Holds(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
         self.layout: Layout = lay_out({})
         self.decisions: list[Decision] = []
-        self.pipelined: dict[Task, None] = {}  # tasks that wait on their node, in the order in which they came
+        # Tasks that wait on their node, in the order in which they came, and for whom to be gone.
+        self.pipelined: dict[Task, tuple[Task, ...]] = {}
+        self.just_bound: dict[Task, None] = {}  # tasks that got their place in this cycle
         self.conditions: dict[str, str] = {}
         self.queue_conditions: dict[str, str] = {}  # what was last said about queues
         self.tracing = False
@@ -80,6 +83,7 @@ class Engine:
         """One scheduling cycle at that time (microseconds, never backwards); returns its decisions."""
         self.now = max(self.now, now)
         self.decisions = []
+        self.just_bound.clear()
         run_cycle(self)
         return self.decisions
 
@@ -124,7 +128,7 @@ class Engine:
             self._pods_moved = True
             self.nodes.touch(task.node)
             if task.status is TaskStatus.PIPELINED:
-                self.pipelined[task] = None
+                self.pipelined[task] = ()
             elif task.status is TaskStatus.RELEASING and task.node.waiting:
                 self.room_grew(task.node)  # whoever waits there claims less of what is idle
             for plugin in self.policy.followers:
@@ -183,13 +187,14 @@ class Engine:
             self.order.restructure()
             for node in self.tree.root.walk():
                 self.tree.mark(node)
-        self.candidates.begin_cycle(self._grown, changed=self._pods_moved)
+        moved_at_all = self._demand_moved or self._held_moved or self._pods_moved
+        self.candidates.begin_cycle(self._grown, changed=self._pods_moved, gates_moved=moved_at_all)
         if self._demand_moved:
             self.policy.set_bounds()
         if self._demand_moved or self._held_moved:
             moved = self.order.refresh_targets(demand_changed=self._demand_moved)
             self.candidates.recheck_mixed(moved)
-        if self._demand_moved or self._held_moved or self._pods_moved or state.victims_touched:
+        if moved_at_all or state.victims_touched:
             self.moves += 1
         self._demand_moved = self._held_moved = self._pods_moved = False
         self._grown.clear()
@@ -352,15 +357,20 @@ class Engine:
         """Jobs with waiting tasks that ask for nothing, oldest first."""
         return sorted(self._to_backfill, key=lambda leaf: (leaf.before, leaf.rank))
 
-    def took(self, victims: Iterable[Task]) -> None:
+    def took(self, departures: Iterable[Departure]) -> None:
         """Tasks were let go so that another could start."""
-        for task in victims:
-            assert task.job is not None and task.node is not None
-            self.refresh_job(task.job)
-            index = self.nodes.touch(task.node)
+        for gone in departures:
+            assert gone.task.job is not None
+            self.refresh_job(gone.task.job)
+            index = self.nodes.touch(gone.node)
             self.nodes.freeing[index] = None
             self._grown[index] = None
         self.held_changed()
+
+    def withdraw(self, task: Task) -> None:
+        """A task that was to be bound in this cycle is not."""
+        del self.just_bound[task]
+        self.decisions = [d for d in self.decisions if not (isinstance(d, Bind) and d.task == task.spec.key)]
 
     def held_changed(self) -> None:
         """Something was placed in this cycle: whole targets may differ in the next."""

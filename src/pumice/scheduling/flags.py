@@ -48,23 +48,24 @@ OFF_BY_DEFAULT = frozenset({Flag.HIERARCHY})
 
 ON_BY_DEFAULT = frozenset(Flag) - OFF_BY_DEFAULT
 
-EFFECTIVE = frozenset(
-    {
-        Flag.JOB_ORDER,
-        Flag.HIERARCHY,
-        Flag.JOB_READY,
-        Flag.QUEUE_ORDER,
-        Flag.PREDICATE,
-        Flag.NODE_ORDER,
-        Flag.JOB_ENQUEUED,
-        Flag.ALLOCATABLE,
-        Flag.OVERUSED,
-        Flag.PREEMPTIVE,
-        Flag.RECLAIMABLE,
-        Flag.PREEMPTABLE,
-        Flag.NAMESPACE_ORDER,
-    }
-)
+MEANING = {
+    Flag.HIERARCHY: "drf: H-DRF over the tree of queues instead of flat DRF; for capacity the tree counts anyway",
+    Flag.QUEUE_ORDER: "the order of queues comes from this plugin (the first one that has one)",
+    Flag.NAMESPACE_ORDER: "drf: namespaces are a level of the tree between queues and jobs",
+    Flag.JOB_ORDER: "the order of jobs in a queue: by priority, deadline, share",
+    Flag.JOB_READY: "gang: a job starts all of its minimum together",
+    Flag.JOB_ENQUEUED: "a say in which Pending jobs are let in",
+    Flag.OVERUSED: "a say in which queues get nothing more",
+    Flag.ALLOCATABLE: "a say in what may start now: capability, deserved, limits of users",
+    Flag.PREDICATE: "a say in where a task may run",
+    Flag.NODE_ORDER: "a say in where it would best run",
+    Flag.PREEMPTIVE: "a say in which jobs may take from other queues",
+    Flag.RECLAIMABLE: "a say in which tasks of other queues they may take",
+    Flag.PREEMPTABLE: "a say in which tasks of its own queue a job may take",
+}
+"""What the flags do that some hook or policy of ours consults."""
+
+EFFECTIVE = frozenset(MEANING)
 
 
 def _spellings() -> dict[str, Flag]:

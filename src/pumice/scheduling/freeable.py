@@ -20,22 +20,29 @@ if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
 
 
+HOPELESS = 2**31
+
+
 class Freeable:
     """Room on every node if all tasks of these jobs that run there were gone."""
 
     def __init__(self, engine: Engine, leaves: Iterable[JobNode]) -> None:
         self._nodes = engine.nodes
-        self._jobs = {leaf.job: None for leaf in leaves}
+        self.leaves = {leaf.job: leaf for leaf in leaves}
         self._nodes.sync_idle()
-        self._room: NDArray[np.int64] = self._nodes.idle.copy()
+        self._future: NDArray[np.int64] = self._nodes.idle.copy()
+        self._freed = np.zeros_like(self._future)
+        self._largest = np.zeros_like(self._future)  # what the largest of these tasks on a node holds, per resource
         index = self._nodes.index
-        for job in self._jobs:
+        for job in self.leaves:
             for task in job.tasks.values():
-                if task.node is not None and TaskStatus.BOUND <= task.status <= TaskStatus.RUNNING:
+                if task.node is not None and TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING:
                     i = index.get(task.node.name, -1)
                     if i >= 0:
                         for j, amount in task.shape.items:
-                            self._room[j, i] += amount
+                            self._freed[j, i] += amount
+                            if amount > self._largest[j, i]:
+                                self._largest[j, i] = amount
         for i, node in enumerate(self._nodes.nodes):
             if node.waiting or any(node.releasing):
                 self.refresh(i)
@@ -43,20 +50,27 @@ class Freeable:
     def refresh(self, i: int) -> None:
         """Something moved on a node."""
         node = self._nodes.nodes[i]
-        room = [node.future(j) for j in range(len(self._room))]
+        self._future[:, i] = [node.future(j) for j in range(len(self._future))]
+        freed, largest = [0] * len(self._future), [0] * len(self._future)
         for task in node.tasks.values():
-            if task.job in self._jobs and TaskStatus.BOUND <= task.status <= TaskStatus.RUNNING:
+            if task.job in self.leaves and TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING:
                 for j, amount in task.shape.items:
-                    room[j] += amount
-        self._room[:, i] = room
+                    freed[j] += amount
+                    largest[j] = max(largest[j], amount)
+        self._freed[:, i], self._largest[:, i] = freed, largest
 
-    def nodes_for(self, shape: Shape) -> NDArray[np.bool_]:
-        """Where a task of the shape might fit."""
-        might = self._nodes.view(shape).mask.copy()
+    def victims_for(self, shape: Shape) -> NDArray[np.int64]:
+        """How many tasks have to go from each node at the least to let one of this shape in; HOPELESS: all won't do."""
+        fewest = np.ones(len(self._nodes.nodes), np.int64)
+        hopeless = ~self._nodes.view(shape).mask
         for j, amount in shape.items:
-            might &= self._room[j] >= amount
-        return might
+            lack = amount - self._future[j]
+            hopeless |= lack > self._freed[j]
+            fewest = np.maximum(fewest, -(-lack // np.maximum(self._largest[j], 1)))
+        fewest[hopeless] = HOPELESS
+        return fewest
 
     def slots_for(self, shape: Shape, i: int) -> int:
         """How many tasks of the shape might fit on a node."""
-        return int(min((self._room[j, i] // amount for j, amount in shape.items), default=0))
+        room = self._future[:, i] + self._freed[:, i]
+        return int(min((room[j] // amount for j, amount in shape.items), default=0))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.objects import TaskStatus
-from pumice.scheduling.decisions import Bind
+from pumice.scheduling.decisions import Bind, Pipeline
 from pumice.scheduling.units import gang_size
 
 if TYPE_CHECKING:
@@ -32,16 +32,14 @@ def start_pipelined(engine: Engine) -> None:
     for task in engine.pipelined:
         assert task.job is not None
         jobs.setdefault(task.job, []).append(task)
-    taken: dict[ClusterNode, dict[int, int]] = {}  # by those who start now, beyond what the accounts say
     for job, tasks in jobs.items():
-        here = {node: dict(amounts) for node, amounts in taken.items()} if len(tasks) > 1 else taken
-        ready = [task for task in tasks if _has_room(engine, task, here)]
+        taken: dict[ClusterNode, dict[int, int]] = {}
+        ready = [task for task in tasks if _has_room(engine, task, taken)]
         seated = job.running - len(tasks)
         roles = job.spec is not None and bool(job.spec.min_task_member)
         needed = max(1, gang_size(job, engine.policy.start_size(job)) - seated)
         if len(ready) < (len(tasks) if roles else min(needed, len(tasks))):
             continue
-        taken = here
         for task in ready:
             _start(engine, task)
 
@@ -52,9 +50,14 @@ def _start(engine: Engine, task: Task) -> None:
     engine.state.promote(task)
     del engine.pipelined[task]
     index = engine.nodes.touch(node)
-    engine.decisions.append(Bind(task.spec.key, node.name, task.job.key))
     engine.nodes.lost(index, engine.candidates.shape_full)
     engine.held_changed()
+    decisions, bind = engine.decisions, Bind(task.spec.key, node.name, task.job.key)
+    for i, said in enumerate(decisions):
+        if isinstance(said, Pipeline) and said.task == task.spec.key:
+            decisions[i] = bind  # what it was to wait for is there already
+            return
+    decisions.append(bind)
 
 
 def _has_room(engine: Engine, task: Task, taken: dict[ClusterNode, dict[int, int]]) -> bool:
@@ -62,6 +65,8 @@ def _has_room(engine: Engine, task: Task, taken: dict[ClusterNode, dict[int, int
     node = task.node
     assert node is not None
     here = taken.get(node, {})
+    if any(victim.status is TaskStatus.RELEASING and _is_there(engine, victim) for victim in engine.pipelined[task]):
+        return False
     if any(node.free(j) - here.get(j, 0) < amount for j, amount in task.shape.items):
         return False
     if task.shape.coupled and not engine.allows_now(task, node):
@@ -70,6 +75,11 @@ def _has_room(engine: Engine, task: Task, taken: dict[ClusterNode, dict[int, int
     for j, amount in task.shape.items:
         mine[j] = mine.get(j, 0) + amount
     return True
+
+
+def _is_there(engine: Engine, victim: Task) -> bool:
+    """Whether a victim is still being released; its place may be free before, but not what its queue may hold."""
+    return engine.state.tasks.get(victim.spec.key) is victim
 
 
 def _send_back(engine: Engine) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.fairness.order import Order
 from pumice.fairness.tree import JobNode, ShareNode, ShareTree
@@ -30,6 +30,19 @@ if TYPE_CHECKING:
     from pumice.scheduling.units import Unit
 
 Arguments = Mapping[str, object]
+
+
+class Argument(NamedTuple):
+    """An argument that a plugin or an action takes, for people: ``<...>`` in its name stands for any word."""
+
+    name: str
+    default: str
+    meaning: str
+
+    def is_called(self, name: str) -> bool:
+        """Whether this is the argument of that name."""
+        start, variable, _ = self.name.partition("<")
+        return name.startswith(start) and len(name) > len(start) if variable else name == self.name
 
 
 class PluginError(ValueError):
@@ -58,6 +71,8 @@ class Plugin:
     """Base of all plugins: every hook does nothing."""
 
     name = ""
+    takes: tuple[Argument, ...] | None = None
+    """The arguments it takes; others are noted as without effect. None: it does not say."""
     registry: Registry
     """Names and units of resources; set before any hook is called."""
     config: PluginConfig

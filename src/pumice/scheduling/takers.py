@@ -10,20 +10,20 @@ helped is not looked at again until something moves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pumice.fairness.order import part_of
 from pumice.fairness.steer import SteerOrder
-from pumice.fairness.taking import ByKeys, ByTarget, Judge, parting
+from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality, parting
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.accounts import Task
 from pumice.scheduling.arrange import arrange
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.decisions import Evict, Sides
 from pumice.scheduling.freeable import Freeable
-from pumice.scheduling.transaction import Transaction
+from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import Unit, unit_tasks
 from pumice.scheduling.victims import Hunt, Victims, enough_is_left, spare
 
@@ -53,7 +53,8 @@ class Takers:
         self.brakes = brakes
         self.across = across  # between queues (reclaim), or inside one (preempt)
         self._since: dict[JobNode, int] = {}
-        self._freeable: Freeable
+        self._losing: list[JobNode] = []
+        self._freeable: dict[ShareNode, Freeable] = {}  # by the level below which victims are looked for
         self._in_vain: dict[tuple[Unit, ShareNode, str], InVain] = {}
 
     def serve(self, engine: Engine) -> None:
@@ -62,7 +63,8 @@ class Takers:
         if not takers:
             return
         engine.nodes.find_freeing()
-        self._freeable = Freeable(engine, self._might_lose(engine))
+        self._losing = self._might_lose(engine)
+        self._freeable.clear()
         order, candidates = engine.order, engine.candidates
         passed_over: list[JobNode] = []
         for taker in takers:
@@ -82,16 +84,19 @@ class Takers:
     # --- who --------------------------------------------------------------------------------------------------------
 
     def _might_lose(self, engine: Engine) -> list[JobNode]:
-        """The jobs that may have to let tasks go."""
-        leaves = engine.tree.jobs.values()
+        """The jobs that may have to let tasks go: those beyond their part, and their equals, who may trade with them.
+
+        What asks for nothing is nobody's part: it is never beyond it, and may be in the way.
+        """
+        leaves = [leaf for leaf in engine.tree.jobs.values() if leaf.job.running]
         if not isinstance(engine.order, SteerOrder):
-            return list(leaves)
-        # What asks for nothing is nobody's part: it is never beyond it, and always in the way.
+            return leaves
+        beyond = {leaf for leaf in leaves if any(h > w for h, w in zip(leaf.held, leaf.whole, strict=True))}
+        traders = {equality(leaf) for leaf in beyond if leaf.demand.alike and leaf.gang <= 1}
         return [
             leaf
             for leaf in leaves
-            if any(held > whole for held, whole in zip(leaf.held, leaf.whole, strict=True))
-            or any(not shape.ask for shape in leaf.job.unfinished)
+            if leaf in beyond or equality(leaf) in traders or any(not shape.ask for shape in leaf.job.unfinished)
         ]
 
     def _patient(self, engine: Engine) -> dict[JobNode, None]:
@@ -132,7 +137,7 @@ class Takers:
             unit,
             judge,
             self.levels(leaf),
-            self._freeable,
+            lambda level: self._freeable_below(engine, level),
             across=self.across,
             min_runtime=self.brakes.min_runtime,
         )
@@ -145,25 +150,31 @@ class Takers:
             claimed = claim(engine, transaction, hunt, leaf, unit)
         if not claimed:
             transaction.discard()
-            judge.close()
             if self._take_together(engine, leaf, hunt, takers):
                 return True
             self._in_vain[key] = InVain(engine.moves, hunt.too_young)
             return False
         explain = _Explanation(self.action, leaf, judge, before, engine)
         transaction.commit(path, explain)
-        judge.close()
         engine.candidates.advance(leaf)
         self._took(engine, transaction, takers)
         return True
 
+    def _freeable_below(self, engine: Engine, level: ShareNode) -> Freeable:
+        """What could be freed by those below a level."""
+        found = self._freeable.get(level)
+        if found is None:
+            found = self._freeable[level] = Freeable(engine, [leaf for leaf in self._losing if _is_below(leaf, level)])
+        return found
+
     def _took(self, engine: Engine, transaction: Transaction, takers: dict[JobNode, None]) -> None:
-        for job in {task.job: None for task, _ in transaction.evicted}:
+        for job in {gone.task.job: None for gone in transaction.evicted}:
             assert job is not None
             takers.pop(engine.tree.jobs[job.key], None)  # it has just had to give
-        engine.took(task for task, _ in transaction.evicted)
+        engine.took(transaction.evicted)
         for index in transaction.touched():
-            self._freeable.refresh(index)
+            for freeable in self._freeable.values():
+                freeable.refresh(index)
 
     def _take_together(self, engine: Engine, leaf: JobNode, hunt: Hunt, takers: dict[JobNode, None]) -> bool:
         """A gang in the way is too large for one taker; let it go if several fill at least half of its room."""
@@ -174,13 +185,11 @@ class Takers:
             started, filled = self._fill(engine, leaf, hunt, takers, outer, size / 2)
             if filled * 2 >= size and outer.evicted:
                 outer.commit((), _Explanation(self.action, leaf, hunt.judge, before, engine))
-                hunt.judge.close()
                 for taker in started:
                     engine.candidates.advance(taker)
                 self._took(engine, outer, takers)
                 return True
             outer.discard()
-            hunt.judge.close()
         hunt.allowed_gang = None
         return False
 
@@ -202,7 +211,7 @@ class Takers:
         while taker is not None and filled < enough:
             inner = Transaction(engine, outer)
             again = taker not in started or taker.unit.size == 1
-            lost = {victim.job for victim, _ in outer.evicted}
+            lost = {gone.task.job for gone in outer.evicted}
             waits = (
                 taker in takers
                 and taker.job not in lost
@@ -210,7 +219,10 @@ class Takers:
                 and self._waits(engine, taker)
                 and self._may_take(engine, taker)
             )
-            if waits and claim(engine, inner, hunt, taker, taker.unit, victims=first):
+            judge = hunt.judge if taker is leaf else self._judge(engine, taker)
+            fits = waits and claim(engine, inner, hunt, taker, taker.unit, victims=first)
+            fits = fits and agree(engine, judge, inner.departures()) and agree(engine, hunt.judge, inner.departures())
+            if fits:
                 inner.commit()
                 started[taker] = None
                 filled += part_of(taker.unit.ask, capacity)
@@ -279,8 +291,8 @@ def claim(
         if found is None:
             return False
         index, here = found
-        for victim in (victim for together in here for victim in together):
-            transaction.evict(victim)
+        for together in here:
+            hunt.let_go(together, transaction)
         gone += here
         transaction.pipeline(task, index, stamp, owed)
     if refused():
@@ -289,12 +301,23 @@ def claim(
             return False
         gone += lifted
     if len(gone) > 1:
-        _leave_in_peace(engine, transaction, gone, tasks, refused)
-    return True
+        _leave_in_peace(engine, transaction, hunt, gone, tasks, refused)
+    return agree(engine, hunt.judge, transaction.evicted)
+
+
+def agree(engine: Engine, judge: Judge, departures: Iterable[Departure]) -> bool:
+    """Whether it is right, all in all, that they went. One after another they were; together they may not be."""
+    jobs = engine.tree.jobs
+    return all(judge.agrees(jobs[gone.task.job.key], gone.task.shape.ask) for gone in departures if gone.task.job)
 
 
 def _leave_in_peace(
-    engine: Engine, transaction: Transaction, gone: list[Victims], tasks: list[Task], refused: Callable[[], bool]
+    engine: Engine,
+    transaction: Transaction,
+    hunt: Hunt,
+    gone: list[Victims],
+    tasks: list[Task],
+    refused: Callable[[], bool],
 ) -> None:
     """Spare whoever is not needed after all, now that every task of the unit has its place."""
     coupled = [task for task in tasks if task.shape.coupled]
@@ -310,8 +333,7 @@ def _leave_in_peace(
         if needed:
             for task, back in reversed(moved):
                 transaction.move(task, back)
-            for task in victims:
-                transaction.evict(task)
+            hunt.let_go(victims, transaction)
 
 
 def _make_do(engine: Engine, transaction: Transaction, tasks: list[Task], moved: list[tuple[Task, int]]) -> bool:
@@ -329,6 +351,13 @@ def _make_do(engine: Engine, transaction: Transaction, tasks: list[Task], moved:
             moved.append((task, index[task.node.name]))
             transaction.move(task, i)
     return arrangement is not None
+
+
+def _is_below(leaf: JobNode, level: ShareNode) -> bool:
+    node: ShareNode | None = leaf
+    while node is not None and node is not level:
+        node = node.parent
+    return node is level
 
 
 def _keys(judge: Judge, leaf: JobNode) -> dict[ShareNode, float]:
@@ -353,12 +382,13 @@ class _Explanation:
         self._before = before
         self._engine = engine
 
-    def __call__(self, task: Task) -> Evict:
+    def __call__(self, gone: Departure) -> Evict:
         """The decision that lets a task go."""
-        assert task.job is not None and task.node is not None
+        task = gone.task
+        assert task.job is not None
         sides = None
         if self._before:
             level, ours, theirs = parting(self._leaf, self._engine.tree.jobs[task.job.key])
             key, before = self._judge.key, self._before
             sides = Sides(level.path, ours.path, theirs.path, (before[ours], before[theirs]), (key(ours), key(theirs)))
-        return Evict(task.spec.key, task.node.name, task.job.key, self._leaf.job.key, self._action, sides)
+        return Evict(task.spec.key, gone.node.name, task.job.key, self._leaf.job.key, self._action, sides)

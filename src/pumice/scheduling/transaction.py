@@ -8,18 +8,37 @@ transaction inside another hands its steps up when it commits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pumice.fairness.order import Level
 from pumice.fairness.tree import JobNode
-from pumice.model.accounts import Task
+from pumice.model.accounts import ClusterNode, Task
 from pumice.model.objects import Items, TaskStatus
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
 
-Explain = Callable[[Task], Evict]
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A task that was let go, and all that it takes to have it back."""
+
+    task: Task
+    node: ClusterNode
+    status: TaskStatus
+    started: int
+    owed: bool
+    heir: JobNode | None
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether it never had its place but in this cycle."""
+        return self.status is TaskStatus.BINDING
+
+
+Explain = Callable[[Departure], Evict]
 """What is said about an eviction."""
 
 
@@ -33,7 +52,7 @@ class Transaction:
         self._outer = outer
         self._placed: list[tuple[Task, int]] = []
         self._charges: list[tuple[JobNode, Items, int, int, bool]] = []
-        self.evicted: list[tuple[Task, TaskStatus]] = []  # victims, and what they were
+        self.evicted: list[Departure] = []
 
     # --- steps --------------------------------------------------------------------------------------------------
 
@@ -72,28 +91,47 @@ class Transaction:
         self._placed.pop(at)
         self.pipeline(task, index, stamp, owed)
 
-    def evict(self, task: Task) -> None:
-        """Let a task go. Until this is decided it counts as gone: whoever takes its place must fit without it."""
+    def evict(self, task: Task, heir: JobNode | None = None) -> None:
+        """Let a task go; its right to what it holds passes to the heir, if there is one.
+
+        Until this is decided it counts as gone: whoever takes its place must fit without it. One that was only just
+        given its place, in this cycle, does not get it: nobody need know.
+        """
         engine, node = self._engine, task.node
         assert node is not None and task.job is not None
+        departure = Departure(task, node, task.status, task.started, task.owed, heir)
+        leaf = engine.tree.jobs[task.job.key]
         for plugin in engine.policy.followers:
             plugin.removed(task, node)
-        self.evicted.append((task, task.status))
-        engine.state.evict(task)
-        engine.order.release(engine.tree.jobs[task.job.key], task.shape.ask, task.started, 1, task.owed)
+        if heir is not None:
+            engine.order.hand_over(leaf, heir, task.shape.ask)
+        engine.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
+        if departure.withdrawn:
+            engine.state.unplace(task)
+            task.owed = True
+        else:
+            engine.state.evict(task)
         engine.nodes.touch(node)
+        self.evicted.append(departure)
 
     def spare(self, task: Task) -> None:
         """Undo an eviction: the task stays after all."""
-        engine, node = self._engine, task.node
-        assert node is not None and task.job is not None
-        at = next(i for i in reversed(range(len(self.evicted))) if self.evicted[i][0] is task)
-        _, status = self.evicted.pop(at)
-        engine.order.hold(engine.tree.jobs[task.job.key], task.shape.ask, task.started, 1, task.owed)
-        engine.state.unevict(task, status)
-        engine.nodes.touch(node)
+        engine = self._engine
+        at = next(i for i in reversed(range(len(self.evicted))) if self.evicted[i].task is task)
+        gone = self.evicted.pop(at)
+        if gone.withdrawn:
+            engine.state.place(task, gone.node, gone.started)
+            task.owed = gone.owed
+        else:
+            engine.state.unevict(task, gone.status)
+        assert task.job is not None
+        leaf = engine.tree.jobs[task.job.key]
+        engine.order.hold(leaf, task.shape.ask, task.started, 1, task.owed)
+        if gone.heir is not None:
+            engine.order.hand_over(gone.heir, leaf, task.shape.ask)
+        engine.nodes.touch(gone.node)
         for plugin in engine.policy.followers:
-            plugin.placed(task, node)
+            plugin.placed(task, gone.node)
 
     def charge(self, leaf: JobNode, ask: Items, stamp: int, tasks: int, owed: bool) -> None:
         """Count what was placed on the job's path of the share tree."""
@@ -110,10 +148,14 @@ class Transaction:
             order.hold(leaf, items, stamp, tasks, owed)
         return answer
 
+    def departures(self) -> list[Departure]:
+        """Everybody who was let go so far, by this transaction or those around it."""
+        return [*(self._outer.departures() if self._outer is not None else ()), *self.evicted]
+
     def touched(self) -> set[int]:
         """The nodes on which somebody was placed or let go."""
         index = self._engine.nodes.index
-        left = {index[task.node.name] for task, _ in self.evicted if task.node is not None}
+        left = {index[gone.node.name] for gone in self.evicted}
         return left | {i for _, i in self._placed}
 
     # --- the end ------------------------------------------------------------------------------------------------
@@ -132,7 +174,7 @@ class Transaction:
             task.owed = True
             engine.nodes.note(index)
         while self.evicted:
-            self.spare(self.evicted[-1][0])
+            self.spare(self.evicted[-1].task)
         self._charges.clear()
         self._placed.clear()
 
@@ -144,18 +186,23 @@ class Transaction:
             self._outer.evicted += self.evicted
             return
         engine = self._engine
-        for task, _ in self.evicted:
-            assert explain is not None and task.node is not None
+        for gone in self.evicted:
+            if gone.withdrawn:
+                engine.withdraw(gone.task)
+                continue
+            assert explain is not None
             for plugin in engine.policy.followers:
-                plugin.placed(task, task.node)  # on its way out, it still occupies its node
-            engine.decisions.append(explain(task))
+                plugin.placed(gone.task, gone.node)  # on its way out, it still occupies its node
+            engine.decisions.append(explain(gone))
+        victims = tuple(gone.task for gone in self.evicted if not gone.withdrawn)
         for task, index in self._placed:
             assert task.job is not None
             name = engine.nodes.nodes[index].name
             if task.status is TaskStatus.PIPELINED:
-                engine.pipelined[task] = None
+                engine.pipelined[task] = victims
                 engine.decisions.append(Pipeline(task.spec.key, name, task.job.key, path))
             else:
+                engine.just_bound[task] = None
                 engine.decisions.append(Bind(task.spec.key, name, task.job.key, path))
         for leaf, ask, stamp, _, owed in self._charges:
             engine.stamp = max(engine.stamp, stamp)

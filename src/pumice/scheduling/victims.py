@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.fairness.order import TIE, dominant_share, part_of
-from pumice.fairness.taking import Judge, parting
+from pumice.fairness.taking import Judge, parting, spares
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.objects import Items, TaskStatus
 from pumice.model.shape import Shape
-from pumice.scheduling.freeable import Freeable
+from pumice.scheduling.freeable import HOPELESS, Freeable
 from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
 from pumice.scheduling.units import Unit
 
@@ -57,7 +57,7 @@ class Hunt:
         unit: Unit,
         judge: Judge,
         levels: list[ShareNode],
-        freeable: Freeable,
+        freeable: Callable[[ShareNode], Freeable],
         *,
         across: bool,
         min_runtime: int = 0,
@@ -86,14 +86,13 @@ class Hunt:
         free = self._without_victims(shape, transaction)
         if free is not None:
             return free, []
-        might = self._freeable.nodes_for(shape)
-        if not victims or not might.any():
+        if not victims:
             return None
         if self.closely:
-            return self._closely(shape, might, transaction)
+            return self._closely(shape, transaction)
         for strict in (True, False):
             for number in range(len(self._levels)):
-                found = self._at_level(shape, number, might, transaction, strict=strict)
+                found = self._at_level(shape, number, transaction, strict=strict)
                 if found is not None:
                     return found
             if not self._across:
@@ -119,33 +118,34 @@ class Hunt:
         index = engine.nodes.best(shape)
         if index >= 0:
             return index
-        freed = [engine.nodes.index[task.node.name] for task, _ in transaction.evicted if task.node is not None]
+        freed = [engine.nodes.index[gone.node.name] for gone in transaction.departures()]
         for i in dict.fromkeys((*engine.nodes.freeing, *freed)):
             if _has_room(engine.nodes.nodes[i], shape) and engine.nodes.allows(shape, i):
                 return i
         return None
 
-    def _at_level(
-        self, shape: Shape, number: int, might: NDArray[np.bool_], transaction: Transaction, *, strict: bool
-    ) -> Found | None:
+    def _at_level(self, shape: Shape, number: int, transaction: Transaction, *, strict: bool) -> Found | None:
         best: Found | None = None
-        fewest = 0
-        for index, asked in self._nodes_in_order(number, might, strict=strict):
-            victims = self._on_node(shape, index, asked, transaction)
-            if victims is None:
-                continue
-            count = sum(map(len, victims))
-            if best is None or count < fewest:
-                best, fewest = (index, victims), count
-                if count == 1:
-                    break
+        fewest = HOPELESS
+        at_least = self._freeable(self._levels[number]).victims_for(shape)
+        for bound in np.unique(at_least).tolist():
+            if bound >= fewest:
+                break
+            for index, asked in self._nodes_in_order(number, at_least == bound, strict=strict):
+                victims = self._on_node(shape, index, asked, transaction)
+                count = sum(map(len, victims)) if victims is not None else HOPELESS
+                if victims is not None and count < fewest:
+                    best, fewest = (index, victims), count
+                    if count <= bound:
+                        return best
         return best
 
-    def _closely(self, shape: Shape, might: NDArray[np.bool_], transaction: Transaction) -> Found | None:
+    def _closely(self, shape: Shape, transaction: Transaction) -> Found | None:
         """The node where the most tasks of the shape might fit, and who has to go there."""
         everywhere = len(self._levels) - 1
-        indices = np.flatnonzero(might).tolist()
-        for index in sorted(indices, key=lambda i: -self._freeable.slots_for(shape, i)):
+        freeable = self._freeable(self._levels[everywhere])
+        indices = np.flatnonzero(freeable.victims_for(shape) < HOPELESS).tolist()
+        for index in sorted(indices, key=lambda i: -freeable.slots_for(shape, i)):
             victims = self._on_node(shape, index, self._asked_on(index, everywhere, strict=False), transaction)
             if victims is not None:
                 return index, victims
@@ -154,10 +154,10 @@ class Hunt:
     # --- in what order --------------------------------------------------------------------------------------------
 
     def _nodes_in_order(
-        self, number: int, might: NDArray[np.bool_], *, strict: bool
+        self, number: int, which: NDArray[np.bool_], *, strict: bool
     ) -> Iterator[tuple[int, list[Asked]]]:
-        """The nodes that might do, by the task that is asked first there; and who is asked there, in order."""
-        indices = np.flatnonzero(might).tolist()
+        """These nodes, by the task that is asked first there; and who is asked there, in order."""
+        indices = np.flatnonzero(which).tolist()
         if len(indices) <= FEW:
             asked_on = [(index, self._asked_on(index, number, strict=strict)) for index in indices]
             yield from sorted((entry for entry in asked_on if entry[1]), key=lambda entry: entry[1][0][0])
@@ -165,7 +165,7 @@ class Hunt:
         seen: set[int] = set()
         for task in self.in_order(number, strict=strict):
             index = self._engine.nodes.index.get(task.node.name, -1) if task.node is not None else -1
-            if index >= 0 and might[index] and index not in seen:
+            if index >= 0 and which[index] and index not in seen:
                 seen.add(index)
                 yield index, self._asked_on(index, number, strict=strict)
 
@@ -215,16 +215,21 @@ class Hunt:
 
     def _tasks(self, leaves: list[JobNode]) -> Iterator[Task]:
         """The tasks of these jobs that might go, lowest priority first, then those that have run shortest."""
+        everybody = self._freeable(self._levels[-1]).leaves
         heap = [
             (task.priority, -task.started, _Last(task.order), task)
             for leaf in leaves
+            if leaf.job in everybody and self._has_to_lose(leaf)
             for task in leaf.job.tasks.values()
-            if task.status is TaskStatus.RUNNING or task.status is TaskStatus.BOUND
-            if self.judge.may_lose(leaf, task.shape.ask) and self._may_go(task)
+            if self._runs(task) and self._may_go(task)
         ]
         heapify(heap)
         while heap:
             yield heappop(heap)[3]
+
+    def _has_to_lose(self, leaf: JobNode) -> bool:
+        """Whether some task of a job might go, by what each of them asks for."""
+        return any(self.judge.may_lose(leaf, shape.ask) for shape in leaf.job.unfinished)
 
     def _rank(self, task: Task, leaf: JobNode) -> Rank:
         """Where a task stands in that order."""
@@ -253,7 +258,7 @@ class Hunt:
         for _, task, leaf in asked:
             if self._fits(node, index, shape):
                 break
-            if task.status is TaskStatus.RELEASING or not self._helps(task, node, shape):
+            if not self._runs(task) or not self._helps(task, node, shape):
                 continue
             victims = self._together(task, leaf)
             if victims and self._evict(victims, leaf, transaction):
@@ -274,23 +279,38 @@ class Hunt:
             if self._fits(node, index, shape) and enough_is_left(self._engine, victims[0].job):
                 chosen.remove(victims)
             else:
-                for task in victims:
-                    transaction.evict(task)
+                self.let_go(victims, transaction)
 
     def _evict(self, victims: Victims, leaf: JobNode, transaction: Transaction) -> bool:
         """Try it; undone at once if somebody objects."""
         items = victims[0].shape.ask if len(victims) == 1 else _sum(victims)
         if not self.judge.may_lose(leaf, items) or not self._plugins_agree(victims):
             return False
-        for i, task in enumerate(victims):
-            if not self._engine.policy.evictable(task):  # it was before, but others have gone since
-                spare(victims[:i], transaction)
-                return False
-            transaction.evict(task)
+        if not self.let_go(victims, transaction):
+            return False
         if self.judge.agrees(leaf, items) and self._guarantees_hold(leaf, items):
             return True
         spare(victims, transaction)
         return False
+
+    def let_go(self, victims: Victims, transaction: Transaction) -> bool:
+        """They go; False, and nobody does, if one may not now that others have gone."""
+        for i, task in enumerate(victims):
+            if not self._engine.policy.evictable(task):
+                spare(victims[:i], transaction)
+                return False
+            transaction.evict(task, self._heir(task) if len(victims) == 1 else None)
+        return True
+
+    def _heir(self, task: Task) -> JobNode | None:
+        """Who takes over a task's right to what it holds: not one on the same node, where room is to be made."""
+        jobs, node = self._engine.tree.jobs, task.node
+        assert task.job is not None and node is not None
+        leaf = jobs[task.job.key]
+        if spares(leaf, task.shape.ask):
+            return None
+        here = {jobs[other.job.key] for other in node.tasks.values() if other.job is not None and other.job.key in jobs}
+        return self.judge.heir(leaf, task.shape.ask, here)
 
     def _fits(self, node: ClusterNode, index: int, shape: Shape) -> bool:
         return _has_room(node, shape) and self._engine.nodes.allows(shape, index)
@@ -306,19 +326,26 @@ class Hunt:
 
     def _victim_leaf(self, task: Task) -> JobNode | None:
         """The job of a task that may go, None if it may not."""
-        if task.status is not TaskStatus.RUNNING and task.status is not TaskStatus.BOUND:
-            return None
-        if task.job is None or not self._may_go(task):
+        if task.job is None or not self._runs(task) or not self._may_go(task):
             return None
         leaf = self._engine.tree.jobs.get(task.job.key)
         if leaf is None or leaf is self._taker or leaf.job is not task.job:
             return None
         return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
 
+    def _runs(self, task: Task) -> bool:
+        """Whether a task has a place that it can be asked for: it has it for good, or only just got it."""
+        status = task.status
+        return (
+            status is TaskStatus.RUNNING
+            or status is TaskStatus.BOUND
+            or (status is TaskStatus.BINDING and task in self._engine.just_bound)
+        )
+
     def _may_go(self, task: Task) -> bool:
         if not task.preemptable or keeps_the_cluster_alive(task):
             return False
-        if task.started > self._youngest:
+        if task.started > self._youngest and task not in self._engine.just_bound:
             self.too_young = True
             return False
         return self._engine.policy.evictable(task)

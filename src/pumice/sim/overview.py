@@ -6,14 +6,16 @@ The report is for programs and complete; this is for the eye. Both read the same
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pumice.fairness.deserved import DeservedOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.objects import Items, Queue, QueueState, TaskStatus
+from pumice.model.objects import Items, JobPhase, Queue, QueueState, TaskStatus
 from pumice.model.resources import MEMORY, PODS
 from pumice.scheduling.engine import Engine
+from pumice.sim.cluster import Cluster
+from pumice.sim.loading import SECOND
 from pumice.sim.report import below, in_order, queue_in_force, share_of, target_of, target_tasks, whole_target
 from pumice.sim.simulation import Simulation
 
@@ -64,12 +66,27 @@ class JobLine:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldLine:
+    """Room that is kept for a job: where, for how many seconds now, and what part of the cluster is lacking there."""
+
+    job: str
+    room: dict[str, str]
+    seconds: float
+    lack: float
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
-    """All lines, in the order in which they are read. ``targets``: whether entitlements mean anything."""
+    """All lines, in the order in which they are read. ``targets``: whether entitlements mean anything.
+
+    ``stopped`` are queues that a plugin refuses, and why.
+    """
 
     nodes: list[NodeLine]
     jobs: list[JobLine]
     targets: bool
+    stopped: dict[str, str] = field(default_factory=dict)
+    holds: list[HoldLine] = field(default_factory=list)
 
 
 class Tasks(NamedTuple):
@@ -108,10 +125,42 @@ def overview_of_run(simulation: Simulation) -> Overview:
                 entitled=share_of(target_of(leaf), engine.state.capacity),
                 allocated=_amounts(engine, held),
                 entitled_amounts=_amounts(engine, target_of(leaf)),
-                reason=engine.conditions.get(key, ""),
+                reason=_reason(engine, leaf) if tasks[leaf].pending else "",
             )
         )
-    return Overview(nodes, jobs, simulation.has_targets)
+    stopped = dict(sorted(engine.refused_queues.items()))
+    return Overview(nodes, jobs, simulation.has_targets, stopped, _holds(simulation.cluster))
+
+
+def _reason(engine: Engine, leaf: JobNode) -> str:
+    """Why tasks of a job wait: what keeps the whole queue back, the door, or what was last said of the job."""
+    node: ShareNode | None = leaf.queue
+    queue = engine.queue_of(leaf.queue)
+    if queue is not None:
+        by = queue_in_force(engine, queue, leaf.queue)
+        if by.state is not QueueState.OPEN:
+            return f"queue {by.name} is {_STOPPED[by.state]}"
+    while node is not None:
+        if node.object in engine.refused_queues:
+            return f"queue {node.object} is stopped"
+        node = node.parent
+    if leaf.job.phase is JobPhase.PENDING and engine.policy.enqueues:
+        return engine.policy.enqueueable(leaf, engine.now) or ""
+    return engine.conditions.get(leaf.job.key, "")
+
+
+def _holds(cluster: Cluster) -> list[HoldLine]:
+    engine = cluster.engine
+    holds = engine.holds.active if engine.holds is not None else {}
+    return [
+        HoldLine(
+            job=leaf.job.key,
+            room={engine.nodes.nodes[at].name: _named(engine, needs) for at, needs in sorted(hold.needs.items())},
+            seconds=(cluster.now - hold.since) / SECOND,
+            lack=hold.lack,
+        )
+        for leaf, hold in sorted(holds.items(), key=lambda item: item[0].rank)
+    ]
 
 
 def _tasks(simulation: Simulation, leaf: JobNode) -> Tasks:

@@ -248,8 +248,9 @@ def _sides(sides: Sides) -> Report:
 
 
 def _holds(simulation: Simulation) -> list[Report]:
-    """Room that is kept for jobs that wait, as it stands at the end."""
-    engine = simulation.cluster.engine
+    """Room that is kept for jobs that wait, as it stands at the end; times are seconds of the run."""
+    cluster = simulation.cluster
+    engine, start = cluster.engine, cluster.now - cluster.cycles * cluster.cycle_length
     holds = engine.holds.active if engine.holds is not None else {}
     return [
         {
@@ -259,8 +260,8 @@ def _holds(simulation: Simulation) -> list[Report]:
                 for index, items in sorted(hold.needs.items())
             },
             "lack": _rounded(hold.lack),
-            "since": hold.since / SECOND,
-            "progress": hold.progress / SECOND,
+            "since": (hold.since - start) / SECOND,
+            "progress": (hold.progress - start) / SECOND,
         }
         for leaf, hold in sorted(holds.items(), key=lambda held: held[0].rank)
     ]
@@ -303,5 +304,5 @@ def _number(value: float) -> int | float:
 
 
 def _rounded(value: float) -> float:
-    """To nine places: more is noise of the arithmetic."""
-    return round(float(value), 9)
+    """To nine places: more is noise of the arithmetic, and so is the sign of a zero."""
+    return round(float(value), 9) + 0.0

@@ -15,9 +15,10 @@ from pumice.model.accounts import ClusterNode, Task
 from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.decisions import Evict
 from pumice.scheduling.freeable import Freeable
+from pumice.scheduling.pipelined import start_pipelined
 from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
 from pumice.scheduling.takers import claim
-from pumice.scheduling.transaction import Transaction
+from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import Unit, missing_to_start, unit_tasks
 from pumice.scheduling.victims import Hunt
 
@@ -34,6 +35,7 @@ def preempt(engine: Engine) -> None:
         for leaf in list(unit.waiting):
             while leaf.unit is unit and leaf.started and unit.size == 1 and _take_from_itself(engine, leaf, unit):
                 pass
+    start_pipelined(engine)
 
 
 def _take_a_place(engine: Engine, leaf: JobNode) -> None:
@@ -43,16 +45,15 @@ def _take_a_place(engine: Engine, leaf: JobNode) -> None:
         return
     if missing_to_start(job, engine.policy.start_size(job)) > 1:
         return
+    freeable = Freeable(engine, engine.tree.jobs.values())
     for shape in [shape for shape in job.pending if shape.best_effort]:
         if engine.nodes.best(shape) >= 0:
             continue  # backfill has a place for it
         unit = Unit(((shape, 1),))
         judge = ByKeys(engine.order, leaf, unit.ask, jobs_by_share=False)
-        freeable = Freeable(engine, engine.tree.jobs.values())
-        hunt = Hunt(engine, leaf, unit, judge, engine.preempts.levels(leaf), freeable, across=False)
+        hunt = Hunt(engine, leaf, unit, judge, engine.preempts.levels(leaf), lambda _: freeable, across=False)
         transaction = Transaction(engine)
         claimed = claim(engine, transaction, hunt, leaf, unit)
-        judge.close()
         if claimed:
             _commit(engine, transaction, leaf)
         else:
@@ -111,7 +112,7 @@ def _swap(
     stamp, owed = engine.next_stamp(), engine.order.owes(leaf, unit.ask)
     transaction.charge(leaf, unit.ask, stamp, 1, owed)
     transaction.pipeline(task, index, stamp, owed)
-    for other in [victim for victim, _ in transaction.evicted][:-1]:
+    for other in [gone.task for gone in transaction.evicted][:-1]:
         transaction.spare(other)
         if any(node.future(j) < 0 for j in range(len(node.idle))):
             transaction.evict(other)
@@ -119,10 +120,10 @@ def _swap(
 
 
 def _commit(engine: Engine, transaction: Transaction, leaf: JobNode) -> None:
-    def explain(task: Task) -> Evict:
-        assert task.job is not None and task.node is not None
-        return Evict(task.spec.key, task.node.name, task.job.key, leaf.job.key, "preempt")
+    def explain(gone: Departure) -> Evict:
+        assert gone.task.job is not None
+        return Evict(gone.task.spec.key, gone.node.name, gone.task.job.key, leaf.job.key, "preempt")
 
     transaction.commit((), explain)
     engine.refresh(leaf)
-    engine.took(task for task, _ in transaction.evicted)
+    engine.took(transaction.evicted)

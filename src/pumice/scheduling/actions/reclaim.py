@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pumice.scheduling.pipelined import start_pipelined
+
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
 
@@ -11,3 +13,4 @@ if TYPE_CHECKING:
 def reclaim(engine: Engine) -> None:
     """Let jobs that find no room take from other queues."""
     engine.reclaims.serve(engine)
+    start_pipelined(engine)

@@ -9,7 +9,7 @@ room.
 from __future__ import annotations
 
 from pumice.model.shape import Shape
-from pumice.scheduling.plugin import Arguments, Plugin, PluginError, RoomWeights
+from pumice.scheduling.plugin import Argument, Arguments, Plugin, PluginError, RoomWeights
 from pumice.scheduling.plugins.arguments import weight
 
 LISTED = "binpack.resources"
@@ -19,6 +19,13 @@ class BinpackPlugin(Plugin):
     """Weights of the score as a whole and of each resource within it."""
 
     name = "binpack"
+    takes = (
+        Argument("binpack.weight", "1", "weight of the score as a whole"),
+        Argument("binpack.cpu", "1", "weight of cpu in it"),
+        Argument("binpack.memory", "1", "weight of memory in it"),
+        Argument(LISTED, "none", "other resources that count, with commas between"),
+        Argument(f"{LISTED}.<resource>", "1", "weight of one of them"),
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

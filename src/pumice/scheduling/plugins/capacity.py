@@ -21,7 +21,7 @@ from pumice.fairness.violations import violations
 from pumice.model.accounts import Task
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import Items
-from pumice.scheduling.plugin import Arguments, PluginError
+from pumice.scheduling.plugin import Argument, Arguments, PluginError
 from pumice.scheduling.plugins.limits import QueueLimits, queues_between
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ class CapacityPlugin(QueueLimits):
     """Quantities that somebody wrote, and what follows from them."""
 
     name = "capacity"
+    takes = (
+        Argument(LEVEL, "0", "whose deserved a taker is judged by: so many levels above its queue"),
+        Argument(
+            ON_VIOLATION, "isolate", "what quantities that contradict each other stop: their subtree, or all (halt)"
+        ),
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

@@ -18,6 +18,7 @@ class ConformancePlugin(Plugin):
     """Spares the pods of the system's namespace and of the critical priority classes."""
 
     name = "conformance"
+    takes = ()
 
     def evictable(self, task: Task) -> bool:
         """Whether the task is nobody's infrastructure."""

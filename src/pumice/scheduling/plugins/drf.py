@@ -8,7 +8,7 @@ from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import ShareTree
 from pumice.model.accounts import Job
 from pumice.scheduling.config import Flag
-from pumice.scheduling.plugin import Arguments, Plugin, PluginError
+from pumice.scheduling.plugin import Argument, Arguments, Plugin, PluginError
 from pumice.scheduling.plugins.arguments import seconds
 
 RULES = ("steer", "paper")
@@ -18,6 +18,13 @@ class DrfPlugin(Plugin):
     """``enableHierarchy`` turns H-DRF on; ``drf.rule`` chooses how it is followed."""
 
     name = "drf"
+    takes = (
+        Argument("drf.rule", "steer", "how H-DRF is followed: steer (exact targets) or paper (as published)"),
+        Argument(
+            "drf.patience", "300", "seconds an owed job finds no room before some is kept for it; 0 at once, -1 never"
+        ),
+        Argument("drf.holdLimit", "120", "seconds without progress after which room is no longer kept; -1 never"),
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

@@ -14,6 +14,7 @@ class GangPlugin(Plugin):
     """minMember and the minimum of each role, placed in one transaction."""
 
     name = "gang"
+    takes = ()
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:
         """Jobs that have not started go before those that have: a tie-break, it makes no classes."""

@@ -24,7 +24,7 @@ from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import GroupAffinity
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
-from pumice.scheduling.plugin import Arguments, Plugin
+from pumice.scheduling.plugin import Argument, Arguments, Plugin
 from pumice.scheduling.plugins.arguments import flag
 from pumice.scheduling.plugins.predicates.columns import Column, Mask, NodeColumns, columns_of
 
@@ -36,6 +36,9 @@ class NodeGroupPlugin(Plugin):
     """The affinity of queues to groups of nodes."""
 
     name = "nodegroup"
+    takes = (
+        Argument("strict", "true", "whether queues without an affinity are kept from nodes that are in no group too"),
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

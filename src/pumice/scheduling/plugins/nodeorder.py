@@ -24,7 +24,7 @@ from pumice.model.accounts import ClusterNode, Task
 from pumice.model.resources import CPU, MEMORY
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
-from pumice.scheduling.plugin import Arguments, Plugin, RoomWeights
+from pumice.scheduling.plugin import Argument, Arguments, Plugin, RoomWeights
 from pumice.scheduling.plugins.arguments import weight
 from pumice.scheduling.plugins.predicates.census import Census
 from pumice.scheduling.plugins.predicates.columns import NodeColumns, columns_of
@@ -42,6 +42,16 @@ class NodeOrderPlugin(Plugin):
     """The scores and their weights."""
 
     name = "nodeorder"
+    takes = (
+        Argument("leastrequested.weight", "1", "spread: nodes with much idle cpu and memory"),
+        Argument("mostrequested.weight", "0", "pack: nodes with little idle cpu and memory"),
+        Argument("balancedresource.weight", "1", "nodes on which resources are idle in like parts"),
+        Argument("nodeaffinity.weight", "2", "nodes that the pod prefers"),
+        Argument(
+            "tainttoleration.weight", "3", "nodes with few PreferNoSchedule taints that the pod does not tolerate"
+        ),
+        Argument("podtopologyspread.weight", "2", "domains with few pods, of constraints that should hold"),
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

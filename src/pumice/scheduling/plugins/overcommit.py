@@ -19,7 +19,7 @@ from fractions import Fraction
 from pumice.fairness.tree import JobNode
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
-from pumice.scheduling.plugin import Arguments, Plugin, PluginError
+from pumice.scheduling.plugin import Argument, Arguments, Plugin, PluginError
 
 FACTOR = "overcommit-factor"
 
@@ -28,6 +28,10 @@ class OvercommitPlugin(Plugin):
     """The factor by which the cluster is overbooked, and for some resources another."""
 
     name = "overcommit"
+    takes = (
+        Argument(FACTOR, "1.2", "how many times the cluster is promised to jobs, 1 or more"),
+        Argument(f"{FACTOR}.<resource>", FACTOR, "the same for one resource"),
+    )
     reads_ledger = True
 
     def __init__(self, arguments: Arguments) -> None:

@@ -34,6 +34,7 @@ class PdbPlugin(Plugin):
     """Spares the pods that a budget still needs."""
 
     name = "pdb"
+    takes = ()
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

@@ -10,6 +10,7 @@ class PriorityPlugin(Plugin):
     """Jobs by the priority of their class or tasks."""
 
     name = "priority"
+    takes = ()
     makes_classes = True
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:

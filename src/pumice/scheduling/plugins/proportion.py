@@ -22,6 +22,7 @@ class ProportionPlugin(QueueLimits):
     """Nobody starts anything beyond what its queue deserves."""
 
     name = "proportion"
+    takes = ()
 
     def deserves(self) -> Mapping[ShareNode, Items]:
         """The cluster, water-filled by weight."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
 from pumice.model.duration import DurationError, microseconds_of
-from pumice.scheduling.plugin import Arguments, Plugin, PluginError
+from pumice.scheduling.plugin import Argument, Arguments, Plugin, PluginError
 
 WAITING_TIME = "sla-waiting-time"
 NEVER = 2**63
@@ -22,6 +22,7 @@ class SlaPlugin(Plugin):
     """Deadlines of jobs."""
 
     name = "sla"
+    takes = (Argument(WAITING_TIME, "none", "the longest that jobs without such an annotation stay Pending, as 1h30m"),)
     makes_classes = True
 
     def __init__(self, arguments: Arguments) -> None:

@@ -50,6 +50,7 @@ class UsersPlugin(Plugin):
     """Counts the users of limited queues and keeps each within the limit."""
 
     name = "users"
+    takes = ()
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

@@ -16,7 +16,7 @@ import numpy as np
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
-from pumice.scheduling.plugin import Arguments, Plugin
+from pumice.scheduling.plugin import Argument, Arguments, Plugin
 from pumice.scheduling.plugins.arguments import flag
 from pumice.scheduling.plugins.predicates.census import Census
 from pumice.scheduling.plugins.predicates.columns import Mask, NodeColumns, columns_of
@@ -40,6 +40,13 @@ class PredicatesPlugin(Plugin):
     """The predicates, each of which can be switched off."""
 
     name = "predicates"
+    takes = (
+        Argument("predicate.NodeAffinityEnable", "true", "node selectors and required node affinity"),
+        Argument("predicate.TaintTolerationEnable", "true", "taints"),
+        Argument("predicate.NodePortsEnable", "true", "host ports"),
+        Argument("predicate.PodAffinityEnable", "true", "required pod affinity and anti-affinity"),
+        Argument("predicate.PodTopologySpreadEnable", "true", "topology spread constraints that must hold"),
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

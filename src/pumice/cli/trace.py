@@ -1,0 +1,90 @@
+"""A trace as people like to read it: every decision, and below it the numbers that decided.
+
+Of a placement, level by level, who was chosen by what key before whom. Of an eviction, where the paths of the two jobs
+part, the keys of both sides there, before and after: they come closer and do not change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import click
+
+Decision = dict[str, Any]
+
+INDENT = " " * 12
+
+
+def trace_lines(decisions: Sequence[Decision], key: str) -> Iterator[str]:
+    """Every decision; ``key`` says what the numbers are."""
+    for cycle, in_cycle in groupby(decisions, lambda decision: decision["cycle"]):
+        yield click.style(f"cycle {cycle}", bold=True)
+        for _, together in groupby(in_cycle, _one_choice):
+            group = list(together)
+            for decision in group:
+                yield f"  {_sentence(decision)}"
+            for line in _why(group[-1], key):
+                yield click.style(INDENT + line, dim=True)
+
+
+def _one_choice(decision: Decision) -> Any:
+    """Tasks that start together were picked once, and so were those that go together."""
+    if "sides" in decision:
+        return tuple(str(decision[part]) for part in ("type", "for", "sides", "before", "after"))
+    return (decision["type"], decision.get("path") or id(decision))
+
+
+def _sentence(decision: Decision) -> str:
+    what = click.style(f"{decision['type']:<9}", fg="cyan")
+    match decision["type"]:
+        case "bind":
+            return f"{what} {decision['pod']} to {decision['node']}"
+        case "pipeline":
+            return f"{what} {decision['pod']} waits for room on {decision['node']}"
+        case "evict":
+            return f"{what} {decision['pod']} from {decision['node']} for {decision['for']} ({decision['action']})"
+        case "condition" if "queue" in decision:
+            return f"{what} queue {decision['queue']}: {decision['message'] or 'nothing is wrong any more'}"
+        case "condition":
+            return f"{what} {decision['job']}: {decision['message']}"
+    return f"{what} {decision['job']}"
+
+
+def _why(decision: Decision, key: str) -> Iterator[str]:
+    return _both_sides(decision, key) if "sides" in decision else _levels(decision.get("path") or (), key)
+
+
+def _both_sides(decision: Decision, key: str) -> Iterator[str]:
+    above, before, after = decision["ancestor"], decision["before"], decision["after"]
+    names = {side: _below(above, decision["sides"][side]) for side in ("taker", "victim")}
+    width = max(map(len, names.values()))
+    yield f"they part below {above}:"
+    for side, does in (("taker", "takes"), ("victim", "gives")):
+        yield f"  {names[side]:<{width}}  {does}: {_standing(key, before[side], after[side])}"
+
+
+def _standing(key: str, before: float, after: float) -> str:
+    """Where a side stands; a want is the part of the cluster that it is below what it is entitled to."""
+    if key != "want":
+        return f"{key} {before:.4f}, then {after:.4f}"
+    side = "below" if max(before, after) > 0 else "above"
+    return f"{abs(before):.2%} of the cluster {side} its part, then {abs(after):.2%}"
+
+
+def _levels(path: Sequence[Decision], key: str) -> Iterator[str]:
+    """The walk from the root down, each level as a name below the one above."""
+    above = ["root", *(level["node"] for level in path)]
+    names = ["  " * depth + _below(above[depth], level["node"]) for depth, level in enumerate(path)]
+    width = max(map(len, names), default=0)
+    for depth, (name, level) in enumerate(zip(names, path, strict=True)):
+        line = f"{name:<{width}}  {key} {level['key']:.4f}"
+        if level["runnerUp"] is not None:
+            tie = ", a tie" if level["key"] == level["runnerUpKey"] else ""
+            line += f"  before {_below(above[depth], level['runnerUp'])} with {level['runnerUpKey']:.4f}{tie}"
+        yield line
+
+
+def _below(above: str, path: str) -> str:
+    return path.removeprefix(f"{above}/")

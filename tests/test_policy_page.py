@@ -1,0 +1,54 @@
+"""docs/policies.md: every command in it runs, and prints what is shown below it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^```\n\$ (pumice .*)\n([^`]*)^```$", TEXT, re.MULTILINE)
+NAMED = sorted(set(re.findall(r"`(pumice (?:run|check|entitle) [^`]*)`", TEXT)))
+FILES = sorted(set(re.findall(r"examples/[\w-]+\.yaml", TEXT)))
+
+
+def pumice(command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "pumice", *shlex.split(command)[1:]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[f"{i}-{command}" for i, (command, _) in enumerate(SHOWN)])
+def test_it_prints_what_is_shown(command: str, shown: str) -> None:
+    printed = iter(pumice(command).splitlines())
+    lines = shown.splitlines()
+    assert lines
+    for line in lines:  # in this order; the page may leave lines out
+        assert line in printed, line
+
+
+@pytest.mark.parametrize("command", NAMED)
+def test_a_command_in_the_text_runs(command: str) -> None:
+    assert pumice(command)
+
+
+def test_what_is_said_about_the_examples_holds() -> None:
+    assert len(SHOWN) >= 10 and len(FILES) >= 12
+    assert f"{len(FILES)} passed, 0 failed" in pumice(f"pumice check {' '.join(FILES)}")
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", TEXT))
+def test_links(link: str) -> None:
+    assert (ROOT / "docs" / link).exists()
