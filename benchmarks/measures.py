@@ -10,6 +10,7 @@ import gc
 import random
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -22,7 +23,7 @@ from pumice.model.events import Changed
 from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.config import parse_config
-from pumice.scheduling.decisions import Bind
+from pumice.scheduling.decisions import Bind, Evict, Pipeline
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN
 
@@ -35,8 +36,9 @@ tiers:
 """
 
 
-def new_engine() -> Engine:
-    config = parse_config(ALLOCATE_ONLY, known_plugins=BUILT_IN, known_actions=ACTIONS)
+def new_engine(actions: str = "allocate") -> Engine:
+    text = ALLOCATE_ONLY.replace('"allocate"', f'"{actions}"')
+    config = parse_config(text, known_plugins=BUILT_IN, known_actions=ACTIONS)
     return Engine(config, BUILT_IN)
 
 
@@ -101,6 +103,51 @@ def small_changes(workload: Workload) -> dict[str, float]:
         "placing_seconds": placing,
         "nothing_percent": 100 * nothing / placing,
         "small_change_percent": 100 * costs[len(costs) // 2] / placing,
+    }
+
+
+def reclaim(workload: Workload, sleeper: str = "q7") -> dict[str, float]:
+    """On a full cluster a queue that slept wakes and takes its part back: the reclaim action alone, after allocate."""
+    engine = new_engine("allocate, reclaim")
+    late, sleeping = [], set()
+    for event in workload.events(engine.state.registry):
+        described = event.object
+        if isinstance(described, JobSpec) and described.queue == sleeper:
+            sleeping.add(described.key)
+        if getattr(described, "job", None) in sleeping or getattr(described, "key", None) in sleeping:
+            late.append(event)
+        else:
+            engine.apply(event)
+    gc.collect()
+    start = perf_counter()
+    binds = [decision for decision in engine.cycle(0) if isinstance(decision, Bind)]
+    fill = perf_counter() - start
+    for bind in binds:
+        spec = engine.state.tasks[bind.task].spec
+        engine.apply(Changed(replace(spec, node=bind.node, status=TaskStatus.RUNNING, started=1)))
+    engine.cycle(1_000_000)
+    for event in late:
+        engine.apply(event)
+    engine.now, engine.decisions = 2_000_000, []
+    start = perf_counter()
+    engine.settle()
+    ACTIONS["allocate"](engine)
+    before = perf_counter()
+    ACTIONS["reclaim"](engine)
+    taking = perf_counter() - before
+    evicted = sum(isinstance(decision, Evict) for decision in engine.decisions)
+    claims = sum(isinstance(decision, Pipeline) for decision in engine.decisions)
+    engine.validate()
+    return {
+        "placements": len(binds),
+        "evictions": evicted,
+        "claims": claims,
+        "seconds": taking,
+        "cycle_seconds": taking + before - start,
+        "decisions_per_second": (evicted + claims) / taking,
+        "placements_per_second": len(binds) / fill,
+        "percent_of_allocation": 100 * (evicted + claims) / taking / (len(binds) / fill),
+        "peak_rss_mib": peak_mib(),
     }
 
 

@@ -36,6 +36,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("placements_per_second", "later_per_second", "peak_rss_mib"),
     ),
     "F": ("a full cluster: nothing or little changes", ("nothing_percent", "small_change_percent")),
+    "R": (
+        "a full cluster: a queue takes its part back",
+        ("evictions", "decisions_per_second", "percent_of_allocation", "cycle_seconds"),
+    ),
     "tree-1000": ("share tree, 1,000 leaves", ("place_microseconds", "release_microseconds", "times_faster")),
     "tree-10000": (
         "share tree, 10,000 leaves",
@@ -56,6 +60,8 @@ def measure(name: str) -> dict[str, float]:
         return measures.churn_e(WorkloadE.load("E"))
     if name == "F":
         return measures.small_changes(Workload.load("F"))
+    if name == "R":
+        return measures.reclaim(Workload.load("R"))
     if name == "C-double":
         return measures.allocate(Workload.load("C").scaled(2))
     if name == "C-flat":

@@ -1,9 +1,9 @@
 """Every committed taking, on random clusters with arrivals and completions, is held against fairness.md 9.
 
-The ``Book`` of the shell replays each cycle: nobody goes without the taker's unit getting its whole claim, and its start
-later; no victim could have stayed; minimums and whole targets hold; what is missing falls with every reclaim; nodes are
-never over capacity. Here: that it comes to rest when arrivals stop, under every order, and that nobody takes back what was
-just taken from him.
+The ``Book`` of the shell replays each cycle: nobody goes without the taker's unit getting its whole claim, and its
+start later; no victim could have stayed; minimums, whole targets and guarantees hold; what is missing falls with every
+reclaim; nodes are never over capacity. Here: that it comes to rest when arrivals stop, under every order, and that
+nobody takes back what was just taken from him.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pumice.model.objects import JobSpec, TaskStatus
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
 from pumice.scheduling.plugins import BUILT_IN
-from tests.support.restless import Restless, Taste
+from tests.support.restless import EVERYTHING, Restless, Taste
 from tests.support.taking import Shell, taking_engine
 
 ORDERS = ["steer", "paper", "flat", *(name for name in ("proportion", "capacity") if name in BUILT_IN)]
@@ -31,7 +31,7 @@ BY_KEYS = 40
 
 
 def restless(
-    seed: int, rule: str, taste: Taste = Taste(), last: Sequence[str] = ()
+    seed: int, rule: str, taste: Taste = EVERYTHING, last: Sequence[str] = ()
 ) -> tuple[Shell, Restless, random.Random]:
     chance = random.Random(seed)
     engine = taking_engine(
@@ -82,7 +82,7 @@ def test_it_comes_to_rest_after_thousands_of_cycles(rule: str) -> None:
     print(f"\n{rule}: last eviction after the last arrival, in cycles: median {found[30]}, most {found[-1]}")
 
 
-# --- ping-pong --------------------------------------------------------------------------------------------------------
+# --- ping-pong ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", [rule for rule in ORDERS if rule != "steer"])
@@ -105,8 +105,8 @@ def test_after_a_reclaim_the_opposite_one_is_illegal(rule: str, seed: int) -> No
 @every_order
 @given(seed=seeds)
 def test_two_jobs_never_take_from_each_other_in_turn(rule: str, seed: int) -> None:
-    # Two queues anywhere in a tree of up to six levels, a job each, nodes of any size: once one has taken from the other
-    # and nothing happens from outside, the other takes nothing back. (Among three, what a third does may make it right.)
+    # Two queues anywhere in a tree of up to six levels, a job each, nodes of any size: once one has taken from the
+    # other and nothing happens from outside, the other takes nothing back. (A third could make that right.)
     chance = random.Random(seed)
     shell = Shell(taking_engine(rule, arguments={"drf.patience": -1} if rule == "steer" else {}), grace=seed % 3)
     for i in range(chance.randint(1, 4)):
@@ -127,7 +127,7 @@ def test_two_jobs_never_take_from_each_other_in_turn(rule: str, seed: int) -> No
         took |= now
 
 
-# --- starts ---------------------------------------------------------------------------------------------------------------
+# --- starts ---------------------------------------------------------------------------------------------------------
 
 
 @every_order
@@ -173,7 +173,7 @@ def test_who_is_gone_while_others_wait_for_his_room_leaves_no_trace(seed: int) -
     assert all(isinstance(job.spec, JobSpec) for job in shell.engine.state.jobs.values())
 
 
-# --- limits -----------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rule", "last"), [("steer", ("capacity",)), ("capacity", ()), ("proportion", ())])

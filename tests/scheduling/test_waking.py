@@ -18,8 +18,9 @@ from pumice.model.accounts import ClusterNode
 from pumice.model.objects import TaskStatus
 from pumice.model.resources import PODS
 from pumice.scheduling.engine import Engine
+from tests.support.eviction_book import Book, Commit, Seen, fits
 from tests.support.restless import Restless, Taste
-from tests.support.taking import Book, Commit, Seen, Shell, fits, taking_engine
+from tests.support.taking import Shell, taking_engine
 
 ALIKE = Taste(unlike=False, priorities=False, roles=False, nodes=8)
 ONE_POOL = Taste(unlike=False, priorities=False, roles=False, one_pool=True)
@@ -175,7 +176,7 @@ def set_that_goes(engine: Engine, node: ClusterNode, spare: dict[JobNode, int], 
     return found
 
 
-# --- the tests ---------------------------------------------------------------------------------------------------------
+# --- the tests ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("taste", [ALIKE, ONE_POOL], ids=["nodes", "one pool"])
@@ -205,7 +206,7 @@ def test_those_who_wake_get_their_part_on_200_trees(taste: Taste) -> None:
     assert mean <= 1.25
 
 
-# --- the fewest that would do ------------------------------------------------------------------------------------------
+# --- the fewest that would do ---------------------------------------------------------------------------------------
 
 
 def excess_of_victims(seed: int) -> list[float]:

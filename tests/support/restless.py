@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pumice.model.objects import FREE, Constraints, PodTerm, Requirement
-from tests.support.taking import Request, Shell
+from tests.support.eviction_book import Request
+from tests.support.taking import Shell
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,13 @@ class Taste:
     bounds: bool = False  # queues with guarantee, deserved and capability
 
 
+EVERYTHING = Taste()
+
+
 class Restless:
     """A cluster and the queues in it, by a seed."""
 
-    def __init__(self, shell: Shell, seed: int, taste: Taste = Taste()) -> None:
+    def __init__(self, shell: Shell, seed: int, taste: Taste = EVERYTHING) -> None:
         self.shell = shell
         self.rng = random.Random(seed)
         self.taste = taste
@@ -60,7 +65,7 @@ class Restless:
 
         grow("root", "1", 1)
 
-    def _bounds(self) -> dict[str, object]:
+    def _bounds(self) -> dict[str, Any]:
         """Small enough that they do not contradict each other often; where they do, the queue is left out."""
         rng = self.rng
         if not self.taste.bounds:

@@ -308,8 +308,9 @@ class _HandOut:
             # ever.
             order = (leaf.rank_class, not leaf.incumbent, leaf.before, key, leaf.after)
             return (*order, False, stand.served, leaf.turn, leaf.rank, stand)
-        # On a tie a branch that already holds more than its whole targets so far goes first: otherwise every start would
-        # hand the odd unit to another branch, and what runs for it here would stand in the other's way until it ends.
+        # On a tie a branch that already holds more than its whole targets so far goes first: otherwise every start
+        # would hand the odd unit to another branch, and what runs for it here would stand in the other's way until it
+        # ends.
         node = stand.node
         ahead = any(
             count and node.held[j] * EXACT > node.exact[j] - stand.missing[j] for j, count in enumerate(stand.count)

@@ -277,6 +277,8 @@ class ClusterState:
         task.job.evict(task)
         task.node.evict(task, 1)
         task.status = TaskStatus.RELEASING
+        if not task.node.schedulable:
+            self._touch_node(task.node)
 
     def unevict(self, task: Task, status: TaskStatus) -> None:
         """Exactly undo ``evict``."""
@@ -284,6 +286,8 @@ class ClusterState:
         task.status = status
         task.node.evict(task, -1)
         task.job.unevict(task)
+        if not task.node.schedulable:
+            self._touch_node(task.node)
 
     # --- accounts ----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Arrange: do these tasks fit on those nodes together, one way or another?
 
-A small search: the largest task first, on the node where it is already if it can stay; tasks that are alike are not
-tried in one another's place. It gives up after a while, so "no" may be wrong, "yes" never is.
+A small search: the largest task first, on the node where it is already if it can stay; of nodes that are alike one
+is tried. It gives up after a while, and where pods keep away from one another at once: "no" may be wrong, "yes" never.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ STEPS = 2000
 def arrange(engine: Engine, tasks: list[Task], indices: list[int]) -> dict[Task, int] | None:
     """A node (by index) for each of these Pipelined tasks, out of the given ones; None: no way was found."""
     nodes = engine.nodes.nodes
+    if any(task.shape.coupled for task in tasks):
+        return None
+    allowed = {i: tuple(bool(engine.nodes.view(task.shape).mask[i]) for task in tasks) for i in indices}
     room = {i: [nodes[i].future(j) for j in range(len(nodes[i].idle))] for i in indices}
     home: dict[Task, int] = {}
     for task in tasks:
@@ -37,7 +40,7 @@ def arrange(engine: Engine, tasks: list[Task], indices: list[int]) -> dict[Task,
         if number == len(order):
             return True
         task = order[number]
-        tried: set[tuple[int, ...]] = set()
+        tried: set[tuple[object, ...]] = set()
         for i in sorted(indices, key=lambda i: i != home[task]):
             here = room[i]
             steps[0] -= 1
@@ -45,10 +48,9 @@ def arrange(engine: Engine, tasks: list[Task], indices: list[int]) -> dict[Task,
                 return False
             if any(here[j] < amount for j, amount in task.shape.items) or not engine.nodes.allows(task.shape, i):
                 continue
-            if not task.shape.coupled:
-                if tuple(here) in tried:
-                    continue
-                tried.add(tuple(here))
+            if (*here, *allowed[i]) in tried:
+                continue
+            tried.add((*here, *allowed[i]))
             for j, amount in task.shape.items:
                 here[j] -= amount
             plan[task] = i

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
-from pumice.model.objects import JobPhase
-from pumice.scheduling.decisions import Bind, Condition, QueueCondition
+from pumice.model.objects import JobPhase, TaskStatus
+from pumice.scheduling.decisions import Bind, Condition, Evict, QueueCondition
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -16,10 +18,13 @@ def conclude(engine: Engine) -> None:
     """Say what changed about the jobs that this cycle moved or could not serve."""
     _tell_queues(engine)
     started = {decision.job for decision in engine.decisions if isinstance(decision, Bind)}
-    for key in started:
-        engine.state.jobs[key].phase = phase_of(engine.state.jobs[key])
-    for leaf, reason in engine.candidates.blocked.items():
-        key = leaf.job.key
+    moved = started | {decision.job for decision in engine.decisions if isinstance(decision, Evict)}
+    waiting = Counter(task.job for task in engine.pipelined)
+    for key in moved:
+        job = engine.state.jobs[key]
+        job.phase = phase_of(job, waiting[job])
+    for leaf, lacks in engine.candidates.blocked.items():
+        key, reason = leaf.job.key, lacks + _no_turn(engine, leaf)
         if leaf.able or leaf.unit is None or engine.conditions.get(key) == reason:
             continue
         engine.conditions[key] = reason
@@ -42,14 +47,24 @@ def _tell_queues(engine: Engine) -> None:
         engine.queue_conditions = dict(refused)
 
 
-def phase_of(job: Job) -> JobPhase:
-    """The phase that a job's tasks amount to."""
+def _no_turn(engine: Engine, leaf: JobNode) -> str:
+    """Of a gang that is entitled to less than it must start with: that it depends on what others leave."""
+    unit = leaf.unit
+    if unit is None or leaf.gang <= 1 or leaf.started or engine.order.owes(leaf, unit.ask):
+        return ""
+    tasks = leaf.target if leaf.demand.alike else leaf.target * sum(count for _, count in leaf.demand.parts)
+    return f"; it must start {leaf.gang} tasks together and is entitled to {tasks:.1f}: it runs on what others leave"
+
+
+def phase_of(job: Job, waiting: int = 0) -> JobPhase:
+    """The phase that a job's tasks amount to; so many of those it holds only wait for room that is being freed."""
     unfinished = sum(job.unfinished.values())
-    if job.tasks and not unfinished:
+    if job.tasks and not unfinished and all(task.status.value > TaskStatus.RELEASING for task in job.tasks.values()):
         return JobPhase.COMPLETED
     minimum = min(job.spec.min_member if job.spec is not None else 1, len(job.tasks))
-    if job.running and job.running + job.succeeded >= minimum:
+    running = job.running - waiting
+    if running and running + job.succeeded >= minimum:
         return JobPhase.RUNNING
-    if job.running:
+    if running:
         return JobPhase.UNKNOWN
     return JobPhase.INQUEUE if job.phase is not JobPhase.PENDING else JobPhase.PENDING

@@ -49,8 +49,8 @@ class Engine:
         self.holds = Holds(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
         self.layout: Layout = lay_out({})
         self.decisions: list[Decision] = []
-        # Tasks that wait on their node, in the order in which they came, and for whom to be gone.
-        self.pipelined: dict[Task, tuple[Task, ...]] = {}
+        self.pipelined: dict[Task, None] = {}  # tasks that wait on their node, in the order in which they came
+        self.awaited: dict[str, tuple[str, ...]] = {}  # and the victims they wait for, by name
         self.just_bound: dict[Task, None] = {}  # tasks that got their place in this cycle
         self.conditions: dict[str, str] = {}
         self.queue_conditions: dict[str, str] = {}  # what was last said about queues
@@ -84,6 +84,8 @@ class Engine:
         self.now = max(self.now, now)
         self.decisions = []
         self.just_bound.clear()
+        if len(self.awaited) > len(self.pipelined):
+            self.awaited = {task.key: self.awaited.get(task.key, ()) for task in self.pipelined}
         run_cycle(self)
         return self.decisions
 
@@ -100,6 +102,7 @@ class Engine:
             raise
         engine.now, engine.stamp, engine.tracing = self.now, self.stamp, self.tracing
         engine.conditions, engine.queue_conditions = self.conditions, self.queue_conditions
+        engine.awaited = self.awaited
         state.queues_touched = state.nodes_described = True
         state.jobs_touched.update(dict.fromkeys(state.jobs.values()))
         for task in sorted(state.tasks.values(), key=lambda task: (task.started, task.order)):
@@ -128,7 +131,7 @@ class Engine:
             self._pods_moved = True
             self.nodes.touch(task.node)
             if task.status is TaskStatus.PIPELINED:
-                self.pipelined[task] = ()
+                self.pipelined[task] = None
             elif task.status is TaskStatus.RELEASING and task.node.waiting:
                 self.room_grew(task.node)  # whoever waits there claims less of what is idle
             for plugin in self.policy.followers:
@@ -363,8 +366,9 @@ class Engine:
             assert gone.task.job is not None
             self.refresh_job(gone.task.job)
             index = self.nodes.touch(gone.node)
-            self.nodes.freeing[index] = None
-            self._grown[index] = None
+            if index >= 0:
+                self.nodes.freeing[index] = None
+                self._grown[index] = None
         self.held_changed()
 
     def withdraw(self, task: Task) -> None:

@@ -6,13 +6,14 @@ out by one comparison of arrays. It is an upper bound: that one victim rules out
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.fairness.tree import JobNode
+from pumice.model.accounts import Task
 from pumice.model.objects import TaskStatus
 from pumice.model.shape import Shape
 
@@ -26,8 +27,9 @@ HOPELESS = 2**31
 class Freeable:
     """Room on every node if all tasks of these jobs that run there were gone."""
 
-    def __init__(self, engine: Engine, leaves: Iterable[JobNode]) -> None:
+    def __init__(self, engine: Engine, leaves: Iterable[JobNode], among: Container[Task] | None = None) -> None:
         self._nodes = engine.nodes
+        self._among = among  # only these tasks of the jobs; None: all
         self.leaves = {leaf.job: leaf for leaf in leaves}
         self._nodes.sync_idle()
         self._future: NDArray[np.int64] = self._nodes.idle.copy()
@@ -36,7 +38,7 @@ class Freeable:
         index = self._nodes.index
         for job in self.leaves:
             for task in job.tasks.values():
-                if task.node is not None and TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING:
+                if task.node is not None and self._counts(task):
                     i = index.get(task.node.name, -1)
                     if i >= 0:
                         for j, amount in task.shape.items:
@@ -47,13 +49,17 @@ class Freeable:
             if node.waiting or any(node.releasing):
                 self.refresh(i)
 
+    def _counts(self, task: Task) -> bool:
+        runs = TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING
+        return runs and (self._among is None or task in self._among)
+
     def refresh(self, i: int) -> None:
         """Something moved on a node."""
         node = self._nodes.nodes[i]
         self._future[:, i] = [node.future(j) for j in range(len(self._future))]
         freed, largest = [0] * len(self._future), [0] * len(self._future)
         for task in node.tasks.values():
-            if task.job in self.leaves and TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING:
+            if task.job in self.leaves and self._counts(task):
                 for j, amount in task.shape.items:
                     freed[j] += amount
                     largest[j] = max(largest[j], amount)

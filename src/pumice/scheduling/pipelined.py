@@ -8,12 +8,13 @@ could then not start.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.objects import TaskStatus
 from pumice.scheduling.decisions import Bind, Pipeline
-from pumice.scheduling.units import gang_size
+from pumice.scheduling.units import makes_a_gang
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -28,20 +29,31 @@ def follow_pipelined(engine: Engine) -> None:
 
 def start_pipelined(engine: Engine) -> None:
     """Bind the tasks that waited for room and have it now, in the order in which they came."""
+    for job, tasks in _by_job(engine).items():
+        taken: dict[ClusterNode, dict[int, int]] = {}
+        ready = [task for task in tasks if _has_room(engine, task, taken)]
+        if ready and (_has_started(engine, job) or _starts_with(engine, job, ready)):
+            for task in ready:
+                _start(engine, task)
+
+
+def _by_job(engine: Engine) -> dict[Job, list[Task]]:
     jobs: dict[Job, list[Task]] = {}
     for task in engine.pipelined:
         assert task.job is not None
         jobs.setdefault(task.job, []).append(task)
-    for job, tasks in jobs.items():
-        taken: dict[ClusterNode, dict[int, int]] = {}
-        ready = [task for task in tasks if _has_room(engine, task, taken)]
-        seated = job.running - len(tasks)
-        roles = job.spec is not None and bool(job.spec.min_task_member)
-        needed = max(1, gang_size(job, engine.policy.start_size(job)) - seated)
-        if len(ready) < (len(tasks) if roles else min(needed, len(tasks))):
-            continue
-        for task in ready:
-            _start(engine, task)
+    return jobs
+
+
+def _has_started(engine: Engine, job: Job) -> bool:
+    """Whether what a job must start with has its places already."""
+    return _starts_with(engine, job, ())
+
+
+def _starts_with(engine: Engine, job: Job, tasks: Collection[Task]) -> bool:
+    """Whether a job has what it must start with, once these tasks of it start as well."""
+    seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
+    return engine.policy.job_valid(job) is None and makes_a_gang(job, [*seated, *tasks], engine.policy.start_size(job))
 
 
 def _start(engine: Engine, task: Task) -> None:
@@ -49,11 +61,13 @@ def _start(engine: Engine, task: Task) -> None:
     assert node is not None and task.job is not None
     engine.state.promote(task)
     del engine.pipelined[task]
+    engine.awaited.pop(task.spec.key, None)
     index = engine.nodes.touch(node)
     engine.nodes.lost(index, engine.candidates.shape_full)
     engine.held_changed()
     decisions, bind = engine.decisions, Bind(task.spec.key, node.name, task.job.key)
-    for i, said in enumerate(decisions):
+    for i in reversed(range(len(decisions))):
+        said = decisions[i]
         if isinstance(said, Pipeline) and said.task == task.spec.key:
             decisions[i] = bind  # what it was to wait for is there already
             return
@@ -65,7 +79,7 @@ def _has_room(engine: Engine, task: Task, taken: dict[ClusterNode, dict[int, int
     node = task.node
     assert node is not None
     here = taken.get(node, {})
-    if any(victim.status is TaskStatus.RELEASING and _is_there(engine, victim) for victim in engine.pipelined[task]):
+    if any(_is_leaving(engine, victim) for victim in engine.awaited.get(task.spec.key, ())):
         return False
     if any(node.free(j) - here.get(j, 0) < amount for j, amount in task.shape.items):
         return False
@@ -77,39 +91,41 @@ def _has_room(engine: Engine, task: Task, taken: dict[ClusterNode, dict[int, int
     return True
 
 
-def _is_there(engine: Engine, victim: Task) -> bool:
+def _is_leaving(engine: Engine, victim: str) -> bool:
     """Whether a victim is still being released; its place may be free before, but not what its queue may hold."""
-    return engine.state.tasks.get(victim.spec.key) is victim
+    task = engine.state.tasks.get(victim)
+    return task is not None and task.status is TaskStatus.RELEASING
 
 
 def _send_back(engine: Engine) -> None:
-    lost: dict[Task, None] = {}
-    for task in reversed(engine.pipelined):
-        node = task.node
-        assert task.job is not None
-        if node is None or not node.schedulable or not engine.takes_work(task.job):
-            lost[task] = None
-        elif any(node.future(j) < 0 for j, _ in task.shape.items):
-            # The one who came last goes, and the accounts of the node say whether that is enough.
-            lost[task] = None
-            _unpipeline(engine, task)
-    for job in {task.job: None for task in lost}:
+    """Make those pending again whose room will not come; who came last goes first."""
+    changed: dict[Job, None] = {}
+    for task in reversed(list(engine.pipelined)):
+        node, job = task.node, task.job
         assert job is not None
-        waiting = [task for task in engine.pipelined if task.job is job]
-        for task in waiting:
-            if task in lost:
+        lost = node is None or not node.schedulable or not engine.takes_work(job) or _somebody_stays(engine, task)
+        if lost or (node is not None and any(node.future(j) < 0 for j, _ in task.shape.items)):
+            _unpipeline(engine, task)
+            changed[job] = None
+    for job, tasks in _by_job(engine).items():
+        if not _has_started(engine, job) and not _starts_with(engine, job, tasks):
+            for task in tasks:
                 _unpipeline(engine, task)
-        left = [task for task in waiting if task not in lost]
-        if left and job.running < gang_size(job, engine.policy.start_size(job)):
-            for task in left:
-                _unpipeline(engine, task)
+            changed[job] = None
+    for job in changed:
         engine.refresh_job(job)
+
+
+def _somebody_stays(engine: Engine, task: Task) -> bool:
+    """Whether a victim that a task waits for goes on after all; forgets those that are gone."""
+    victims = [engine.state.tasks.get(name) for name in engine.awaited.get(task.spec.key, ())]
+    there = [victim for victim in victims if victim is not None and victim.status is not TaskStatus.PENDING]
+    engine.awaited[task.spec.key] = tuple(v.spec.key for v in there if v.status is TaskStatus.RELEASING)
+    return any(victim.status.held for victim in there)
 
 
 def _unpipeline(engine: Engine, task: Task) -> None:
     """A task is pending again."""
-    if task.status is not TaskStatus.PIPELINED:
-        return
     node = task.node
     assert node is not None and task.job is not None
     for plugin in engine.policy.followers:
@@ -120,4 +136,5 @@ def _unpipeline(engine: Engine, task: Task) -> None:
     engine.state.unplace(task)
     task.owed = True
     engine.pipelined.pop(task, None)
+    engine.awaited.pop(task.spec.key, None)
     engine.room_grew(node)

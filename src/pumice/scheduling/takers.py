@@ -54,7 +54,8 @@ class Takers:
         self.across = across  # between queues (reclaim), or inside one (preempt)
         self._since: dict[JobNode, int] = {}
         self._losing: list[JobNode] = []
-        self._freeable: dict[ShareNode, Freeable] = {}  # by the level below which victims are looked for
+        # By the level below which victims are looked for; None: of those who got their place in this cycle.
+        self._freeable: dict[ShareNode | None, Freeable] = {}
         self._in_vain: dict[tuple[Unit, ShareNode, str], InVain] = {}
 
     def serve(self, engine: Engine) -> None:
@@ -160,11 +161,15 @@ class Takers:
         self._took(engine, transaction, takers)
         return True
 
-    def _freeable_below(self, engine: Engine, level: ShareNode) -> Freeable:
-        """What could be freed by those below a level."""
+    def _freeable_below(self, engine: Engine, level: ShareNode | None) -> Freeable:
+        """What could be freed by those below a level; None: by those who got their place in this cycle."""
         found = self._freeable.get(level)
         if found is None:
-            found = self._freeable[level] = Freeable(engine, [leaf for leaf in self._losing if _is_below(leaf, level)])
+            if level is None:
+                found = Freeable(engine, self._losing, among=engine.just_bound)
+            else:
+                found = Freeable(engine, [leaf for leaf in self._losing if _is_below(leaf, level)])
+            self._freeable[level] = found
         return found
 
     def _took(self, engine: Engine, transaction: Transaction, takers: dict[JobNode, None]) -> None:

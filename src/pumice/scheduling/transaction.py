@@ -155,7 +155,7 @@ class Transaction:
     def touched(self) -> set[int]:
         """The nodes on which somebody was placed or let go."""
         index = self._engine.nodes.index
-        left = {index[gone.node.name] for gone in self.evicted}
+        left = {index[gone.node.name] for gone in self.evicted if gone.node.name in index}
         return left | {i for _, i in self._placed}
 
     # --- the end ------------------------------------------------------------------------------------------------
@@ -194,12 +194,13 @@ class Transaction:
             for plugin in engine.policy.followers:
                 plugin.placed(gone.task, gone.node)  # on its way out, it still occupies its node
             engine.decisions.append(explain(gone))
-        victims = tuple(gone.task for gone in self.evicted if not gone.withdrawn)
+        victims = tuple(gone.task.spec.key for gone in self.evicted if not gone.withdrawn)
         for task, index in self._placed:
             assert task.job is not None
             name = engine.nodes.nodes[index].name
             if task.status is TaskStatus.PIPELINED:
-                engine.pipelined[task] = victims
+                engine.pipelined[task] = None
+                engine.awaited[task.spec.key] = victims
                 engine.decisions.append(Pipeline(task.spec.key, name, task.job.key, path))
             else:
                 engine.just_bound[task] = None

@@ -87,6 +87,17 @@ def missing_to_start(job: Job, start_size: int) -> int:
     return missing
 
 
+def makes_a_gang(job: Job, tasks: Collection[Task], start_size: int) -> bool:
+    """Whether these tasks are what a job must start with: its minimum, and that of every role."""
+    if len(tasks) < gang_size(job, start_size):
+        return False
+    if start_size <= 0 or job.spec is None or not job.spec.min_task_member:
+        return True
+    roles = Counter(task.spec.role for task in tasks)
+    roles += Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
+    return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
+
+
 def gang_tasks(job: Job, missing: int, barred: Collection[Shape] = ()) -> list[Task] | None:
     """The tasks a job starts with. None: too few wait.
 
@@ -138,11 +149,15 @@ def _choose(tasks: list[Task], needs: dict[str, int], size: int) -> list[Task] |
     return sorted(chosen, key=lambda task: task.order) if len(chosen) >= size else None
 
 
+def _nothing_starts_together(job: Job) -> bool:
+    """Whether a unit of one task is less than what the roles need: then nobody asks for their minimum."""
+    return sum(need for need in _role_needs(job).values() if need > 0) > 1
+
+
 def unit_tasks(leaf: JobNode, unit: Unit) -> list[Task]:
     """The waiting tasks that a job's unit stands for."""
     pending = leaf.job.pending
-    needed = sum(need for need in _role_needs(leaf.job).values() if need > 0)
-    if unit.size == 1 and (leaf.started or needed > unit.size):  # fewer than the roles need: nothing starts together
+    if unit.size == 1 and (leaf.started or _nothing_starts_together(leaf.job)):
         return [pending[unit.parts[0][0]][-1]]
     if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
         shape, count = unit.parts[0]

@@ -57,7 +57,7 @@ class Hunt:
         unit: Unit,
         judge: Judge,
         levels: list[ShareNode],
-        freeable: Callable[[ShareNode], Freeable],
+        freeable: Callable[[ShareNode | None], Freeable],
         *,
         across: bool,
         min_runtime: int = 0,
@@ -88,6 +88,10 @@ class Hunt:
             return free, []
         if not victims:
             return None
+        if self._engine.just_bound:
+            found = self._at_level(shape, len(self._levels) - 1, transaction, strict=False, withdrawing=True)
+            if found is not None:
+                return found
         if self.closely:
             return self._closely(shape, transaction)
         for strict in (True, False):
@@ -115,23 +119,29 @@ class Hunt:
     def _without_victims(self, shape: Shape, transaction: Transaction) -> int | None:
         """A node with room for the task, or where enough is being freed that nobody waits for."""
         engine = self._engine
-        index = engine.nodes.best(shape)
-        if index >= 0:
-            return index
-        freed = [engine.nodes.index[gone.node.name] for gone in transaction.departures()]
+        best = engine.nodes.best(shape)
+        if best >= 0:
+            return best
+        index = engine.nodes.index
+        freed = [index[gone.node.name] for gone in transaction.departures() if gone.node.name in index]
         for i in dict.fromkeys((*engine.nodes.freeing, *freed)):
             if _has_room(engine.nodes.nodes[i], shape) and engine.nodes.allows(shape, i):
                 return i
         return None
 
-    def _at_level(self, shape: Shape, number: int, transaction: Transaction, *, strict: bool) -> Found | None:
+    def _at_level(
+        self, shape: Shape, number: int, transaction: Transaction, *, strict: bool, withdrawing: bool = False
+    ) -> Found | None:
+        """The node where the fewest have to go; withdrawing: of those who only just got their place, no work lost."""
         best: Found | None = None
         fewest = HOPELESS
-        at_least = self._freeable(self._levels[number]).victims_for(shape)
+        at_least = self._freeable(None if withdrawing else self._levels[number]).victims_for(shape)
         for bound in np.unique(at_least).tolist():
             if bound >= fewest:
                 break
-            for index, asked in self._nodes_in_order(number, at_least == bound, strict=strict):
+            for index, everybody in self._nodes_in_order(number, at_least == bound, strict=strict):
+                new = self._engine.just_bound
+                asked = [entry for entry in everybody if entry[1] in new] if withdrawing else everybody
                 victims = self._on_node(shape, index, asked, transaction)
                 count = sum(map(len, victims)) if victims is not None else HOPELESS
                 if victims is not None and count < fewest:

@@ -8,6 +8,7 @@ them, so that a new engine can take over in the middle (a changed configuration)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -131,11 +132,12 @@ class Cluster:
 
     def refresh_phases(self, jobs: Iterable[str]) -> None:
         """Phases of jobs whose tasks came, started or ended other than by a decision."""
+        waiting = Counter(task.job for task in self.engine.pipelined)
         for key in jobs:
             job = self.engine.state.jobs.get(key)
             if job is None or job.spec is None:
                 continue
-            phase = phase_of(job)
+            phase = phase_of(job, waiting[job])
             if phase is not job.phase:
                 self.put(replace(self.objects.jobs[key], phase=phase))
 
