@@ -6,7 +6,7 @@ who went, and where the taker's unit starts.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -78,6 +78,9 @@ class Book:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.steer = isinstance(engine.order, SteerOrder)
+        # Where keys decide, a job may lose what it was just given while another of its tasks has others go: no waste is
+        # meant by that, so it is not looked for where room is given before it is taken.
+        self.exact = self.steer or engine.policy.config.actions[-1] == "allocate"
         self.limited = any(entry.name in ("proportion", "capacity") for entry in engine.policy.config.plugins)
         self.tasks: dict[str, Seen] = {}
         self.committed: list[Commit] = []
@@ -85,7 +88,7 @@ class Book:
         self.watcher: Callable[[Commit], None] | None = None  # told of every taking before it is replayed
         self.sums: list[tuple[float, float]] = []  # what was missing before and after each reclaim
         self.owed = 0.0  # before the last cycle's actions: dominant parts of the cluster, summed over jobs
-        self.running_before: Counter[str] = Counter()
+        self.running_before: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def open(self) -> None:
         """Before a cycle: who is where."""
@@ -137,9 +140,9 @@ class Book:
     def _send_back(self, decisions: list[Decision]) -> None:
         """Pipelined tasks that wait in vain are pending again; no decision says so."""
         claimed = {decision.task for decision in decisions if isinstance(decision, Pipeline)}
-        bound = {decision.task for decision in decisions if isinstance(decision, Bind)}
+        bound = {(decision.task, decision.node) for decision in decisions if isinstance(decision, Bind)}
         for seen in self.tasks.values():
-            if seen.status is TaskStatus.PIPELINED and seen.key not in bound:
+            if seen.status is TaskStatus.PIPELINED and (seen.key, seen.node) not in bound:
                 now = self.engine.state.tasks[seen.key].status
                 if now is not TaskStatus.PIPELINED or seen.key in claimed:
                     seen.node, seen.status = None, TaskStatus.PENDING
@@ -185,7 +188,7 @@ class Book:
     def _unneeded(self, commit: Commit, future: dict[str, list[int]]) -> list[list[str]]:
         """Victims (of a gang that went whole: all of it) with whom back the unit would still have its place."""
         found: list[list[str]] = []
-        if self.limited or self._coupled(commit):
+        if not self.exact or self.limited or self._coupled(commit):
             return found  # where queues have limits a victim may stand in the way of those, not of room
         for group in self.groups(commit):
             nodes = {node: list(future[node]) for node in dict.fromkeys(node for _, node in commit.claims)}
@@ -239,24 +242,25 @@ class Book:
 
     def _minimums_hold(self, decisions: list[Decision]) -> None:
         running = self._running()
-        for job_key in {decision.job for decision in decisions if isinstance(decision, Evict)}:
-            spec = self.spec(job_key)
-            left, before = running[job_key], self.running_before[job_key]
-            if not left or before < spec.min_member:
+        for job in {decision.job for decision in decisions if isinstance(decision, Evict)}:
+            spec, left = self.spec(job), running[job]
+            held = any(seen.status.held for seen in self.tasks.values() if seen.job == job)
+            if not held or self.running_before[job].total() < spec.min_member:
                 continue
-            assert left >= spec.min_member, f"{job_key} is left with {left} of at least {spec.min_member}"
+            assert left.total() >= spec.min_member, f"{job} is left with {left.total()} of at least {spec.min_member}"
             for role, least in spec.min_task_member.items():
-                have = sum(
-                    seen.status.held and self.engine.state.tasks[seen.key].spec.role == role
-                    for seen in self.tasks.values()
-                    if seen.job == job_key
-                )
-                assert have >= least, f"{job_key} is left with {have} of role {role}, at least {least}"
+                if self.running_before[job][role] >= least:
+                    assert left[role] >= least, f"{job} is left with {left[role]} of role {role}, at least {least}"
 
     # --- sums -------------------------------------------------------------------------------------------------------
 
-    def _running(self) -> Counter[str]:
-        return Counter(seen.job for seen in self.tasks.values() if seen.status.held)
+    def _running(self) -> defaultdict[str, Counter[str]]:
+        """How many tasks of each job, by role, run or have succeeded."""
+        found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for seen in self.tasks.values():
+            if seen.status.held or seen.status is TaskStatus.SUCCEEDED:
+                found[seen.job][self.engine.state.tasks[seen.key].spec.role] += 1
+        return found
 
     def queue(self, job: str) -> str:
         return self.spec(job).queue

@@ -6,11 +6,11 @@ anew, as pending. A pipelined task is left alone: the engine binds it later. Eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pumice.model.events import Changed, Described, Gone
+from pumice.model.events import BindFailed, Changed, Described, EvictFailed, Gone
 from pumice.model.objects import FREE, Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from pumice.model.resources import PODS, Registry
 from pumice.scheduling.actions import ACTIONS
@@ -80,6 +80,7 @@ class Shell:
         self.tasks: dict[str, TaskSpec] = {}
         self.queue_of: dict[str, str] = {}  # by job
         self.evictions: list[tuple[int, Evict]] = []  # with the cycle
+        self.fails: Callable[[Decision], bool] = lambda _: False  # binds and evictions that can't be carried out
         self.leaving: dict[str, int] = {}  # evicted tasks, and the cycle after which each is gone
         self.book = Book(engine) if audited else None
         self._number = 0
@@ -185,7 +186,10 @@ class Shell:
         if self.book is not None:
             self.book.close(decisions)
         for decision in decisions:
-            if isinstance(decision, Bind):
+            if isinstance(decision, Bind | Evict) and self.fails(decision):
+                failed = BindFailed if isinstance(decision, Bind) else EvictFailed
+                self.engine.apply(failed(decision.task))
+            elif isinstance(decision, Bind):
                 spec = self.tasks[decision.task]
                 self.put(replace(spec, node=decision.node, status=TaskStatus.RUNNING, started=self.now))
             elif isinstance(decision, Evict):

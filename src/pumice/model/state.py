@@ -252,10 +252,13 @@ class ClusterState:
 
     def unplace(self, task: Task) -> None:
         """Exactly undo ``place``."""
-        assert task.job is not None and task.node is not None
-        task.node.release(task)
+        node = task.node
+        assert task.job is not None and node is not None
+        node.release(task)
         task.status, task.node, task.started = TaskStatus.PENDING, None, 0
         task.job.unstart(task)
+        if node.spec is None:  # nobody described it any more while the task waited there
+            self._touch_node(node)
 
     def pipeline(self, task: Task, node: ClusterNode, stamp: int) -> None:
         """A waiting task gets a claim on a node, on room that is free or being freed there."""

@@ -26,6 +26,7 @@ class Departure:
     """A task that was let go, and all that it takes to have it back."""
 
     task: Task
+    leaf: JobNode
     node: ClusterNode
     status: TaskStatus
     started: int
@@ -45,13 +46,13 @@ Explain = Callable[[Departure], Evict]
 class Transaction:
     """A piece of work that happens whole or not at all."""
 
-    __slots__ = ("_charges", "_engine", "_outer", "_placed", "evicted")
+    __slots__ = ("_engine", "_outer", "_placed", "charges", "evicted")
 
     def __init__(self, engine: Engine, outer: Transaction | None = None) -> None:
         self._engine = engine
         self._outer = outer
         self._placed: list[tuple[Task, int]] = []
-        self._charges: list[tuple[JobNode, Items, int, int, bool]] = []
+        self.charges: list[tuple[JobNode, Items, int, int, bool]] = []
         self.evicted: list[Departure] = []
 
     # --- steps --------------------------------------------------------------------------------------------------
@@ -99,8 +100,8 @@ class Transaction:
         """
         engine, node = self._engine, task.node
         assert node is not None and task.job is not None
-        departure = Departure(task, node, task.status, task.started, task.owed, heir)
         leaf = engine.tree.jobs[task.job.key]
+        departure = Departure(task, leaf, node, task.status, task.started, task.owed, heir)
         for plugin in engine.policy.followers:
             plugin.removed(task, node)
         if heir is not None:
@@ -124,11 +125,9 @@ class Transaction:
             task.owed = gone.owed
         else:
             engine.state.unevict(task, gone.status)
-        assert task.job is not None
-        leaf = engine.tree.jobs[task.job.key]
-        engine.order.hold(leaf, task.shape.ask, task.started, 1, task.owed)
+        engine.order.hold(gone.leaf, task.shape.ask, task.started, 1, task.owed)
         if gone.heir is not None:
-            engine.order.hand_over(gone.heir, leaf, task.shape.ask)
+            engine.order.hand_over(gone.heir, gone.leaf, task.shape.ask)
         engine.nodes.touch(gone.node)
         for plugin in engine.policy.followers:
             plugin.placed(task, gone.node)
@@ -136,15 +135,15 @@ class Transaction:
     def charge(self, leaf: JobNode, ask: Items, stamp: int, tasks: int, owed: bool) -> None:
         """Count what was placed on the job's path of the share tree."""
         self._engine.order.hold(leaf, ask, stamp, tasks, owed)
-        self._charges.append((leaf, ask, stamp, tasks, owed))
+        self.charges.append((leaf, ask, stamp, tasks, owed))
 
     def uncharged(self, ask: Callable[[], bool]) -> bool:
         """The answer to a question about the accounts without what this transaction charged."""
         order = self._engine.order
-        for leaf, items, stamp, tasks, owed in reversed(self._charges):
+        for leaf, items, stamp, tasks, owed in reversed(self.charges):
             order.release(leaf, items, stamp, tasks, owed)
         answer = ask()
-        for leaf, items, stamp, tasks, owed in self._charges:
+        for leaf, items, stamp, tasks, owed in self.charges:
             order.hold(leaf, items, stamp, tasks, owed)
         return answer
 
@@ -163,7 +162,7 @@ class Transaction:
     def discard(self) -> None:
         """Undo everything, last first."""
         engine = self._engine
-        for leaf, ask, stamp, tasks, owed in reversed(self._charges):
+        for leaf, ask, stamp, tasks, owed in reversed(self.charges):
             engine.order.release(leaf, ask, stamp, tasks, owed)
         for task, index in reversed(self._placed):
             node = task.node
@@ -175,14 +174,14 @@ class Transaction:
             engine.nodes.note(index)
         while self.evicted:
             self.spare(self.evicted[-1].task)
-        self._charges.clear()
+        self.charges.clear()
         self._placed.clear()
 
     def commit(self, path: tuple[Level, ...] = (), explain: Explain | None = None) -> None:
         """Keep it: part of the outer transaction, or decided."""
         if self._outer is not None:
             self._outer._placed += self._placed
-            self._outer._charges += self._charges
+            self._outer.charges += self.charges
             self._outer.evicted += self.evicted
             return
         engine = self._engine
@@ -205,7 +204,7 @@ class Transaction:
             else:
                 engine.just_bound[task] = None
                 engine.decisions.append(Bind(task.spec.key, name, task.job.key, path))
-        for leaf, ask, stamp, _, owed in self._charges:
+        for leaf, ask, stamp, _, owed in self.charges:
             engine.stamp = max(engine.stamp, stamp)
             if owed and ask:
                 engine.tree.remember_turn(leaf, stamp)

@@ -111,6 +111,11 @@ class Cluster:
         self.now += self.cycle_length
         return decisions
 
+    @property
+    def on_the_move(self) -> bool:
+        """Whether something happens by itself: pods terminate, or tasks wait for their room."""
+        return bool(self.terminating or self.engine.pipelined)
+
     def _terminate(self) -> None:
         """Evicted pods whose time is up are gone; a controller makes those of its job anew."""
         for key in [key for key, cycle in self.terminating.items() if cycle <= self.cycles]:

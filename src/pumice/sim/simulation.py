@@ -78,7 +78,7 @@ class Simulation:
             to_come = 0 if spec.churn is not None else self._events.last_cycle
             changing = True
             while changing and self.cluster.cycles < to_come + LONGEST:
-                changing = bool(self.step()) or self.cluster.cycles < to_come or bool(self.cluster.terminating)
+                changing = bool(self.step()) or self.cluster.cycles < to_come or self.cluster.on_the_move
                 seen(self)
         if spec.churn is not None:
             self.means = churn(self, spec.churn, seen)

@@ -13,11 +13,11 @@ from pumice.fairness.taking import ByKeys
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.objects import JobPhase, TaskStatus
+from pumice.scheduling.claims import claim
 from pumice.scheduling.decisions import Evict
 from pumice.scheduling.freeable import Freeable
 from pumice.scheduling.pipelined import start_pipelined
 from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
-from pumice.scheduling.takers import claim
 from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import Unit, missing_to_start, unit_tasks
 from pumice.scheduling.victims import Hunt

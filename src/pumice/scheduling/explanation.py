@@ -1,0 +1,47 @@
+"""What is said about an eviction: taker, victim, where their paths part, and the keys of both sides there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.fairness.taking import Judge, parting
+from pumice.fairness.tree import JobNode, ShareNode
+from pumice.scheduling.decisions import Evict, Sides
+from pumice.scheduling.transaction import Departure
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+
+def keys_beside(judge: Judge, leaf: JobNode) -> dict[ShareNode, float]:
+    """The keys of everybody on the taker's path and beside it, before anything moves."""
+    keys: dict[ShareNode, float] = {}
+    node: ShareNode | None = leaf.parent
+    while node is not None:
+        keys.update((child, judge.key(child)) for child in node.children.values())
+        node = node.parent
+    return keys
+
+
+class Explanation:
+    """What is said about every victim of a taker."""
+
+    def __init__(
+        self, action: str, leaf: JobNode, judge: Judge, before: dict[ShareNode, float], engine: Engine
+    ) -> None:
+        self._action = action
+        self._leaf = leaf
+        self._judge = judge
+        self._before = before
+        self._engine = engine
+
+    def __call__(self, gone: Departure) -> Evict:
+        """The decision that lets a task go."""
+        task = gone.task
+        assert task.job is not None
+        sides = None
+        if self._before:
+            level, ours, theirs = parting(self._leaf, self._engine.tree.jobs[task.job.key])
+            key, before = self._judge.key, self._before
+            sides = Sides(level.path, ours.path, theirs.path, (before[ours], before[theirs]), (key(ours), key(theirs)))
+        return Evict(task.spec.key, gone.node.name, task.job.key, self._leaf.job.key, self._action, sides)

@@ -1,0 +1,86 @@
+"""Taking together: a gang in the way is too large for one taker, but several fill its room (fairness.md 9).
+
+A gang goes whole, and only for something at least half its size. Jobs of one task would never take from it, however
+many of them are owed their part. So when it stands in the way of one of them, others whose turn would come next are
+counted as well: if they fill at least half of what it leaves, it goes for all of them, in one transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.fairness.order import part_of
+from pumice.fairness.tree import JobNode
+from pumice.scheduling.claims import agree, claim
+from pumice.scheduling.explanation import Explanation, keys_beside
+from pumice.scheduling.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.takers import Takers
+    from pumice.scheduling.victims import Hunt
+
+
+def take_together(
+    rules: Takers, engine: Engine, leaf: JobNode, hunt: Hunt, takers: dict[JobNode, None]
+) -> Transaction | None:
+    """What several takers did about a gang in the way of this one, committed; None: nothing can be done."""
+    for gang, size in list(hunt.gangs_spared.items()):
+        before = keys_beside(hunt.judge, leaf) if engine.tracing else {}
+        outer = Transaction(engine)
+        hunt.allowed_gang = gang
+        started, filled = _fill(rules, engine, leaf, hunt, takers, outer, size / 2)
+        if filled * 2 >= size and outer.evicted:
+            outer.commit((), Explanation(rules.action, leaf, hunt.judge, before, engine))
+            for taker in started:
+                engine.candidates.advance(taker)
+            return outer
+        outer.discard()
+    hunt.allowed_gang = None
+    return None
+
+
+def _fill(
+    rules: Takers,
+    engine: Engine,
+    leaf: JobNode,
+    hunt: Hunt,
+    takers: dict[JobNode, None],
+    outer: Transaction,
+    enough: float,
+) -> tuple[dict[JobNode, None], float]:
+    """Claims for one taker after another, with no further victims after the first; who, and how much in all."""
+    order, capacity = engine.order, engine.state.capacity
+    started: dict[JobNode, None] = {}
+    filled, first = 0.0, True
+    taker: JobNode | None = leaf
+    full: list[JobNode] = []
+    while taker is not None and filled < enough:
+        inner = Transaction(engine, outer)
+        lost = {gone.task.job for gone in outer.evicted}
+        again = taker not in started or taker.unit.size == 1
+        may = taker in takers and taker.job not in lost and again and _waits(engine, taker)
+        judge = hunt.judge if taker is leaf else rules.judge(engine, taker)
+        fits = may and rules.may_take(engine, taker) and claim(engine, inner, hunt, taker, taker.unit, victims=first)
+        gone = inner.departures()
+        if fits and agree(engine, judge, gone) and agree(engine, hunt.judge, gone):
+            inner.commit()
+            started[taker] = None
+            filled += part_of(taker.unit.ask, capacity)
+        else:
+            inner.discard()
+            if first:
+                break
+            full.append(taker)
+            order.offer(taker, taker.unit.ask, False)
+        first = False
+        taker = order.pick()
+    for other in full:
+        order.offer(other, other.unit.ask, True)
+    return started, filled
+
+
+def _waits(engine: Engine, leaf: JobNode) -> bool:
+    """Whether a job has a unit left, within its part."""
+    unit, pending = leaf.unit, leaf.job.pending
+    return engine.order.owes(leaf, unit.ask) and all(len(pending.get(s, ())) >= n for s, n in unit.parts)
