@@ -104,7 +104,10 @@ class Steps:
     def pipeline(self, transaction: Transaction) -> None:
         """A claim, as a taker makes it: charged first, then placed."""
         engine = self.engine
-        waiting = [task for leaf in engine.tree.jobs.values() for tasks in leaf.job.pending.values() for task in tasks]
+        withdrawn = {gone.task for gone in transaction.departures()}  # who had to give does not take
+        leaves = engine.tree.jobs.values()
+        waiting = [task for leaf in leaves for tasks in leaf.job.pending.values() for task in tasks]
+        waiting = [task for task in waiting if task not in withdrawn]
         if waiting and engine.nodes.nodes:
             task = self.chance.choice(waiting)
             assert task.job is not None

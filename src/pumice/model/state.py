@@ -105,7 +105,8 @@ class ClusterState:
             if task is not None and task.status is TaskStatus.RELEASING and task.spec.status.held:
                 node, started = task.node, task.started
                 self._leave(task)
-                self._enter(task, task.spec.status, node, started)
+                here = self._node(node.name) if node is not None else None  # it may have been kept by this task alone
+                self._enter(task, task.spec.status, here, started)
 
     def _set_queue(self, queue: Queue) -> None:
         if self.queues.get(queue.name) != queue:

@@ -45,9 +45,8 @@ class Freeable:
                             self._freed[j, i] += amount
                             if amount > self._largest[j, i]:
                                 self._largest[j, i] = amount
-        for i, node in enumerate(self._nodes.nodes):
-            if node.waiting or any(node.releasing):
-                self.refresh(i)
+        for i in self._nodes.freeing:
+            self.refresh(i)
 
     def _counts(self, task: Task) -> bool:
         runs = TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING

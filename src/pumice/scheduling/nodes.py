@@ -79,7 +79,7 @@ class NodeTable:
         self._views: dict[Shape, View] = {}
         self._room_for: dict[tuple[Shape, int], bool] = {}
         self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
-        self.freeing: dict[int, None] = {}  # while some take: nodes on which room is being freed
+        self.freeing: dict[int, None] = {}  # while some take: nodes on which room is being freed, or waited for
         self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
 
     # --- keeping up -------------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ class NodeTable:
         return scores
 
     def find_freeing(self) -> None:
-        """Note on which nodes room is being freed."""
-        self.freeing = {i: None for i, node in enumerate(self.nodes) if any(node.releasing)}
+        """Note on which nodes room is being freed, or waited for."""
+        self.freeing = {i: None for i, node in enumerate(self.nodes) if node.waiting or any(node.releasing)}
 
     def allows(self, shape: Shape, i: int) -> bool:
         """Whether a task of the shape may be on a node, whatever room there is, as pods are now."""

@@ -28,7 +28,7 @@ from pumice.scheduling.victims import Hunt
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
 
-Attempt = tuple[Unit, ShareNode, str]
+Attempt = tuple[Unit, ShareNode | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Takers:
         self.committed = 0  # how often somebody took
         self.without_gain = 0  # and how often that left jobs as far below their whole targets as before: must stay 0
         self._since: dict[JobNode, int] = {}
-        self._losing: list[JobNode] = []
+        self._losing: dict[ShareNode, list[JobNode]] = {}  # below each node, the jobs that may have to let tasks go
         # By the level below which victims are looked for; None: of those who got their place in this cycle.
         self._freeable: dict[ShareNode | None, Freeable] = {}
-        self._in_vain: dict[tuple[Unit, ShareNode, str], InVain] = {}
+        self._in_vain: dict[Attempt, InVain] = {}
 
     def serve(self, engine: Engine) -> None:
         """Let every taker have its turn, until none is left that can be helped."""
@@ -60,7 +60,12 @@ class Takers:
         if not takers:
             return
         engine.nodes.find_freeing()
-        self._losing = self._might_lose(engine)
+        self._losing.clear()
+        for loser in self._might_lose(engine):
+            node: ShareNode | None = loser
+            while node is not None:
+                self._losing.setdefault(node, []).append(loser)
+                node = node.parent
         self._freeable.clear()
         order, candidates = engine.order, engine.candidates
         passed_over: list[JobNode] = []
@@ -103,7 +108,7 @@ class Takers:
         self._since = {leaf: self._since.get(leaf, now) for leaf in stuck}
         self._in_vain = {key: tried for key, tried in self._in_vain.items() if self._still_in_vain(tried, engine)}
         waited = [leaf for leaf in stuck if now - self._since[leaf] >= self.brakes.patience]
-        return {leaf: None for leaf in waited if self._key(leaf) not in self._in_vain}
+        return {leaf: None for leaf in waited if self._key(engine, leaf) not in self._in_vain}
 
     def _stuck(self, engine: Engine, leaf: JobNode) -> bool:
         """Whether a job has a unit within its part that finds no room, or that a limit keeps out."""
@@ -112,9 +117,12 @@ class Takers:
             return False
         return not engine.candidates.is_open(unit) or engine.policy.allocatable(leaf, unit) is not None
 
-    def _key(self, leaf: JobNode) -> Attempt:
-        """Takers with equal keys are helped or not alike (inside a queue each is on its own)."""
-        return leaf.unit, leaf.queue, leaf.user if self.across else leaf.name
+    def _key(self, engine: Engine, leaf: JobNode) -> Attempt:
+        """Takers with equal keys are helped or not alike. Inside a queue keys of jobs may count: each is on its own."""
+        if self.across:
+            return leaf.unit, leaf.queue, leaf.user
+        alike = isinstance(engine.order, SteerOrder)
+        return leaf.unit, leaf.parent, leaf.user if alike else leaf.name
 
     def _still_in_vain(self, tried: InVain, engine: Engine) -> bool:
         return tried.moves == engine.moves and not tried.too_young
@@ -123,7 +131,7 @@ class Takers:
 
     def _take(self, engine: Engine, leaf: JobNode, takers: dict[JobNode, None]) -> bool:
         unit: Unit = leaf.unit
-        key = self._key(leaf)
+        key = self._key(engine, leaf)
         if key in self._in_vain or not self.may_take(engine, leaf):
             return False
         path = engine.order.explain() if engine.tracing else ()
@@ -163,10 +171,8 @@ class Takers:
         """What could be freed by those below a level; None: by those who got their place in this cycle."""
         found = self._freeable.get(level)
         if found is None:
-            if level is None:
-                found = Freeable(engine, self._losing, among=engine.just_bound)
-            else:
-                found = Freeable(engine, [leaf for leaf in self._losing if _is_below(leaf, level)])
+            among = engine.just_bound if level is None else None
+            found = Freeable(engine, self._losing.get(level or engine.tree.root, ()), among)
             self._freeable[level] = found
         return found
 
@@ -207,10 +213,3 @@ class Takers:
             levels.append(node)
             node = node.parent if self.across or node is not queue else None
         return levels
-
-
-def _is_below(leaf: JobNode, level: ShareNode) -> bool:
-    node: ShareNode | None = leaf
-    while node is not None and node is not level:
-        node = node.parent
-    return node is level

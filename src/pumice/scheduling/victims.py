@@ -88,6 +88,8 @@ class Hunt:
             return free, []
         if not victims:
             return None
+        if not (self._freeable(self._levels[-1]).victims_for(shape) < HOPELESS).any():
+            return None  # not even if everybody went who might
         if self._engine.just_bound:
             found = self._at_level(shape, len(self._levels) - 1, transaction, strict=False, withdrawing=True)
             if found is not None:
@@ -135,8 +137,11 @@ class Hunt:
         """The node where the fewest have to go; withdrawing: of those who only just got their place, no work lost."""
         best: Found | None = None
         fewest = HOPELESS
-        at_least = self._freeable(None if withdrawing else self._levels[number]).victims_for(shape)
-        for bound in np.unique(at_least).tolist():
+        freeable = self._freeable(None if withdrawing else self._levels[number])
+        if not freeable.leaves:
+            return None
+        at_least = freeable.victims_for(shape)
+        for bound in np.unique(at_least[at_least < HOPELESS]).tolist():
             if bound >= fewest:
                 break
             for index, everybody in self._nodes_in_order(number, at_least == bound, strict=strict):
