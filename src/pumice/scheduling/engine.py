@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import ClusterNode, Job, Task
-from pumice.model.events import Event
+from pumice.model.events import Event, EvictFailed
 from pumice.model.hierarchy import Layout, inner_paths, lay_out
 from pumice.model.objects import JobPhase, Queue, QueueState, TaskStatus
 from pumice.model.resources import Registry
@@ -26,6 +26,9 @@ from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import PluginFactory, Policy
 from pumice.scheduling.takers import Takers
 from pumice.scheduling.transaction import Departure
+
+SPARED = 30_000_000
+"""For how long a task whose eviction failed is spared the first time (microseconds)."""
 
 
 class Engine:
@@ -52,6 +55,7 @@ class Engine:
         self.pipelined: dict[Task, None] = {}  # tasks that wait on their node, in the order in which they came
         self.awaited: dict[str, tuple[str, ...]] = {}  # and the victims they wait for, by name
         self.just_bound: dict[Task, None] = {}  # tasks that got their place in this cycle
+        self._evictions_failed: dict[str, tuple[int, int]] = {}  # how often, and until when the task is spared
         self.conditions: dict[str, str] = {}
         self.queue_conditions: dict[str, str] = {}  # what was last said about queues
         self.tracing = False
@@ -78,12 +82,26 @@ class Engine:
         if self.tree.width < len(self.state.registry):
             self.tree.widen(len(self.state.registry))
         self.state.apply(event)
+        if isinstance(event, EvictFailed):
+            self.spare_for_a_while(event.task)
+
+    def spare_for_a_while(self, task: str) -> None:
+        """Who could not be evicted is not asked again at once: half a minute, then twice as long each time."""
+        times = self._evictions_failed.get(task, (0, 0))[0] + 1
+        self._evictions_failed[task] = times, self.now + min(SPARED << (times - 1), SPARED * 32)
+
+    def is_spared(self, task: Task) -> bool:
+        """Whether an eviction of this task failed lately."""
+        failed = self._evictions_failed.get(task.spec.key)
+        return failed is not None and self.now < failed[1]
 
     def cycle(self, now: int) -> list[Decision]:
         """One scheduling cycle at that time (microseconds, never backwards); returns its decisions."""
         self.now = max(self.now, now)
         self.decisions = []
         self.just_bound.clear()
+        if len(self._evictions_failed) > len(self.state.tasks):
+            self._evictions_failed = {k: v for k, v in self._evictions_failed.items() if k in self.state.tasks}
         if len(self.awaited) > len(self.pipelined):
             self.awaited = {task.key: self.awaited.get(task.key, ()) for task in self.pipelined}
         run_cycle(self)

@@ -74,7 +74,7 @@ class Hunt:
         self._size = part_of(unit.ask, engine.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
-        self.too_young = False  # whether time alone may open another way
+        self.too_young = False  # whether time alone may open another way: somebody has only just started, or was spared
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
         self.allowed_gang: JobNode | None = None
         self.closely = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
@@ -359,6 +359,9 @@ class Hunt:
 
     def _may_go(self, task: Task) -> bool:
         if not task.preemptable or keeps_the_cluster_alive(task):
+            return False
+        if self._engine.is_spared(task):
+            self.too_young = True
             return False
         if task.started > self._youngest and task not in self._engine.just_bound:
             self.too_young = True
