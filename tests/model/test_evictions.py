@@ -47,11 +47,11 @@ def everything(state: ClusterState) -> dict[str, Any]:
     }
 
 
-# --- a node's accounts ------------------------------------------------------------------------------------------------
+# --- a node's accounts ----------------------------------------------------------------------------------------------
 
 
 def victim_and_waiter(victim: int, waiter: int, others: int = 0) -> tuple[ClusterState, Task, Task]:
-    """10 cpu; a task that holds ``victim`` of them, ``others`` held by one that stays, and one that asks for ``waiter``."""
+    """10 cpu; a task holds ``victim`` of them, one that stays ``others``, and one asks for ``waiter``."""
     state = told(NODE, JOB, running("v", victim), running("o", others), pod("w", waiter))
     return state, state.tasks["ns/v"], state.tasks["ns/w"]
 
@@ -131,7 +131,7 @@ def test_a_machine_that_shrinks_under_a_claim_owes() -> None:
     assert accounts(state.nodes["n"]) == (-3, -3, -3)
 
 
-# --- moves and their way back -------------------------------------------------------------------------------------------
+# --- moves and their way back ---------------------------------------------------------------------------------------
 
 
 def evict_and_back(state: ClusterState) -> None:
@@ -189,7 +189,7 @@ def test_a_jobs_accounts_without_the_evicted() -> None:
     assert (job.held, job.running, job.unfinished) == ([7, 0, 3], 3, {a.shape: 2, c.shape: 1})
 
 
-# --- news that comes late -------------------------------------------------------------------------------------------------
+# --- news that comes late -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -328,11 +328,11 @@ def test_who_waits_may_be_seen_to_run_elsewhere() -> None:
     assert not state.nodes["n"].waiting and state.nodes["m"].ours[CPU] == 4
 
 
-# --- capacity (fairness.md 1) -------------------------------------------------------------------------------------------
+# --- capacity (fairness.md 1) ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("away", [{"unschedulable": True}, {"ready": False}, None], ids=["cordoned", "lost", "gone"])
-def test_a_node_that_takes_no_more_counts_what_is_held_not_what_is_released(away: dict[str, bool] | None) -> None:
+def test_a_node_that_takes_no_more_counts_what_is_held_not_what_is_released(away: dict[str, Any] | None) -> None:
     # 6 + 3 run there; the 6 are seen to go: 3 are left of what is shared, from the moment on that they are going.
     state = told(NODE, JOB, running("v", 6), running("o", 3))
     state.apply(Changed(replace(NODE, **away)) if away is not None else Gone(NodeSpec, "n"))
@@ -344,6 +344,21 @@ def test_a_node_that_takes_no_more_counts_what_is_held_not_what_is_released(away
     assert state.capacity == [3, 0, 1]
 
 
+@pytest.mark.parametrize("away", [{"unschedulable": True}, {"ready": False}, None], ids=["cordoned", "lost", "gone"])
+def test_nor_what_we_decided_to_release_unless_it_stays(away: dict[str, Any] | None) -> None:
+    state = told(NODE, JOB, running("v", 6))
+    state.apply(Changed(replace(NODE, **away)) if away is not None else Gone(NodeSpec, "n"))
+    before = everything(state)
+    state.evict(state.tasks["ns/v"])
+    state.validate()
+    assert state.capacity == [0, 0, 0]
+    state.apply(EvictFailed("ns/v"))
+    assert everything(state) == before and state.capacity == [6, 0, 1]
+    state.evict(state.tasks["ns/v"])
+    state.unevict(state.tasks["ns/v"], TaskStatus.RUNNING)
+    assert everything(state) == before
+
+
 def test_a_claim_adds_nothing_to_capacity() -> None:
     state = told(NODE, JOB, pod("w", 4))
     state.pipeline(state.tasks["ns/w"], state.nodes["n"], 5)
@@ -353,7 +368,7 @@ def test_a_claim_adds_nothing_to_capacity() -> None:
     assert state.capacity == [0, 0, 0]
 
 
-# --- any of it, in any order --------------------------------------------------------------------------------------------
+# --- any of it, in any order ----------------------------------------------------------------------------------------
 
 NODES = ("n", "m")
 TASKS = tuple(f"t{i}" for i in range(6))

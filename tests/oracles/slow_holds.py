@@ -77,7 +77,10 @@ class SlowHolds:
                 self.waiting[job] = now
         since = {job: min(now, max(self.waiting[job], who.last)) for job, who in by_job.items()}
         for who in sorted(stuck, key=lambda who: (who.order, since[who.job], who.rank)):
-            patience = self.patience * 2 ** self.doubled.get(who.job, 0)
+            times = self.doubled.get(who.job, 0)
+            patience = self.patience * 2**times
+            if not self.patience and times:  # twice nothing is nothing: then as long as the hold was in vain
+                patience = self.limit * 2 ** (times - 1)
             taken = {by_job[job].branch for job in self.held}
             if who.branch not in taken and now - since[who.job] >= patience:
                 needs, lack = least_lack(who.tasks, nodes, pods, capacity, rules)

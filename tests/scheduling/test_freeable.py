@@ -32,7 +32,7 @@ def fewest(node: ClusterNode, shape: Shape, among: list[Task]) -> int:
 
 
 def random_cluster(seed: int) -> tuple[Shell, random.Random]:
-    """Three nodes with a few tasks each, some of them on their way out, some waiting there; and one node that is closed."""
+    """Three nodes with a few tasks each, some on their way out, some waiting there; one node may be closed."""
     chance = random.Random(seed)
     shell = Shell(taking_engine(plugins=("gang", "predicates")), audited=False)
     for i in range(3):
@@ -43,9 +43,9 @@ def random_cluster(seed: int) -> tuple[Shell, random.Random]:
         requests = [(chance.randint(0, 3), chance.randint(0, 3)) for _ in range(chance.randint(1, 3))]
         shell.job(chance.choice("ab"), requests)
     shell.cycle()
-    for task in list(shell.tasks.values()):
-        if task.status is TaskStatus.RUNNING and chance.random() < 0.2:
-            shell.put(replace(task, status=TaskStatus.RELEASING))
+    for spec in list(shell.tasks.values()):
+        if spec.status is TaskStatus.RUNNING and chance.random() < 0.2:
+            shell.put(replace(spec, status=TaskStatus.RELEASING))
     for queue in "ab":
         selector = (("zone", str(chance.randrange(3))),) if chance.random() < 0.3 else ()
         request = (chance.randint(1, 6), chance.randint(0, 6))
@@ -56,6 +56,7 @@ def random_cluster(seed: int) -> tuple[Shell, random.Random]:
     for task in [shell.engine.state.tasks[f"ns/wants-{queue}-t-0"] for queue in "ab"]:
         if chance.random() < 0.3 and task.status is TaskStatus.PENDING:
             Transaction(shell.engine).pipeline(task, chance.randrange(2), 9)
+    shell.engine.nodes.find_freeing()
     return shell, chance
 
 
@@ -107,6 +108,7 @@ def test_a_node_that_is_looked_at_again_is_as_if_all_were(seed: int) -> None:
         transaction.evict(task)
     for i in transaction.touched():
         kept.refresh(i)
+    engine.nodes.find_freeing()
     anew = Freeable(engine, engine.tree.jobs.values())
     for shape in list(engine.state.shapes):
         assert kept.victims_for(shape).tolist() == anew.victims_for(shape).tolist()

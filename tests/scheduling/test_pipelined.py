@@ -70,7 +70,7 @@ def stays(shell: Shell, victim: str) -> None:
     shell.put(running)
 
 
-# --- a gang starts whole ------------------------------------------------------------------------------------------------
+# --- a gang starts whole --------------------------------------------------------------------------------------------
 
 
 def test_a_gang_waits_until_all_its_room_is_there_then_binds_whole() -> None:
@@ -152,7 +152,7 @@ def test_roles_start_together_and_grow_apart() -> None:
     assert bound(shell) == ["ns/job-t-3"]
 
 
-# --- in vain --------------------------------------------------------------------------------------------------------------
+# --- in vain --------------------------------------------------------------------------------------------------------
 
 
 def cordoned(shell: Shell, name: str, size: int) -> None:
@@ -295,7 +295,7 @@ def test_without_its_ps_no_worker_starts() -> None:
         assert not shell.running("ns/job") or "ns/job-t-0" in shell.running_tasks("ns/job")
 
 
-# --- all the victims of a claim ----------------------------------------------------------------------------------------------
+# --- all the victims of a claim -------------------------------------------------------------------------------------
 
 
 def at_its_capability() -> Shell:
@@ -349,7 +349,7 @@ def test_when_a_victim_elsewhere_stays_the_queue_holds_no_more_than_it_may() -> 
     shell.engine.validate()
 
 
-# --- pods that keep others away until they are gone --------------------------------------------------------------------------
+# --- pods that keep others away until they are gone -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["port", "anti-affinity"])
@@ -369,12 +369,12 @@ def test_a_terminating_pod_keeps_its_port_and_its_distance(how: str) -> None:
     assert bound(shell) == ["ns/b-t-0"]
 
 
-# --- through a scenario ---------------------------------------------------------------------------------------------------
+# --- through a scenario ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cycles", [0, 1, 3])
 def test_an_evicted_pod_takes_its_cycles_to_be_gone(tmp_path: Path, cycles: int) -> None:
-    """``terminationCycles``: the eviction is in cycle 2; the pod is gone at the end of cycle 2 + n, and b starts next."""
+    """``terminationCycles``: evicted in cycle 2, a pod is gone at the end of cycle 2 + n; b starts in the next."""
     documents = [
         scenario(terminationCycles=cycles, events=[{"cycle": 2, "apply": job("late", "b", 2, least=2, cpu=1)}]),
         node(cpu=4),

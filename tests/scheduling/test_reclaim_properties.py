@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.model.objects import JobSpec, TaskStatus
@@ -24,6 +24,8 @@ from tests.support.taking import Shell, taking_engine
 ORDERS = ["steer", "paper", "flat", *(name for name in ("proportion", "capacity") if name in BUILT_IN)]
 every_order = pytest.mark.parametrize("rule", ORDERS)
 seeds = st.integers(0, 2**32 - 1)
+assert settings.default is not None
+few = settings(max_examples=settings.default.max_examples // 3)  # an example is a whole life, under five orders
 
 AT_REST = {"steer": 10}
 """After how many cycles the last eviction may be; the orders that go by keys give way one task at a time."""
@@ -70,6 +72,7 @@ def comes_to_rest(seed: int, rule: str, cycles: int) -> int:
 
 
 @every_order
+@few
 @given(seed=seeds)
 def test_it_comes_to_rest_when_arrivals_stop(rule: str, seed: int) -> None:
     comes_to_rest(seed, rule, 15)
@@ -86,6 +89,7 @@ def test_it_comes_to_rest_after_thousands_of_cycles(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in ORDERS if rule != "steer"])
+@few
 @given(seed=seeds)
 def test_after_a_reclaim_the_opposite_one_is_illegal(rule: str, seed: int) -> None:
     # Where the two paths part, the taker's side came first and does not come after the victim's now, everybody who
@@ -103,6 +107,7 @@ def test_after_a_reclaim_the_opposite_one_is_illegal(rule: str, seed: int) -> No
 
 
 @every_order
+@few
 @given(seed=seeds)
 def test_two_jobs_never_take_from_each_other_in_turn(rule: str, seed: int) -> None:
     # Two queues anywhere in a tree of up to six levels, a job each, nodes of any size: once one has taken from the
@@ -131,6 +136,7 @@ def test_two_jobs_never_take_from_each_other_in_turn(rule: str, seed: int) -> No
 
 
 @every_order
+@few
 @given(seed=seeds)
 def test_every_claim_becomes_a_start(rule: str, seed: int) -> None:
     # Nothing happens from outside, so whoever waits on a node starts there as soon as the victims are gone.
@@ -149,6 +155,7 @@ def test_every_claim_becomes_a_start(rule: str, seed: int) -> None:
         assert not late, f"claimed, not started: {late}"
 
 
+@few
 @given(seed=seeds)
 def test_who_is_gone_while_others_wait_for_his_room_leaves_no_trace(seed: int) -> None:
     # Takers, victims and nodes vanish while the victims are being released.
@@ -177,6 +184,7 @@ def test_who_is_gone_while_others_wait_for_his_room_leaves_no_trace(seed: int) -
 
 
 @pytest.mark.parametrize(("rule", "last"), [("steer", ("capacity",)), ("capacity", ()), ("proportion", ())])
+@few
 @given(seed=seeds)
 def test_guarantees_and_capabilities_hold(rule: str, last: Sequence[str], seed: int) -> None:
     # The book looks at every queue that lost something, and at what every queue holds after each cycle.

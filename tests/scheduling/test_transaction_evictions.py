@@ -1,4 +1,4 @@
-"""Transactions that let tasks go: discarded they leave no trace anywhere, committed they say who went before who starts."""
+"""Transactions that let tasks go: discarded they leave no trace, committed they say who goes before who starts."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_commit_keeps_all_accounts_true_and_says_everything_once(rule: str, se
         assert (task in engine.pipelined) == (status is TaskStatus.PIPELINED)
 
 
-# --- by hand ------------------------------------------------------------------------------------------------------------
+# --- by hand --------------------------------------------------------------------------------------------------------
 
 
 def full_node(**more: Any) -> tuple[Shell, Engine]:
@@ -299,9 +299,9 @@ def test_who_was_only_just_placed_is_withdrawn_without_a_word() -> None:
     assert engine.decisions[0] == Bind("ns/late-t-0", "m", "ns/late") and late in engine.just_bound
     transaction = Transaction(engine)
     transaction.evict(late)
-    assert late.status is TaskStatus.PENDING and late.node is None and late.owed
+    assert (late.status, late.node, late.owed) == (TaskStatus.PENDING, None, True)
     transaction.spare(late)
-    assert late.status is TaskStatus.BINDING and late in engine.just_bound
+    assert late.status == TaskStatus.BINDING and late in engine.just_bound
     transaction.evict(late)
     transaction.commit((), explain)
     assert not [d for d in engine.decisions if isinstance(d, Bind | Evict)], "nobody need know"

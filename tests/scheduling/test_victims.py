@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from pumice.model.events import Changed, Gone
-from pumice.model.objects import DisruptionBudget, JobPhase, JobSpec, PriorityClass, Requirement, TaskSpec
+from pumice.model.events import Changed, EvictFailed, Gone
+from pumice.model.objects import DisruptionBudget, JobPhase, JobSpec, NodeSpec, PriorityClass, Requirement, TaskSpec
 from pumice.scheduling.decisions import Evict
-from tests.support.taking import Shell, taking_engine
+from tests.support.taking import SECOND, Shell, taking_engine
 
 NO_PRIORITY = ("gang", "conformance")  # priorities of tasks, but no classes of jobs
 
 
-def shell_of(cpu: int, *queues: str, rule: str = "steer", nodes: int = 1, **more: Any) -> Shell:
+def shell_of(cpu: int, *queues: str, rule: str = "steer", nodes: int = 1, audited: bool = True, **more: Any) -> Shell:
     """Nodes of so much cpu, and queues of equal weight."""
-    shell = Shell(taking_engine(rule, **more))
+    shell = Shell(taking_engine(rule, **more), audited=audited)
     for i in range(nodes):
         shell.node(f"n{i}", cpu)
     for queue in queues:
@@ -35,7 +35,7 @@ def jobs_of(tasks: list[str]) -> list[str]:
     return [task.split(".")[0] for task in tasks]
 
 
-# --- in what order -------------------------------------------------------------------------------------------------------
+# --- in what order --------------------------------------------------------------------------------------------------
 
 
 def test_own_siblings_before_cousins() -> None:
@@ -129,8 +129,8 @@ def test_where_jobs_go_by_priority_the_less_important_has_the_smaller_part() -> 
 
 
 def test_of_equal_jobs_the_youngest_go_whoever_has_the_right() -> None:
-    # Four nodes of 1 cpu, four one-task jobs, started one after another; c wants 2. Rounding gives two of the four a task
-    # by right; who has it hands it over, so that the two that have run for the shortest time go.
+    # Four nodes of 1 cpu, four one-task jobs, started one after another; c wants 2. Rounding gives two of the four a
+    # task by right; who has it hands it over, so that the two that have run for the shortest time go.
     shell = shell_of(1, "a", "c", nodes=4)
     for i in range(4):
         shell.job("a", [(1,)], name=f"a{i}")
@@ -155,7 +155,7 @@ def test_the_node_where_the_fewest_have_to_go() -> None:
     assert victims(shell) == ["large.0"]
 
 
-# --- never ---------------------------------------------------------------------------------------------------------------
+# --- never ----------------------------------------------------------------------------------------------------------
 
 
 def unwilling_tasks(shell: Shell) -> None:
@@ -272,13 +272,13 @@ def test_who_only_waits_on_a_node_is_no_victim() -> None:
     assert set(jobs_of(victims(shell))) <= {"b"}
 
 
-# --- limits of what a queue can lose ---------------------------------------------------------------------------------------
+# --- limits of what a queue can lose --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("guarantee", "goes"), [(None, 4), (5, 3), (6, 2), (8, 0)])
 def test_a_guarantee_is_kept(guarantee: int | None, goes: int) -> None:
     # 8 cpu, capacity orders: a holds 8 and deserves 4, c deserves 4 and asks for 4. What is guaranteed stays.
-    bounds = {"guarantee": ((0, guarantee),)} if guarantee is not None else {}
+    bounds: dict[str, Any] = {"guarantee": ((0, guarantee),)} if guarantee is not None else {}
     shell = shell_of(8, rule="capacity")
     shell.queue("root/a", deserved=((0, 4),), **bounds)
     shell.queue("root/c", deserved=((0, 4),))
@@ -303,12 +303,12 @@ def test_a_budget_is_counted_together() -> None:
     assert victims(shell) == ["a.3"] and shell.settle() == 0
 
 
-# --- together ------------------------------------------------------------------------------------------------------------
+# --- together -------------------------------------------------------------------------------------------------------
 
 
 def test_a_unit_may_need_victims_on_two_nodes() -> None:
-    # 2 nodes of 4, all a's; a gang of two tasks of 3 cpu is entitled to 6 of 8 under weights 1 : 9. One task of a's stays
-    # on each node.
+    # 2 nodes of 4, all a's; a gang of two tasks of 3 cpu is entitled to 6 of 8 under weights 1 : 9. One task of a's
+    # stays on each node.
     shell = Shell(taking_engine())
     for name in ("n0", "n1"):
         shell.node(name, 4)
@@ -379,7 +379,7 @@ def test_several_jobs_of_several_queues_fill_the_room_of_a_gang_together() -> No
 
 
 def test_what_is_above_the_minimum_goes_by_itself() -> None:
-    # 4 of 6 make the gang: two can go one by one, and with entitlement 3 : 3 no more, for the gang would have to go whole.
+    # 4 of 6 make the gang: two can go one by one, more could only go with the whole gang.
     shell = shell_of(6, "a", "c")
     shell.job("a", [(1,)] * 6, 4, name="a")
     shell.cycle()
@@ -388,14 +388,37 @@ def test_what_is_above_the_minimum_goes_by_itself() -> None:
 
 
 def test_the_minimum_of_a_role_is_kept() -> None:
-    # ps 1, worker 2 of ps, ps, w, w, w. The order asks the workers first (they are last); the third may go, then no more
-    # of them, but the second ps.
+    # ps 1, worker 2 of ps, ps, w, w, w. The order asks the workers first (they are last); the third may go, then no
+    # more of them, but the second ps.
     shell = shell_of(5, "a", "c")
     roles = ["ps", "ps", "w", "w", "w"]
     shell.job("a", [(1,)] * 5, 3, name="a", roles=roles, minimums={"ps": 1, "w": 2})
     shell.cycle()
     shell.job("c", [(1,)] * 2, name="c")
     assert victims(shell) == ["a.4", "a.1"]
+
+
+@pytest.mark.parametrize("how", ["cordoned", "lost", "gone"])
+def test_a_gang_goes_whole_wherever_its_tasks_are(how: str) -> None:
+    # a's gang of two tasks of 2 cpu, one of them on a node that takes nothing more. What is shared is the other node
+    # and what is still held there, 2 + 2 cpu: b is owed its task of 2, and the gang has to go whole for half its size.
+    shell = shell_of(2, nodes=2, audited=False)
+    shell.queue("root/a", "1/1")
+    shell.queue("root/b", "1/9")
+    shell.job("a", [(2,)] * 2, 2, name="a")
+    shell.cycle()
+    away = NodeSpec("n1", (2, 1000, 1000), unschedulable=how == "cordoned", ready=how != "lost")
+    shell.engine.apply(Changed(away) if how != "gone" else Gone(NodeSpec, "n1"))
+    assert shell.engine.state.capacity[0] == 4
+    shell.job("b", [(2,)], name="b")
+    decisions = shell.engine.cycle(shell.now + SECOND)
+    assert sorted(d.task for d in decisions if isinstance(d, Evict)) == ["ns/a-t-0", "ns/a-t-1"]
+    shell.engine.validate()
+    # What is being released there is held no more, from the decision on; if it stays after all, it is.
+    assert shell.engine.state.capacity[0] == 2
+    shell.engine.apply(EvictFailed("ns/a-t-1"))
+    shell.engine.validate()
+    assert shell.engine.state.capacity[0] == 4
 
 
 def test_late_news_of_a_victim_do_not_bring_it_back() -> None:

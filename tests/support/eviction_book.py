@@ -196,11 +196,19 @@ class Book:
                 seen = self.tasks[key]
                 if seen.node in nodes:
                     _add(nodes[seen.node], seen.request, -1)
-            for key, node in commit.claims:
-                _add(nodes[node], self.tasks[key].request, 1)
-            if fits([self.tasks[key].request for key, _ in commit.claims], nodes):
+            if self._stays(commit, nodes):
                 found.append(group)
         return found
+
+    def _stays(self, commit: Commit, room: dict[str, list[int]]) -> bool:
+        """Whether the unit has its places in what is left around it: as they are, or in any other arrangement."""
+        if all(amount >= 0 for left in room.values() for amount in left):
+            return True
+        if any(task.spec.constraints.coupled for task in self.engine.state.tasks.values()):
+            return False  # pods that keep away from one another: other arrangements may be worse than they look
+        for key, node in commit.claims:
+            _add(room[node], self.tasks[key].request, 1)
+        return fits([self.tasks[key].request for key, _ in commit.claims], room)
 
     def _coupled(self, commit: Commit) -> bool:
         return any(self.engine.state.tasks[key].spec.constraints.coupled for key, _ in commit.claims)

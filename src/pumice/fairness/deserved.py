@@ -39,6 +39,13 @@ class DeservedOrder(HeapOrder):
         """What a queue deserves now, as far as that is said."""
         return self._deserved.get(node, ())
 
+    def due_to(self, queue: ShareNode) -> list[int]:
+        """What it deserves."""
+        due = [0] * len(self.capacity)
+        for j, amount in self.deserved_by(queue):
+            due[j] = amount
+        return due
+
     def entry(self, node: ShareNode) -> Entry:
         """Queues by priority, then share; the tiers around a job's share."""
         if node.kind is Kind.QUEUE:
@@ -58,7 +65,10 @@ class DeservedOrder(HeapOrder):
 
 
 def deserved_share(held: list[int], deserved: Items, asked: Items = ()) -> float:
-    """The largest part held of what is deserved, 1 if that is nothing; of what is asked for only, if that is named."""
+    """The largest part held of what is deserved; of what is asked for only, if that is named.
+
+    Who deserves nothing has all of it already, 1: its last task must not be what keeps others from their own.
+    """
     only = {j for j, _ in asked} if asked else None
     share, deserves = 0.0, False
     for j, due in deserved:

@@ -37,6 +37,8 @@ class Order(ABC):
     """Whether all that is owed is served and the rest is lent; only where there are targets."""
     patience = -1
     """After what time an owed job that finds no room holds some (microseconds); negative: never."""
+    takes_on_ties = False
+    """Whether a side may take from another whose key is the same: only where a plugin rules out the way back."""
     hold_limit = 0
     """How long such a hold may go without progress."""
 
@@ -74,6 +76,15 @@ class Order(ABC):
         Where a key is about quantities of resources, those that are asked for count.
         """
         return 0.0
+
+    def due_to(self, queue: ShareNode) -> list[int]:
+        """What a queue is to have by right, as far as this order says; else its part by weight alone."""
+        part = 1.0
+        node = queue
+        while node.parent is not None:
+            part *= node.weight / sum(child.weight for child in node.parent.children.values())
+            node = node.parent
+        return [int(total * part) for total in self.capacity]
 
     def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """A job's right to this much passes to another; only where there are targets."""

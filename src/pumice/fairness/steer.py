@@ -47,6 +47,10 @@ class SteerOrder(HeapOrder):
                 return False
         return True
 
+    def due_to(self, queue: ShareNode) -> list[int]:
+        """Its entitlement."""
+        return queue.entitled
+
     def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """A unit of one job's whole target becomes another's."""
         for j, amount in items:

@@ -155,7 +155,8 @@ class ByKeys:
         before = self._before.get(theirs)
         if before is None:
             before = self._before[theirs] = self.key(theirs)
-        return self._before[ours] < before - TOLERANCE
+        least = before + TOLERANCE if self._order.takes_on_ties else before - TOLERANCE
+        return self._before[ours] < least
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether the taker's side still does not come after the victim's."""

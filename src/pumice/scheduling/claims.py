@@ -82,7 +82,7 @@ def _leave_in_peace(
         spare(victims, transaction)
         moved: list[tuple[Task, int]] = []
         needed = (
-            any(not enough_is_left(engine, task.job) for task in victims)
+            any(not enough_is_left(engine, task.job, transaction) for task in victims)
             or refused()
             or not _make_do(engine, transaction, tasks, moved)
             or any(task.node is not None and not engine.allows_now(task, task.node) for task in coupled)

@@ -90,10 +90,10 @@ class Engine:
         times = self._evictions_failed.get(task, (0, 0))[0] + 1
         self._evictions_failed[task] = times, self.now + min(SPARED << (times - 1), SPARED * 32)
 
-    def is_spared(self, task: Task) -> bool:
-        """Whether an eviction of this task failed lately."""
+    def spared_until(self, task: Task) -> int:
+        """Until when a task is left alone because its eviction failed; 0: it is not."""
         failed = self._evictions_failed.get(task.spec.key)
-        return failed is not None and self.now < failed[1]
+        return failed[1] if failed is not None else 0
 
     def cycle(self, now: int) -> list[Decision]:
         """One scheduling cycle at that time (microseconds, never backwards); returns its decisions."""
@@ -126,10 +126,16 @@ class Engine:
         for task in sorted(state.tasks.values(), key=lambda task: (task.started, task.order)):
             if task.status.has_node:
                 engine.entered(task)
-        engine._follow_queues()
+        engine.settle()
         turns = {node.path: node.turn for node in self.tree.root.walk() if node.turn}
         for node in engine.tree.root.walk():
             node.turn = turns.get(node.path, 0)
+        engine._held_moved = True  # turns count in rounding
+        engine._evictions_failed = self._evictions_failed
+        engine.reclaims.take_over(self.reclaims, engine.tree)
+        engine.preempts.take_over(self.preempts, engine.tree)
+        if self.holds is not None and engine.holds is not None:
+            engine.holds.take_over(self.holds, self.nodes, engine)
         return engine
 
     def next_stamp(self) -> int:

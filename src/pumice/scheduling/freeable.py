@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Task
-from pumice.model.objects import TaskStatus
 from pumice.model.shape import Shape
+from pumice.scheduling.pool import Pool, runs
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -25,19 +25,23 @@ HOPELESS = 2**31
 
 
 class Freeable:
-    """Room on every node if all tasks of these jobs that run there were gone."""
+    """Room on every node if all tasks of these jobs in the pool were gone."""
 
-    def __init__(self, engine: Engine, leaves: Iterable[JobNode], among: Container[Task] | None = None) -> None:
+    def __init__(
+        self, engine: Engine, pool: Pool, leaves: Iterable[JobNode], among: Container[Task] | None = None
+    ) -> None:
+        self._engine = engine
         self._nodes = engine.nodes
-        self._among = among  # only these tasks of the jobs; None: all
+        self._pool = pool
+        self._among = among  # only these tasks of the pool; None: all
         self.leaves = {leaf.job: leaf for leaf in leaves}
         self._nodes.sync_idle()
         self._future: NDArray[np.int64] = self._nodes.idle.copy()
         self._freed = np.zeros_like(self._future)
         self._largest = np.zeros_like(self._future)  # what the largest of these tasks on a node holds, per resource
         index = self._nodes.index
-        for job in self.leaves:
-            for task in job.tasks.values():
+        for leaf in self.leaves.values():
+            for task in pool.tasks.get(leaf, ()):
                 if task.node is not None and self._counts(task):
                     i = index.get(task.node.name, -1)
                     if i >= 0:
@@ -49,8 +53,7 @@ class Freeable:
             self.refresh(i)
 
     def _counts(self, task: Task) -> bool:
-        runs = TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING
-        return runs and (self._among is None or task in self._among)
+        return task in self._pool and runs(self._engine, task) and (self._among is None or task in self._among)
 
     def refresh(self, i: int) -> None:
         """Something moved on a node."""

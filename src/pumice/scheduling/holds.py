@@ -8,7 +8,7 @@ per child of the root, and one that makes no progress ends; that job's next wait
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +53,7 @@ class Holds:
         self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
         self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in engine.tree.jobs}
         for leaf, hold in list(self.active.items()):
-            if leaf not in stuck or leaf.unit is not hold.unit:
+            if leaf not in stuck or leaf.unit.parts != hold.unit.parts:
                 del self.active[leaf]
             elif not self._renew(engine, leaf, hold):
                 del self.active[leaf]
@@ -70,6 +70,19 @@ class Holds:
                 held_below.add(branch)
         self._tell(engine)
         return self._reserved()
+
+    def take_over(self, before: Holds, old: NodeTable, engine: Engine) -> None:
+        """Another configuration is in force: who holds room (on nodes of the old table), or waits to, does so still."""
+        leaves = {name: leaf for name, leaf in engine.tree.jobs.items() if leaf.unit is not None}
+
+        self._waiting = {leaves[leaf.name]: since for leaf, since in before._waiting.items() if leaf.name in leaves}
+        self._doubled = {leaves[leaf.name]: times for leaf, times in before._doubled.items() if leaf.name in leaves}
+        self._told = {leaves[leaf.name]: names for leaf, names in before._told.items() if leaf.name in leaves}
+        for holder, hold in before.active.items():
+            leaf = leaves.get(holder.name)
+            needs = {engine.nodes.index.get(old.nodes[i].name, -1): items for i, items in hold.needs.items()}
+            if leaf is not None and leaf.unit.parts == hold.unit.parts and -1 not in needs:
+                self.active[leaf] = replace(hold, unit=leaf.unit, needs=needs, epoch=engine.nodes.epoch)
 
     def _tell(self, engine: Engine) -> None:
         """Say where room is kept for whom, when that is news."""
@@ -105,7 +118,10 @@ class Holds:
         return max(self._waiting[leaf], latest_start(leaf))
 
     def _patience(self, leaf: JobNode) -> int:
-        return self.patience << self._doubled.get(leaf, 0)
+        times = self._doubled.get(leaf, 0)
+        if not self.patience and times:  # twice nothing is nothing: then as long as its hold was in vain
+            return self.limit << (times - 1)
+        return self.patience << times
 
     def _reserved(self) -> dict[int, list[Items]]:
         room: dict[int, list[Items]] = {}

@@ -81,6 +81,8 @@ class Plugin:
     """The share tree that is served, with all accounts; set before any hook is called."""
     state: ClusterState
     """The cluster as events describe it, to read; set before any hook is called."""
+    order: Order
+    """The order in which the tree is served; set before any hook is called in a cycle."""
     orders_queues = False
     """Whether the order of queues in force is this plugin's; set before any hook is called."""
     jobs_by_share = False

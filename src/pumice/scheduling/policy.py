@@ -82,6 +82,12 @@ class Policy:
 
     def order(self, tree: ShareTree, capacity: list[int]) -> Order:
         """The order of the share tree: the first plugin in the tiers that has one, else by what jobs hold."""
+        order = self._queue_order(tree, capacity)
+        for _, plugin in self.plugins:
+            plugin.order = order
+        return order
+
+    def _queue_order(self, tree: ShareTree, capacity: list[int]) -> Order:
         for plugin in self.having("queue_order", Flag.QUEUE_ORDER):
             order = plugin.queue_order(tree, capacity)
             if order is not None:

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality
-from pumice.fairness.tree import JobNode, Kind, ShareNode
+from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.claims import claim, lowers_the_shortfall
 from pumice.scheduling.explanation import Explanation, keys_beside
-from pumice.scheduling.freeable import Freeable
+from pumice.scheduling.freeable import HOPELESS, Freeable
+from pumice.scheduling.pool import Pool
 from pumice.scheduling.together import take_together
 from pumice.scheduling.transaction import Transaction
-from pumice.scheduling.units import Unit
+from pumice.scheduling.units import Unit, unit_tasks
 from pumice.scheduling.victims import Hunt
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ Attempt = tuple[Unit, ShareNode | None, str]
 
 @dataclass(frozen=True, slots=True)
 class InVain:
-    """When a unit was tried in vain, and whether time alone may help."""
+    """When a unit was tried in vain, and from when on time alone may help."""
 
     moves: int
-    too_young: bool
+    until: int | None
 
 
 class Takers:
@@ -49,10 +50,15 @@ class Takers:
         self.committed = 0  # how often somebody took
         self.without_gain = 0  # and how often that left jobs as far below their whole targets as before: must stay 0
         self._since: dict[JobNode, int] = {}
-        self._losing: dict[ShareNode, list[JobNode]] = {}  # below each node, the jobs that may have to let tasks go
+        self._pool: Pool
         # By the level below which victims are looked for; None: of those who got their place in this cycle.
         self._freeable: dict[ShareNode | None, Freeable] = {}
         self._in_vain: dict[Attempt, InVain] = {}
+
+    def take_over(self, before: Takers, tree: ShareTree) -> None:
+        """Another configuration is in force: who has waited has waited."""
+        self.committed, self.without_gain = before.committed, before.without_gain
+        self._since = {tree.jobs[leaf.name]: since for leaf, since in before._since.items() if leaf.name in tree.jobs}
 
     def serve(self, engine: Engine) -> None:
         """Let every taker have its turn, until none is left that can be helped."""
@@ -60,13 +66,9 @@ class Takers:
         if not takers:
             return
         engine.nodes.find_freeing()
-        self._losing.clear()
-        for loser in self._might_lose(engine):
-            node: ShareNode | None = loser
-            while node is not None:
-                self._losing.setdefault(node, []).append(loser)
-                node = node.parent
+        self._pool = Pool(engine, self._might_lose(engine), self.brakes.min_runtime)
         self._freeable.clear()
+        self._drop_hopeless(engine, takers)
         order, candidates = engine.order, engine.candidates
         passed_over: list[JobNode] = []
         for taker in takers:
@@ -101,13 +103,34 @@ class Takers:
             if leaf in beyond or equality(leaf) in traders or any(not shape.ask for shape in leaf.job.unfinished)
         ]
 
+    def _drop_hopeless(self, engine: Engine, takers: dict[JobNode, None]) -> None:
+        """Those for whom no node would have room even if everybody went who might need not be looked at any further."""
+        known: dict[tuple[Unit, ShareNode], bool] = {}
+        for leaf in list(takers):
+            unit: Unit = leaf.unit
+            level = engine.tree.root if self.across else leaf.queue
+            if (unit, level) not in known:
+                known[unit, level] = self._is_hopeless(engine, unit, level)
+            if known[unit, level]:
+                del takers[leaf]
+                self._in_vain[self._key(engine, leaf)] = InVain(engine.moves, self._pool.ripens)
+
+    def _is_hopeless(self, engine: Engine, unit: Unit, level: ShareNode) -> bool:
+        if engine.candidates.is_open(unit):
+            return not self._pool.below(level)  # a limit is in the way: somebody must go
+        shapes = [shape for shape, _ in unit.parts if not shape.coupled and shape in engine.candidates.full]
+        if not self._pool.below(level) and not engine.nodes.freeing:
+            return True
+        freeable = self._freeable_below(engine, level)
+        return any(not (freeable.victims_for(shape) < HOPELESS).any() for shape in shapes)
+
     def _patient(self, engine: Engine) -> dict[JobNode, None]:
         """The jobs that have found no room for long enough."""
         now, candidates = engine.now, engine.candidates
         stuck = [leaf for unit in candidates.units for leaf in unit.waiting if self._stuck(engine, leaf)]
         self._since = {leaf: self._since.get(leaf, now) for leaf in stuck}
         self._in_vain = {key: tried for key, tried in self._in_vain.items() if self._still_in_vain(tried, engine)}
-        waited = [leaf for leaf in stuck if now - self._since[leaf] >= self.brakes.patience]
+        waited = [leaf for leaf in stuck if now - self._since[leaf] >= self.brakes.patience and _preempts(engine, leaf)]
         return {leaf: None for leaf in waited if self._key(engine, leaf) not in self._in_vain}
 
     def _stuck(self, engine: Engine, leaf: JobNode) -> bool:
@@ -125,7 +148,7 @@ class Takers:
         return leaf.unit, leaf.parent, leaf.user if alike else leaf.name
 
     def _still_in_vain(self, tried: InVain, engine: Engine) -> bool:
-        return tried.moves == engine.moves and not tried.too_young
+        return tried.moves == engine.moves and (tried.until is None or engine.now < tried.until)
 
     # --- how ----------------------------------------------------------------------------------------------------
 
@@ -142,9 +165,9 @@ class Takers:
             unit,
             judge,
             self.levels(leaf),
+            self._pool,
             lambda level: self._freeable_below(engine, level),
             across=self.across,
-            min_runtime=self.brakes.min_runtime,
         )
         before = keys_beside(judge, leaf) if engine.tracing else {}
         transaction = Transaction(engine)
@@ -159,7 +182,7 @@ class Takers:
             if together is not None:
                 self._took(engine, together, takers)
                 return True
-            self._in_vain[key] = InVain(engine.moves, hunt.too_young)
+            self._in_vain[key] = InVain(engine.moves, self._pool.ripens)
             return False
         explain = Explanation(self.action, leaf, judge, before, engine)
         transaction.commit(path, explain)
@@ -172,7 +195,7 @@ class Takers:
         found = self._freeable.get(level)
         if found is None:
             among = engine.just_bound if level is None else None
-            found = Freeable(engine, self._losing.get(level or engine.tree.root, ()), among)
+            found = Freeable(engine, self._pool, self._pool.below(level or engine.tree.root), among)
             self._freeable[level] = found
         return found
 
@@ -213,3 +236,8 @@ class Takers:
             levels.append(node)
             node = node.parent if self.across or node is not queue else None
         return levels
+
+
+def _preempts(engine: Engine, leaf: JobNode) -> bool:
+    """Whether all of a job's next unit may have others go (preemptionPolicy)."""
+    return all(engine.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit))

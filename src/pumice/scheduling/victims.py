@@ -23,10 +23,10 @@ from pumice.fairness.order import TIE, dominant_share, part_of
 from pumice.fairness.taking import Judge, parting, spares
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.accounts import ClusterNode, Job, Task
-from pumice.model.objects import Items, TaskStatus
+from pumice.model.objects import Items
 from pumice.model.shape import Shape
 from pumice.scheduling.freeable import HOPELESS, Freeable
-from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
+from pumice.scheduling.pool import Pool, runs
 from pumice.scheduling.units import Unit
 
 if TYPE_CHECKING:
@@ -57,24 +57,23 @@ class Hunt:
         unit: Unit,
         judge: Judge,
         levels: list[ShareNode],
+        pool: Pool,
         freeable: Callable[[ShareNode | None], Freeable],
         *,
         across: bool,
-        min_runtime: int = 0,
     ) -> None:
         self._engine = engine
         self._taker = taker
         self._unit = unit
         self.judge = judge
         self._levels = levels
+        self._pool = pool
         self._freeable = freeable
         self._depth = {level: i for i, level in enumerate(levels)}
         self._across = across  # between queues, or inside one
-        self._youngest = engine.now - min_runtime  # who started later than that is spared
         self._size = part_of(unit.ask, engine.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
-        self.too_young = False  # whether time alone may open another way: somebody has only just started, or was spared
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
         self.allowed_gang: JobNode | None = None
         self.closely = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
@@ -230,13 +229,12 @@ class Hunt:
 
     def _tasks(self, leaves: list[JobNode]) -> Iterator[Task]:
         """The tasks of these jobs that might go, lowest priority first, then those that have run shortest."""
-        everybody = self._freeable(self._levels[-1]).leaves
         heap = [
             (task.priority, -task.started, _Last(task.order), task)
             for leaf in leaves
-            if leaf.job in everybody and self._has_to_lose(leaf)
-            for task in leaf.job.tasks.values()
-            if self._runs(task) and self._may_go(task)
+            if leaf in self._pool.tasks and self._has_to_lose(leaf)
+            for task in self._pool.tasks[leaf]
+            if runs(self._engine, task)
         ]
         heapify(heap)
         while heap:
@@ -273,7 +271,7 @@ class Hunt:
         for _, task, leaf in asked:
             if self._fits(node, index, shape):
                 break
-            if not self._runs(task) or not self._helps(task, node, shape):
+            if not runs(self._engine, task) or not self._helps(task, node, shape):
                 continue
             victims = self._together(task, leaf)
             if victims and self._evict(victims, leaf, transaction):
@@ -291,7 +289,7 @@ class Hunt:
         """Spare whoever is not needed, the furthest first."""
         for victims in list(reversed(chosen)):
             spare(victims, transaction)
-            if self._fits(node, index, shape) and enough_is_left(self._engine, victims[0].job):
+            if self._fits(node, index, shape) and enough_is_left(self._engine, victims[0].job, transaction):
                 chosen.remove(victims)
             else:
                 self.let_go(victims, transaction)
@@ -341,32 +339,12 @@ class Hunt:
 
     def _victim_leaf(self, task: Task) -> JobNode | None:
         """The job of a task that may go, None if it may not."""
-        if task.job is None or not self._runs(task) or not self._may_go(task):
+        if task.job is None or task not in self._pool or not runs(self._engine, task):
             return None
         leaf = self._engine.tree.jobs.get(task.job.key)
         if leaf is None or leaf is self._taker or leaf.job is not task.job:
             return None
         return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
-
-    def _runs(self, task: Task) -> bool:
-        """Whether a task has a place that it can be asked for: it has it for good, or only just got it."""
-        status = task.status
-        return (
-            status is TaskStatus.RUNNING
-            or status is TaskStatus.BOUND
-            or (status is TaskStatus.BINDING and task in self._engine.just_bound)
-        )
-
-    def _may_go(self, task: Task) -> bool:
-        if not task.preemptable or keeps_the_cluster_alive(task):
-            return False
-        if self._engine.is_spared(task):
-            self.too_young = True
-            return False
-        if task.started > self._youngest and task not in self._engine.just_bound:
-            self.too_young = True
-            return False
-        return self._engine.policy.evictable(task)
 
     def _plugins_agree(self, victims: Victims) -> bool:
         policy, taker, unit = self._engine.policy, self._taker, self._unit
@@ -422,9 +400,11 @@ class _Last:
         return hash(self.order)
 
 
-def enough_is_left(engine: Engine, job: Job | None) -> bool:
-    """Whether a job that lost tasks has gone whole or can go on."""
-    return job is None or not job.running or engine.policy.can_go_on(job)
+def enough_is_left(engine: Engine, job: Job | None, transaction: Transaction) -> bool:
+    """Whether a job has lost nothing, or has gone whole, or can go on."""
+    if job is None or not job.running or engine.policy.can_go_on(job):
+        return True
+    return all(gone.task.job is not job for gone in transaction.departures())
 
 
 def spare(victims: Victims, transaction: Transaction) -> None:

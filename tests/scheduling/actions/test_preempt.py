@@ -28,7 +28,7 @@ def victims(shell: Shell) -> list[str]:
     return [decision.task.removeprefix("ns/").replace("-t-", ".") for decision in went]
 
 
-# --- between the jobs of a queue ------------------------------------------------------------------------------------------
+# --- between the jobs of a queue ------------------------------------------------------------------------------------
 
 
 @by_priority
@@ -64,7 +64,7 @@ def test_of_another_queue_nothing_is_taken(rule: str) -> None:
 @pytest.mark.parametrize(("holds", "asks", "takes"), [(4, 4, 2), (5, 5, 2), (4, 1, 1), (1, 4, 0)])
 def test_equally_important_jobs_even_out(holds: int, asks: int, takes: int) -> None:
     # Flat DRF: legal iff with the taker's task in and the victim's out the taker's share is not the larger: of 4 cpu
-    # 1/4 <= 3/4, 2/4 <= 2/4, not 3/4 <= 1/4. Of 5: 2/5 <= 3/5, not 3/5 <= 2/5. Who has one task gives none for 1/1 <= 0.
+    # 1/4 <= 3/4, 2/4 <= 2/4, not 3/4 <= 1/4. Of 5: 2/5 <= 3/5, not 3/5 <= 2/5. Who has one task gives none: 1/1 > 0.
     shell = one_queue(holds)
     shell.job("q", [(1,)] * holds, name="has")
     shell.cycle()
@@ -101,7 +101,7 @@ def test_a_gang_in_the_way_goes_whole_for_something_at_least_half_its_size() -> 
         assert len(victims(shell)) == takes, asks
 
 
-# --- namespaces first (fairness.md 7) ---------------------------------------------------------------------------------------
+# --- namespaces first (fairness.md 7) -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rule", "weights", "ends"), [
@@ -141,7 +141,7 @@ def test_namespaces_count_before_jobs(namespaces: bool, takes: int) -> None:
     assert sum(decision.job.startswith("ns1/") for decision in went) == takes
 
 
-# --- a place (tasks that ask for nothing) -----------------------------------------------------------------------------------
+# --- a place (tasks that ask for nothing) ---------------------------------------------------------------------------
 
 
 @by_priority
@@ -181,7 +181,7 @@ def test_a_gang_of_them_that_would_have_to_start_together_takes_nothing() -> Non
     assert victims(shell) == []
 
 
-# --- within a job -------------------------------------------------------------------------------------------------------------
+# --- within a job ---------------------------------------------------------------------------------------------------
 
 
 def with_task(shell: Shell, number: int, priority: int, cpu: int = 1, role: str = "") -> None:
@@ -257,7 +257,7 @@ def test_who_may_not_go_or_take_does_not(why: str) -> None:
     assert victims(shell) == []
 
 
-# --- limits -------------------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------------------------
 
 
 def at_capability(most: int) -> Shell:
@@ -272,7 +272,7 @@ def at_capability(most: int) -> Shell:
 
 
 def test_a_queue_at_its_capability_makes_room_in_itself() -> None:
-    # There is room on the node, but none in the queue: 2 go for the 2 that come, and the book sees that it never holds 5.
+    # There is room on the node, but none in the queue: 2 go for the 2 that come. The book sees that it never holds 5.
     shell = at_capability(4)
     shell.job("q", [(1,)] * 2, name="high", priority=5)
     assert victims(shell) == ["low.3", "low.2"]

@@ -76,7 +76,8 @@ def test_held_and_promised_stay_within_the_overbooked_cluster(
 ) -> None:
     made = engine(arguments)
     made.settle()
-    made.tree.root.held[0], made.tree.root.inqueue[0] = held, inqueue
+    for node in (made.tree.root, made.tree.child(made.tree.root, 0, "q")):
+        node.held[0], node.inqueue[0] = held, inqueue
     (plugin,) = [plugin for _, plugin in made.policy.plugins if plugin.name == "overcommit"]
     made.apply(Changed(replace(JOB, min_resources=(asked, 0, 1))))
     made.state.queues_touched = False

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pumice.fairness.order import Order
 from pumice.fairness.taking import parting
-from pumice.fairness.tree import JobNode, ShareNode
+from pumice.fairness.tree import JobNode, ShareNode, ShareTree
 from pumice.fairness.violations import violations
 from pumice.model.accounts import Task
 from pumice.model.hierarchy import lay_out
@@ -48,6 +49,13 @@ class CapacityPlugin(QueueLimits):
         self.on_violation = arguments.get(ON_VIOLATION, "isolate")
         if self.on_violation not in ("isolate", "halt"):
             raise PluginError(ON_VIOLATION, f"{ON_VIOLATION} is {self.on_violation!r}; write isolate or halt")
+
+    def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
+        """By the part of what is deserved. Queues that deserve nothing tie; ``reclaimable`` judges by those below."""
+        order = super().queue_order(tree, capacity)
+        assert order is not None
+        order.takes_on_ties = True
+        return order
 
     def deserves(self) -> Mapping[ShareNode, Items]:
         """What the queues name, between their guarantee and their real capability."""
@@ -86,8 +94,10 @@ class CapacityPlugin(QueueLimits):
         assert victim.job is not None
         loser = self.tree.jobs[victim.job.key]
         level, _, _ = parting(taker, loser)
-        judge = queues_between(taker, level)[: self.level + 1][-1]
-        if not _within_deserved(judge, unit.ask, counted=True):
+        # A queue that names nothing of it is no judge: it leaves that to those below.
+        asked = {j for j, _ in unit.ask}
+        judges = [q for q in queues_between(taker, level)[: self.level + 1] if asked & {j for j, _ in q.deserved or ()}]
+        if not judges or not _within_deserved(judges[-1], unit.ask, counted=True):
             return False
         helpful = {j for j, _ in unit.ask} & {j for j, _ in victim.shape.ask}
         return any(_above_deserved(loser, level, j) for j in helpful)

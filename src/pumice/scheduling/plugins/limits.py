@@ -76,10 +76,8 @@ class QueueLimits(Plugin):
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
         taken = [held + promised for held, promised in zip(queue.held, queue.inqueue, strict=True)]
-        if all(taken[j] + amount <= queue.entitled[j] for j, amount in asked):
-            return True
-        deserved = dict(self.deserved.get(queue, ()))
-        return self.orders_queues and all(taken[j] + amount <= deserved.get(j, 0) for j, amount in asked)
+        due = self.order.due_to(queue)
+        return all(taken[j] + amount <= due[j] for j, amount in asked)
 
     def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
         """Whether the queue and everyone above it stays within its real capability, and no guarantee is touched."""

@@ -8,15 +8,17 @@ anything. A Pending job with ``minResources`` may be enqueued if, of each resour
 where factor is ``overcommit-factor`` (1.2; ``overcommit-factor.cpu`` and the like for one resource), at least 1.
 A job without ``minResources`` is always let in.
 
-Whoever is owed must be able to ask: a job whose minResources fit into what its queue is entitled to and does not
-hold is let in whatever the sum above says, or there would be no pods to reclaim for (fairness.md 9).
+Whoever is owed must be able to ask: a job whose minResources fit into what its queue is entitled to (or deserves, or
+has by its weight) and does not hold is let in whatever the sum above says, or there would be no pods to reclaim for
+(fairness.md 9).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from pumice.fairness.tree import JobNode
+from pumice.fairness.steer import SteerOrder
+from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
 from pumice.scheduling.plugin import Argument, Arguments, Plugin, PluginError
@@ -44,7 +46,7 @@ class OvercommitPlugin(Plugin):
         """Whether the job is owed what it starts with, or the overbooked cluster has that left."""
         assert leaf.job.spec is not None
         asked = tuple((j, amount) for j, amount in enumerate(leaf.job.spec.min_resources) if amount and j != PODS)
-        if _fits_entitlement(leaf, asked):
+        if self._is_owed(leaf.queue, asked):
             return None
         root, names = self.tree.root, self.registry.names
         for j, amount in asked:
@@ -54,11 +56,12 @@ class OvercommitPlugin(Plugin):
                 return f"the cluster has no {names[j]} left to promise, overbooked {float(factor):g} times"
         return None
 
-
-def _fits_entitlement(leaf: JobNode, asked: Items) -> bool:
-    # Orders without entitlements leave them at zero: then nothing fits.
-    queue = leaf.queue
-    return all(amount <= queue.entitled[j] - queue.held[j] for j, amount in asked)
+    def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
+        """Whether a queue is to have this by right. Where that is no target it is counted what is promised there."""
+        due, taken = self.order.due_to(queue), list(queue.held)
+        if not isinstance(self.order, SteerOrder):
+            taken = [held + promised for held, promised in zip(queue.held, queue.inqueue, strict=True)]
+        return all(taken[j] + amount <= due[j] for j, amount in asked)
 
 
 def _factor(arguments: Arguments, name: str, default: Fraction) -> Fraction:

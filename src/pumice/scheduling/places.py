@@ -1,0 +1,58 @@
+"""Places: tasks that ask for nothing but a place may take one from a job of a lower class in their queue.
+
+They never enter the walk of the share tree (backfill serves them), so no share speaks for them; only the class of
+their job does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.fairness.taking import ByKeys
+from pumice.fairness.tree import JobNode
+from pumice.model.objects import JobPhase
+from pumice.model.shape import Shape
+from pumice.scheduling.claims import claim
+from pumice.scheduling.explanation import Explanation, keys_beside
+from pumice.scheduling.freeable import Freeable
+from pumice.scheduling.pool import Pool
+from pumice.scheduling.transaction import Transaction
+from pumice.scheduling.units import Unit, missing_to_start
+from pumice.scheduling.victims import Hunt
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+
+def take_places(engine: Engine) -> None:
+    """Let waiting tasks that ask for nothing, and find no place, take one."""
+    pool: Pool | None = None
+    for leaf in engine.waiting_for_backfill():
+        if not _may_start(engine, leaf):
+            continue
+        for shape in [shape for shape in leaf.job.pending if shape.best_effort]:
+            if engine.nodes.best(shape) < 0:  # else backfill has one for it
+                pool = pool or Pool(engine, engine.tree.jobs.values())
+                _take_a_place(engine, leaf, shape, pool)
+
+
+def _may_start(engine: Engine, leaf: JobNode) -> bool:
+    job = leaf.job
+    if (job.phase is JobPhase.PENDING and engine.policy.enqueues) or engine.policy.job_valid(job) is not None:
+        return False
+    return missing_to_start(job, engine.policy.start_size(job)) <= 1
+
+
+def _take_a_place(engine: Engine, leaf: JobNode, shape: Shape, pool: Pool) -> None:
+    unit = Unit(((shape, 1),))
+    judge = ByKeys(engine.order, leaf, unit.ask, jobs_by_share=False)
+    before = keys_beside(judge, leaf) if engine.tracing else {}
+    freeable = Freeable(engine, pool, pool.below(leaf.queue))
+    hunt = Hunt(engine, leaf, unit, judge, engine.preempts.levels(leaf), pool, lambda _: freeable, across=False)
+    transaction = Transaction(engine)
+    if claim(engine, transaction, hunt, leaf, unit):
+        transaction.commit((), Explanation("preempt", leaf, judge, before, engine))
+        engine.refresh(leaf)
+        engine.took(transaction.evicted)
+    else:
+        transaction.discard()

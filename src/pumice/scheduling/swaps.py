@@ -1,0 +1,90 @@
+"""Swaps: a job lets less important tasks of its own go for a more important one that waits.
+
+The job's part is not at stake: it may not hold more afterwards than before, unless it is owed that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.fairness.tree import JobNode
+from pumice.model.accounts import ClusterNode, Task
+from pumice.model.objects import TaskStatus
+from pumice.scheduling.decisions import Evict, Sides
+from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
+from pumice.scheduling.transaction import Departure, Transaction
+from pumice.scheduling.units import Unit, unit_tasks
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+
+def swap_within_jobs(engine: Engine) -> None:
+    """Serve every job that has started and has a more important task waiting than running."""
+    for unit in [unit for unit in engine.candidates.units if not engine.candidates.is_open(unit)]:
+        for leaf in list(unit.waiting):
+            while leaf.unit is unit and leaf.started and unit.size == 1 and _swap(engine, leaf, unit):
+                pass
+
+
+def _swap(engine: Engine, leaf: JobNode, unit: Unit) -> bool:
+    task = unit_tasks(leaf, unit)[0]
+    if not engine.state.task_preempts(task.spec):
+        return False
+    by_node: dict[ClusterNode, list[Task]] = {}
+    for other in sorted(leaf.job.tasks.values(), key=lambda other: (other.priority, -other.started, other.order)):
+        if other.priority < task.priority and _may_make_way(other, task) and other.node is not None:
+            by_node.setdefault(other.node, []).append(other)
+    for node, others in by_node.items():
+        transaction = Transaction(engine)
+        if _on_node(engine, transaction, leaf, unit, node, others):
+            transaction.commit((), lambda gone: _explain(leaf, task, gone))
+            engine.refresh(leaf)
+            engine.took(transaction.evicted)
+            return True
+        transaction.discard()
+    return False
+
+
+def _may_make_way(other: Task, task: Task) -> bool:
+    if other.status not in (TaskStatus.RUNNING, TaskStatus.BOUND) or not other.preemptable:
+        return False
+    assert other.job is not None and other.job.spec is not None
+    same_role = other.spec.role == task.spec.role or other.spec.role not in other.job.spec.min_task_member
+    return same_role and not keeps_the_cluster_alive(other)
+
+
+def _on_node(
+    engine: Engine, transaction: Transaction, leaf: JobNode, unit: Unit, node: ClusterNode, others: list[Task]
+) -> bool:
+    """Let as many go from a node as it takes; False: that is not enough, or the job would hold more than it may."""
+    task, before = unit_tasks(leaf, unit)[0], list(leaf.held)
+    index = engine.nodes.index.get(node.name, -1)
+    if index < 0 or not engine.nodes.view(task.shape).mask[index]:
+        return False
+    for other in others:
+        if not engine.policy.evictable(other):
+            continue
+        transaction.evict(other)
+        if all(node.future(j) >= amount for j, amount in task.shape.items) and engine.nodes.allows(task.shape, index):
+            break
+    else:
+        return False
+    grows = any(leaf.held[j] + amount > before[j] for j, amount in unit.ask)
+    if (grows and not engine.order.owes(leaf, unit.ask)) or engine.policy.allocatable(leaf, unit) is not None:
+        return False
+    stamp, owed = engine.next_stamp(), engine.order.owes(leaf, unit.ask)
+    transaction.charge(leaf, unit.ask, stamp, 1, owed)
+    transaction.pipeline(task, index, stamp, owed)
+    for other in [gone.task for gone in transaction.evicted][:-1]:
+        transaction.spare(other)
+        if any(node.future(j) < 0 for j in range(len(node.idle))):
+            transaction.evict(other)
+    return engine.policy.can_go_on(leaf.job)
+
+
+def _explain(leaf: JobNode, task: Task, gone: Departure) -> Evict:
+    """Both sides are tasks of one job, and their priorities are what decides."""
+    keys = (float(task.priority), float(gone.task.priority))
+    sides = Sides(leaf.path, task.spec.key, gone.task.spec.key, keys, keys)
+    return Evict(gone.task.spec.key, gone.node.name, leaf.job.key, leaf.job.key, "preempt", sides)

@@ -1,0 +1,260 @@
+"""Another configuration for a cluster in use: what was decided stays, the rest is as if it had always been in force."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.model.accounts import Task
+from pumice.model.events import Changed
+from pumice.model.objects import Constraints, PodTerm, Requirement, TaskSpec, TaskStatus
+from pumice.scheduling.actions import ACTIONS
+from pumice.scheduling.config import SchedulerConfig, parse_config
+from pumice.scheduling.decisions import Bind, Evict
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.plugin import Plugin, PluginError
+from pumice.scheduling.plugins import BUILT_IN
+from tests.support.engines import carried_out, everything
+from tests.support.histories import final_objects
+from tests.support.restless import Restless, Taste
+from tests.support.taking import SECOND, Shell, taking_engine
+
+seeds = st.integers(0, 2**32 - 1)
+KINDS: dict[str, dict[str, Any]] = {
+    "steer": {"arguments": {"drf.patience": -1}},
+    "steer with namespaces": {"rule": "steer", "namespaces": True, "arguments": {"drf.patience": -1}},
+    "paper": {},
+    "flat": {"plugins": ("gang",)},
+    "capacity": {"plugins": ("priority", "gang", "predicates")},
+    "proportion": {"last": ("nodeorder",)},
+}
+ONE_TREE = [kind for kind in KINDS if "namespaces" not in kind]
+
+
+def engine_of(kind: str, **more: Any) -> Engine:
+    given = {"rule": kind} | KINDS[kind] | more
+    return taking_engine(given.pop("rule"), **given)
+
+
+def under(engine: Engine, kind: str) -> Engine:
+    """The same cluster under another kind of engine."""
+    return engine.under(engine_of(kind).policy.config, BUILT_IN)
+
+
+def placed(engine: Engine) -> dict[str, tuple[TaskStatus, str | None]]:
+    tasks = engine.state.tasks.values()
+    return {task.key: (task.status, task.node.name if task.node is not None else None) for task in tasks}
+
+
+# --- as if it had always been in force ------------------------------------------------------------------------------
+
+
+def as_claimed(task: Task) -> TaskSpec:
+    """A task as the engine sees it, those that wait on a node included: no API would tell that."""
+    node = task.node.name if task.node is not None else task.spec.node
+    status = TaskStatus.BOUND if task.status is TaskStatus.BINDING else task.status
+    return replace(task.spec, status=status, node=node, started=task.started)
+
+
+def from_scratch(kind: str, engine: Engine) -> Engine:
+    """An engine that is told the objects that are there, and what no object tells: claims, turns, what was owed."""
+    fresh = engine_of(kind)
+    tasks = sorted(engine.state.tasks.values(), key=lambda task: (task.started, task.order))
+    for described in final_objects(engine.state):
+        if not isinstance(described, TaskSpec):
+            fresh.apply(Changed(described))
+    for task in tasks:
+        fresh.apply(Changed(as_claimed(task)))
+        fresh.state.tasks[task.key].owed = task.owed
+    fresh.awaited = dict(engine.awaited)
+    fresh.stamp = engine.stamp
+    fresh.settle()
+    turns = {node.path: node.turn for node in engine.tree.root.walk()}
+    for node in fresh.tree.root.walk():
+        node.turn = turns.get(node.path, 0)
+    fresh.held_changed()  # round once more, with turns
+    return fresh
+
+
+def busy(kind: str, seed: int) -> tuple[Shell, random.Random]:
+    """A cluster with jobs that run, tasks that are being released and others that wait for their room."""
+    chance = random.Random(seed)
+    shell = Shell(engine_of(kind), grace=chance.choice([0, 2, 3]), audited=False)
+    world = Restless(shell, seed, Taste(nodes=4, depth=3, bounds=chance.random() < 0.3))
+    for _ in range(3):
+        for _ in range(3):
+            world.job()
+        shell.cycle()
+    for _ in range(2):
+        world.job()
+    return shell, chance
+
+
+@given(seed=seeds)
+def test_it_decides_what_a_fresh_engine_would(seed: int) -> None:
+    chance = random.Random(seed)
+    before, after = chance.choice(list(KINDS)), chance.choice(list(KINDS))
+    shell, _ = busy(before, seed)
+    old = placed(shell.engine)
+    engine = under(shell.engine, after)
+    assert placed(engine) == old
+    engine.settle()
+    fresh = from_scratch(after, engine)
+    for i in range(1, 4):
+        now = shell.now + i * SECOND
+        said, expected = carried_out(engine.cycle(now)), carried_out(fresh.cycle(now))
+        assert said == expected, f"{before} -> {after}, cycle {i}"
+        seen, should = everything(engine), everything(fresh)
+        for one in (seen, should):  # what the two were told differs in form: Bound or Binding, phases
+            for job in one["state"]["jobs"].values():
+                del job["spec"]
+            one["state"]["tasks"] = {
+                key: (max(status, TaskStatus.BOUND) if status is not TaskStatus.PIPELINED and status else status, node)
+                for key, (status, node, *_) in one["state"]["tasks"].items()
+            }
+        assert seen == should, f"{before} -> {after}, cycle {i}"
+
+
+@given(seed=seeds)
+def test_there_and_back_again(seed: int) -> None:
+    # From one kind to another and back between two cycles: nothing has happened.
+    chance = random.Random(seed)
+    # (Turns are remembered by place in the tree, so it must be the same tree.)
+    kind, other = chance.choice(ONE_TREE), chance.choice(ONE_TREE)
+    (shell, _), (twin, _) = busy(kind, seed), busy(kind, seed)
+    shell.engine = under(under(shell.engine, other), kind)
+    for _ in range(3):
+        said, expected = carried_out(shell.cycle()), carried_out(twin.cycle())
+        # Tasks of one unit may come in another order: those that were moved once more than the others.
+        assert sorted(map(repr, said)) == sorted(map(repr, expected)), f"{kind} -> {other} -> {kind}"
+        assert placed(shell.engine) == placed(twin.engine)
+        shell.engine.validate()
+
+
+# --- what stays -----------------------------------------------------------------------------------------------------
+
+
+def taking_in_the_middle() -> Shell:
+    """4 cpu of queue a; b's gang of 2 waits for the two that are being released, for three cycles."""
+    shell = Shell(taking_engine(), grace=3, audited=False)
+    shell.node("n0", 4)
+    shell.queue("root/a")
+    shell.queue("root/b")
+    shell.job("a", [(1,)] * 4, name="a")
+    shell.cycle()
+    shell.job("b", [(1,)] * 2, 2, name="b")
+    shell.cycle()
+    assert len(shell.engine.pipelined) == 2 and len(shell.leaving) == 2
+    return shell
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_what_runs_waits_and_leaves_goes_on(kind: str) -> None:
+    shell = taking_in_the_middle()
+    before, pipelined = placed(shell.engine), list(shell.engine.pipelined)
+    shell.engine = under(shell.engine, kind)
+    assert placed(shell.engine) == before and list(shell.engine.pipelined) == pipelined
+    shell.engine.validate()
+    evicted = len(shell.evictions)
+    bound = [[d.task for d in shell.cycle() if isinstance(d, Bind)] for _ in range(4)]
+    assert bound == [[], [], [], ["ns/b-t-0", "ns/b-t-1"]]
+    assert len(shell.evictions) == evicted
+
+
+def test_what_was_said_is_not_said_again() -> None:
+    shell = Shell(taking_engine(), audited=False)
+    shell.node("n0", 2)
+    shell.queue("root/a")
+    shell.job("a", [(1,)] * 3, name="a")
+    assert "ns/a" in [getattr(decision, "job", None) for decision in shell.cycle()]
+    assert shell.engine.conditions
+    shell.engine = under(shell.engine, "steer")
+    assert shell.cycle() == []
+
+
+def test_what_plugins_count_is_counted_anew() -> None:
+    # A configuration without predicates, then one with: it must know of the port that is in use.
+    port = Constraints(ports=(("TCP", "", 80),))
+    shell = Shell(taking_engine(plugins=("gang",), actions="allocate"), audited=False)
+    shell.node("n0", 4)
+    shell.queue("root/a")
+    shell.job("a", [(1,)], name="first", constraints=port)
+    shell.cycle()
+    config = taking_engine(plugins=("gang", "predicates"), actions="allocate").policy.config
+    shell.engine = shell.engine.under(config, BUILT_IN)
+    shell.job("a", [(1,)], name="second", constraints=port)
+    shell.cycle()
+    assert (shell.running("ns/first"), shell.running("ns/second")) == (1, 0)
+    shell.end("ns/first-t-0")
+    shell.cycle()
+    assert shell.running("ns/second") == 1
+
+
+def test_what_a_terminating_pod_keeps_away_stays_away() -> None:
+    apart = Constraints(anti_affinity=(PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),)),))
+    shell = Shell(taking_engine(plugins=("gang", "predicates")), grace=2, audited=False)
+    shell.node("n0", 4, labels={"kubernetes.io/hostname": "n0"})
+    shell.queue("root/a", "1/1")
+    shell.queue("root/b", "1/9")
+    shell.job("a", [(3,)], name="a", constraints=apart, labels={"app": "x"})
+    shell.cycle()
+    shell.job("b", [(1,)] * 4, name="b", constraints=apart, labels={"app": "x"})
+    assert [d.task for d in shell.cycle() if isinstance(d, Evict)] == ["ns/a-t-0"]
+    shell.engine = shell.engine.under(shell.engine.policy.config, BUILT_IN)
+    assert [shell.running("ns/b") for _ in range(3) if shell.cycle() is not None] == [0, 0, 1]
+
+
+# --- refused whole --------------------------------------------------------------------------------------------------
+
+
+class Refuses(Plugin):
+    """A plugin that cannot be used as it is asked to."""
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        raise PluginError("size", "too small")
+
+
+class Fails(Plugin):
+    """A plugin with a mistake in it."""
+
+    def queue_order(self, tree: Any, capacity: Any) -> Any:
+        raise ZeroDivisionError
+
+
+BAD = {"refuses": Refuses, "fails": Fails}
+
+
+def bad_config(name: str) -> SchedulerConfig:
+    text = f'actions: "allocate"\ntiers:\n- plugins: [{{name: gang}}, {{name: {name}}}, {{name: drf}}]\n'
+    return parse_config(text, known_plugins=[*BUILT_IN, *BAD], known_actions=ACTIONS)
+
+
+@given(seed=seeds)
+def test_a_bad_configuration_leaves_the_old_engine_as_it_was(seed: int) -> None:
+    chance = random.Random(seed)
+    kind, name = chance.choice(list(KINDS)), chance.choice(list(BAD))
+    (shell, _), (twin, _) = busy(kind, seed), busy(kind, seed)
+    with pytest.raises((PluginError, ZeroDivisionError)):
+        shell.engine.under(bad_config(name), {**BUILT_IN, **BAD})
+    assert everything(shell.engine) == everything(twin.engine)
+    for _ in range(3):
+        assert shell.cycle() == twin.cycle()
+    assert everything(shell.engine) == everything(twin.engine)
+
+
+def test_events_after_a_refusal_reach_the_old_engine() -> None:
+    shell = taking_in_the_middle()
+    with pytest.raises(PluginError):
+        shell.engine.under(bad_config("refuses"), {**BUILT_IN, **BAD})
+    assert shell.engine.state.watcher is shell.engine
+    for victim in list(shell.leaving):
+        del shell.leaving[victim]
+        shell.end(victim)
+    assert [d.task for d in shell.cycle() if isinstance(d, Bind)] == ["ns/b-t-0", "ns/b-t-1"]
+    shell.engine.validate()
