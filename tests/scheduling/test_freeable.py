@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.fairness.tree import JobNode
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.objects import Constraints, NodeSpec, TaskStatus
 from pumice.model.shape import Shape
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.freeable import HOPELESS, Freeable
+from pumice.scheduling.pool import Pool, runs
 from pumice.scheduling.transaction import Transaction
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -52,6 +55,7 @@ def random_cluster(seed: int) -> tuple[Shell, random.Random]:
         shell.job(queue, [request], name=f"wants-{queue}", constraints=Constraints(node_selector=selector))
     if chance.random() < 0.3:
         shell.put(NodeSpec("n2", (8, 8, 8), labels={"zone": "2"}, unschedulable=True))
+    shell.engine.now = shell.now + SECOND
     shell.engine.settle()
     for task in [shell.engine.state.tasks[f"ns/wants-{queue}-t-0"] for queue in "ab"]:
         if chance.random() < 0.3 and task.status is TaskStatus.PENDING:
@@ -60,8 +64,9 @@ def random_cluster(seed: int) -> tuple[Shell, random.Random]:
     return shell, chance
 
 
-def runs(task: Task) -> bool:
-    return TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING
+def freeable_of(engine: Engine, leaves: Iterable[JobNode]) -> Freeable:
+    leaves = list(leaves)
+    return Freeable(engine, Pool(engine, leaves), leaves)
 
 
 def held_against_trying(engine: Engine, freeable: Freeable, jobs: set[str]) -> int:
@@ -70,7 +75,7 @@ def held_against_trying(engine: Engine, freeable: Freeable, jobs: set[str]) -> i
     for shape in list(engine.state.shapes):
         said = freeable.victims_for(shape)
         for i, node in enumerate(engine.nodes.nodes):
-            among = [task for task in node.tasks.values() if runs(task) and task.job and task.job.key in jobs]
+            among = [task for task in node.tasks.values() if runs(engine, task) and task.job and task.job.key in jobs]
             truth = fewest(node, shape, among) if engine.nodes.allows(shape, i) else HOPELESS
             # One task at least: where nobody has to go nobody asks.
             assert said[i] <= max(1, truth), f"{node.name}: {shape.items} needs {truth}, not {said[i]}"
@@ -85,7 +90,7 @@ def held_against_trying(engine: Engine, freeable: Freeable, jobs: set[str]) -> i
 def test_a_lower_bound_of_who_has_to_go(seed: int) -> None:
     shell, _ = random_cluster(seed)
     engine = shell.engine
-    freeable = Freeable(engine, engine.tree.jobs.values())
+    freeable = freeable_of(engine, engine.tree.jobs.values())
     assert held_against_trying(engine, freeable, set(engine.tree.jobs))
 
 
@@ -94,22 +99,22 @@ def test_only_these_jobs_can_be_asked(seed: int) -> None:
     shell, chance = random_cluster(seed)
     engine = shell.engine
     some = {key: leaf for key, leaf in engine.tree.jobs.items() if chance.random() < 0.5}
-    held_against_trying(engine, Freeable(engine, some.values()), set(some))
+    held_against_trying(engine, freeable_of(engine, some.values()), set(some))
 
 
 @given(seed=seeds)
 def test_a_node_that_is_looked_at_again_is_as_if_all_were(seed: int) -> None:
     shell, chance = random_cluster(seed)
     engine = shell.engine
-    kept = Freeable(engine, engine.tree.jobs.values())
+    kept = freeable_of(engine, engine.tree.jobs.values())
     transaction = Transaction(engine)
-    running = [task for task in engine.state.tasks.values() if runs(task) and task.status is not TaskStatus.BINDING]
+    running = [task for task in engine.state.tasks.values() if runs(engine, task)]
     for task in chance.sample(running, min(len(running), 3)):
         transaction.evict(task)
     for i in transaction.touched():
         kept.refresh(i)
     engine.nodes.find_freeing()
-    anew = Freeable(engine, engine.tree.jobs.values())
+    anew = freeable_of(engine, engine.tree.jobs.values())
     for shape in list(engine.state.shapes):
         assert kept.victims_for(shape).tolist() == anew.victims_for(shape).tolist()
         for i in range(len(engine.nodes.nodes)):
@@ -138,5 +143,5 @@ def test_how_many_at_least(tasks: list[int], asks: int, said: int) -> None:
     shell.cycle()
     shell.job("a", [(asks,)], name="wants")
     shell.engine.cycle(shell.now + SECOND)
-    freeable = Freeable(shell.engine, shell.engine.tree.jobs.values())
+    freeable = freeable_of(shell.engine, shell.engine.tree.jobs.values())
     assert freeable.victims_for(shell.engine.state.tasks["ns/wants-t-0"].shape).tolist() == [said]

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.fairness.order import Order
+from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase
 from pumice.model.shape import Shape
 from pumice.model.state import ClusterState
 from pumice.scheduling.demand import barred_shapes, demand_of
+from pumice.scheduling.lines import Lines
 from pumice.scheduling.nodes import NodeTable
-from pumice.scheduling.policy import Policy
+from pumice.scheduling.policy import JobKeys, Policy
 from pumice.scheduling.units import Unit, UnitTable, gang_tasks, missing_to_start, parts_of
 
 
@@ -35,6 +37,7 @@ class Candidates:
         self.mixed: dict[JobNode, None] = {}  # jobs with waiting tasks of several shapes
         self.aside: dict[JobNode, str] = {}  # refused by a gate in this cycle, and why
         self._kept_out: list[Unit] = []  # tried in vain while room was kept for others
+        self.lines = Lines(state)
         self.blocked: dict[JobNode, str] = {}  # could not start anything since the last cycle ended, and why
 
     # --- a job changed ------------------------------------------------------------------------------------------
@@ -46,7 +49,7 @@ class Candidates:
         job.sort_pending()
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
-        keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
+        keys = self._keys(leaf)
         demand, gang = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
         leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
@@ -77,11 +80,20 @@ class Candidates:
         job = leaf.job
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
-        keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
+        keys = self._keys(leaf)
         if (keys.before, keys.after) != (leaf.before, leaf.after):
             leaf.before, leaf.after = keys.before, keys.after
             self.order.tree.mark(leaf)
         self._offer(leaf, self._unit(leaf, start))
+
+    def _keys(self, leaf: JobNode) -> JobKeys:
+        """A job's place among its siblings; first come first served where its queue says so, or nobody else does."""
+        job = leaf.job
+        keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
+        if not self.lines.is_fifo(leaf) and (self.policy.jobs_by_share or not isinstance(self.order, SteerOrder)):
+            return keys
+        class_ = (*keys.rank_class, leaf.rank[0])
+        return JobKeys(class_, (), class_)
 
     # --- units ------------------------------------------------------------------------------------------------
 
@@ -143,11 +155,13 @@ class Candidates:
             leaf.unit = unit
             if unit is not None:
                 unit.waiting[leaf] = None
+        for changed in self.lines.follow(leaf):
+            self._offer(changed, changed.unit)
         if unit is None:
             self.order.offer(leaf, None, False)
             return
         is_open = self.is_open(unit)
-        self.order.offer(leaf, unit.ask, is_open and leaf not in self.aside)
+        self.order.offer(leaf, unit.ask, is_open and leaf not in self.aside and self.lines.is_head(leaf))
         if not is_open and leaf not in self.aside:
             self.blocked[leaf] = unit.reason or self._reason(unit)
 

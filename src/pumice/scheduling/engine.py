@@ -55,6 +55,7 @@ class Engine:
         self.pipelined: dict[Task, None] = {}  # tasks that wait on their node, in the order in which they came
         self.awaited: dict[str, tuple[str, ...]] = {}  # and the victims they wait for, by name
         self.just_bound: dict[Task, None] = {}  # tasks that got their place in this cycle
+        self.just_pipelined: dict[Task, None] = {}  # tasks that were told to wait in this cycle
         self._evictions_failed: dict[str, tuple[int, int]] = {}  # how often, and until when the task is spared
         self.conditions: dict[str, str] = {}
         self.queue_conditions: dict[str, str] = {}  # what was last said about queues
@@ -100,6 +101,7 @@ class Engine:
         self.now = max(self.now, now)
         self.decisions = []
         self.just_bound.clear()
+        self.just_pipelined.clear()
         if len(self._evictions_failed) > len(self.state.tasks):
             self._evictions_failed = {k: v for k, v in self._evictions_failed.items() if k in self.state.tasks}
         if len(self.awaited) > len(self.pipelined):
@@ -115,18 +117,18 @@ class Engine:
         state = self.state
         try:
             engine = Engine(config, factories, brakes=self._brakes, state=state)
+            engine.now, engine.stamp, engine.tracing = self.now, self.stamp, self.tracing
+            engine.conditions, engine.queue_conditions = self.conditions, self.queue_conditions
+            engine.awaited = self.awaited
+            self._ask_for_everything()
+            for task in sorted(state.tasks.values(), key=lambda task: (task.started, task.order)):
+                if task.status.has_node:
+                    engine.entered(task)
+            engine.settle()
         except BaseException:
             state.watcher = self
+            self._ask_for_everything()
             raise
-        engine.now, engine.stamp, engine.tracing = self.now, self.stamp, self.tracing
-        engine.conditions, engine.queue_conditions = self.conditions, self.queue_conditions
-        engine.awaited = self.awaited
-        state.queues_touched = state.nodes_described = True
-        state.jobs_touched.update(dict.fromkeys(state.jobs.values()))
-        for task in sorted(state.tasks.values(), key=lambda task: (task.started, task.order)):
-            if task.status.has_node:
-                engine.entered(task)
-        engine.settle()
         turns = {node.path: node.turn for node in self.tree.root.walk() if node.turn}
         for node in engine.tree.root.walk():
             node.turn = turns.get(node.path, 0)
@@ -137,6 +139,13 @@ class Engine:
         if self.holds is not None and engine.holds is not None:
             engine.holds.take_over(self.holds, self.nodes, engine)
         return engine
+
+    def _ask_for_everything(self) -> None:
+        """Whoever settles next looks at every queue, node and job."""
+        state = self.state
+        state.queues_touched = state.nodes_described = True
+        state.jobs_touched.update(dict.fromkeys(state.jobs.values()))
+        state.jobs_gone.update(dict.fromkeys(key for key in self.tree.jobs if key not in state.jobs))
 
     def next_stamp(self) -> int:
         """The start time of a unit that is placed now; it counts as given when the unit is committed."""
@@ -280,7 +289,8 @@ class Engine:
             if found is None:
                 return None
             node = found
-        if self.policy.namespace_level:
+        queue = self.queue_of(node)
+        if self.policy.namespace_level and not (queue is not None and queue.fifo):  # there jobs stand in one line
             namespace = node.children.get((Kind.NAMESPACE, job.spec.namespace))
             if namespace is None:
                 namespace = self.tree.child(node, Kind.NAMESPACE, job.spec.namespace)

@@ -140,6 +140,7 @@ def _stuck(engine: Engine) -> dict[JobNode, None]:
         if not engine.candidates.is_open(unit)
         for leaf in unit.waiting
         if not leaf.able and leaf not in engine.candidates.aside and order.owes(leaf, unit.ask)
+        if engine.candidates.lines.is_head(leaf)
     }
 
 

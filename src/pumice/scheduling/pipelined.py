@@ -66,12 +66,11 @@ def _start(engine: Engine, task: Task) -> None:
     engine.nodes.lost(index, engine.candidates.shape_full)
     engine.held_changed()
     decisions, bind = engine.decisions, Bind(task.spec.key, node.name, task.job.key)
-    for i in reversed(range(len(decisions))):
-        said = decisions[i]
-        if isinstance(said, Pipeline) and said.task == task.spec.key:
-            decisions[i] = bind  # what it was to wait for is there already
-            return
-    decisions.append(bind)
+    if task in engine.just_pipelined:  # what it was to wait for is there already
+        said = (i for i, d in enumerate(decisions) if isinstance(d, Pipeline) and d.task == task.spec.key)
+        decisions[next(said)] = bind
+    else:
+        decisions.append(bind)
 
 
 def _has_room(engine: Engine, task: Task, taken: dict[ClusterNode, dict[int, int]]) -> bool:

@@ -85,6 +85,12 @@ class Takers:
         for other in (*takers, *passed_over):
             candidates.offer_again(other)
 
+    def waits_for_time(self, now: int) -> bool:
+        """Whether somebody may take later than now, though nothing else happens."""
+        return any(now < since + self.brakes.patience for since in self._since.values()) or any(
+            tried.until is not None and now < tried.until for tried in self._in_vain.values()
+        )
+
     # --- who --------------------------------------------------------------------------------------------------------
 
     def _might_lose(self, engine: Engine) -> list[JobNode]:
@@ -136,7 +142,7 @@ class Takers:
     def _stuck(self, engine: Engine, leaf: JobNode) -> bool:
         """Whether a job has a unit within its part that finds no room, or that a limit keeps out."""
         unit: Unit | None = leaf.unit
-        if unit is None or not engine.order.owes(leaf, unit.ask):
+        if unit is None or not engine.order.owes(leaf, unit.ask) or not engine.candidates.lines.is_head(leaf):
             return False
         return not engine.candidates.is_open(unit) or engine.policy.allocatable(leaf, unit) is not None
 

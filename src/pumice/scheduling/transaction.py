@@ -199,6 +199,7 @@ class Transaction:
             name = engine.nodes.nodes[index].name
             if task.status is TaskStatus.PIPELINED:
                 engine.pipelined[task] = None
+                engine.just_pipelined[task] = None
                 engine.awaited[task.spec.key] = victims
                 engine.decisions.append(Pipeline(task.spec.key, name, task.job.key, path))
             else:

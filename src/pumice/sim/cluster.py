@@ -113,8 +113,8 @@ class Cluster:
 
     @property
     def on_the_move(self) -> bool:
-        """Whether something happens by itself: pods terminate, or tasks wait for their room."""
-        return bool(self.terminating or self.engine.pipelined)
+        """Whether something happens by itself: pods terminate, tasks wait for their room, brakes will be released."""
+        return bool(self.terminating or self.engine.pipelined) or self.engine.reclaims.waits_for_time(self.now)
 
     def _terminate(self) -> None:
         """Evicted pods whose time is up are gone; a controller makes those of its job anew."""

@@ -59,17 +59,17 @@ def test_the_earliest_deadline_goes_first(argument: str, order: list[str], drf: 
     assert served == order
 
 
-def test_those_who_wait_for_one_class_leave_the_others_their_share_of_nothing() -> None:
-    """Ahead of drf the order is for good: who comes first is entitled first (fairness.md 3)."""
+def test_a_deadline_is_no_right_to_more_than_a_share() -> None:
+    """Who is in a hurry goes first, and no further than its part: nobody has to go because of a deadline."""
     made = engine("[{name: sla}, {name: gang}]", drf="{name: drf, enableHierarchy: true}")
     for spec in (job("late", 0), job("soon", 1, 5)):
         made.apply(Changed(replace(spec, phase=JobPhase.INQUEUE)))
         for i in range(3):
             made.apply(Changed(TaskSpec("ns", f"{spec.name}-t-{i}", (1, 0, 1), job=spec.key)))
     made.cycle(1)
-    # 4 cpu: all three of soon, and what is left
+    # 4 cpu for two jobs of three tasks: two each
     assert {leaf.job.key: leaf.target for leaf in made.tree.jobs.values()} == pytest.approx(
-        {"ns/soon": 3.0, "ns/late": 1.0}
+        {"ns/soon": 2.0, "ns/late": 2.0}
     )
 
 

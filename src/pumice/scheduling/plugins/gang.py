@@ -34,7 +34,7 @@ class GangPlugin(Plugin):
             return True
         if job.running - (without is not None) + job.succeeded < job.spec.min_member:
             return False
-        if not starts_whole:
+        if not starts_whole or not job.spec.min_task_member:
             return True
         counted = [t for t in job.tasks.values() if t.status.held or t.status is TaskStatus.SUCCEEDED]
         roles = Counter(task.spec.role for task in counted if task is not without)

@@ -23,7 +23,7 @@ class SlaPlugin(Plugin):
 
     name = "sla"
     takes = (Argument(WAITING_TIME, "none", "the longest that jobs without such an annotation stay Pending, as 1h30m"),)
-    makes_classes = True
+    makes_classes = False  # a promise to be let in is no right to more than a share, nor to what others run
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
