@@ -49,8 +49,8 @@ def test_the_default_is_the_hierarchy_with_fair_shares() -> None:
 
 
 def test_what_the_default_holds_has_to_be_known() -> None:
+    actions = (*ACTIONS, "preempt", "reclaim")
     with pytest.raises(ConfigError, match='plugin "drf" is not part of this version'):
-        actions = (*ACTIONS, "preempt", "reclaim")
         parse_config(DEFAULT_CONFIG, known_plugins=("conformance", "gang", "priority"), known_actions=actions)
 
 

@@ -115,8 +115,10 @@ class Engine:
         Nothing has changed if this raises. Afterwards the old engine is of no use: the state follows the new one.
         """
         state = self.state
+        begun = False
         try:
             engine = Engine(config, factories, brakes=self._brakes, state=state)
+            begun = True
             engine.now, engine.stamp, engine.tracing = self.now, self.stamp, self.tracing
             engine.conditions, engine.queue_conditions = self.conditions, self.queue_conditions
             engine.awaited = self.awaited
@@ -127,7 +129,8 @@ class Engine:
             engine.settle()
         except BaseException:
             state.watcher = self
-            self._ask_for_everything()
+            if begun:
+                self._ask_for_everything()
             raise
         turns = {node.path: node.turn for node in self.tree.root.walk() if node.turn}
         for node in engine.tree.root.walk():

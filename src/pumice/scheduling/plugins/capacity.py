@@ -113,8 +113,12 @@ def _within_deserved(queue: ShareNode, ask: Items, *, counted: bool) -> bool:
 def _above_deserved(loser: JobNode, level: ShareNode, j: int) -> bool:
     """Whether a job's queue, and everyone above it below the level, holds more of a resource than it deserves.
 
-    What a queue above does not name it does not claim; what the job's own queue does not name is borrowed.
+    What a queue above does not name it does not claim. Of a job's own queue that is borrowed only if it names nothing at
+    all: a taker is not held back by what its queue does not name, and who is measured alike can't take in turns.
     """
+    own = dict(loser.queue.deserved or ())
+    if own and j not in own:
+        return False
     for queue in queues_between(loser, level):
         deserved = dict(queue.deserved or ()).get(j)
         if deserved is not None and queue.held[j] <= deserved:
