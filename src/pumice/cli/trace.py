@@ -53,20 +53,22 @@ def _sentence(decision: Decision) -> str:
 
 
 def _why(decision: Decision, key: str) -> Iterator[str]:
-    return _both_sides(decision, key) if "sides" in decision else _levels(decision.get("path") or (), key)
+    return _both_sides(decision) if "sides" in decision else _levels(decision.get("path") or (), key)
 
 
-def _both_sides(decision: Decision, key: str) -> Iterator[str]:
+def _both_sides(decision: Decision) -> Iterator[str]:
     above, before, after = decision["ancestor"], decision["before"], decision["after"]
     names = {side: _below(above, decision["sides"][side]) for side in ("taker", "victim")}
     width = max(map(len, names.values()))
     yield f"they part below {above}:"
     for side, does in (("taker", "takes"), ("victim", "gives")):
-        yield f"  {names[side]:<{width}}  {does}: {_standing(key, before[side], after[side])}"
+        yield f"  {names[side]:<{width}}  {does}: {_standing(decision['measure'], before[side], after[side])}"
 
 
 def _standing(key: str, before: float, after: float) -> str:
     """Where a side stands; a want is the part of the cluster that it is below what it is entitled to."""
+    if key == "priority":
+        return f"priority {before:g}"
     if key != "want":
         return f"{key} {before:.4f}, then {after:.4f}"
     side = "below" if max(before, after) > 0 else "above"

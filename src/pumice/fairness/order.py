@@ -3,7 +3,7 @@
 ``Order`` is what the scheduling cycle talks to. It is told what each job would start next and whether that can
 be placed now (``offer``), and what starts and ends (``hold``, ``release``); ``pick`` names the job to serve.
 Keys are compared on a grid of 2^-30, so that equal shares tie; ties go to the least recently served, then by
-age and name. ``KeyedOrder`` serves any policy whose key depends on the node's own account: flat DRF here.
+age and name. ``HeapOrder`` serves any policy whose key depends on the node's own account: flat DRF here.
 """
 
 from __future__ import annotations

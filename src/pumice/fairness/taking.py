@@ -27,6 +27,8 @@ TOLERANCE = 1e-6
 class Judge(Protocol):
     """Says who may lose what to one taker."""
 
+    measure: str
+
     def excess(self, node: ShareNode) -> float:
         """How far a branch is above its part; the largest is asked first."""
 
@@ -63,6 +65,8 @@ def parting(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, 
 
 class ByTarget:
     """Whole targets decide."""
+
+    measure = "want"
 
     def __init__(self, order: SteerOrder, ask: Items) -> None:
         self._capacity = order.capacity
@@ -124,6 +128,8 @@ def equality(leaf: JobNode) -> tuple[ShareNode | None, object, Items]:
 
 class ByKeys:
     """The keys of the order in force decide; made before the taker's unit is counted in."""
+
+    measure = "share"
 
     def __init__(self, order: Order, taker: JobNode, ask: Items, *, jobs_by_share: bool) -> None:
         self._order = order

@@ -16,6 +16,10 @@ from pumice.model.shape import Rules, Shape
 TaskOrder = tuple[int, int, int, str, str]
 
 
+SYSTEM_NAMESPACE = "kube-system"
+CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+
+
 class Task:
     """A pod under our eyes. ``started`` is the time it was placed, 0 while it waits."""
 
@@ -36,6 +40,11 @@ class Task:
     def key(self) -> str:
         """Namespace and name."""
         return self.spec.key
+
+    @property
+    def keeps_the_cluster_alive(self) -> bool:
+        """Whether it is part of the system: never a victim, whatever a configuration says (fairness.md 9)."""
+        return self.spec.namespace == SYSTEM_NAMESPACE or self.spec.priority_class in CRITICAL_CLASSES
 
     @property
     def preemptable(self) -> bool:

@@ -6,10 +6,12 @@
                  enqueue    Pending jobs become Inqueue: their pods may be created
                  allocate   serve the share tree, unit by unit, until nothing that is left can be placed
                  backfill   tasks that ask for nothing take any place
+                 reclaim    owed jobs that find no room take it back from other queues
+                 preempt    and from less important work of their own
     conclude   phases of jobs, and what people should know about those that wait
 
 Details live one call down: ``engine`` (settle), ``actions/``, ``transaction`` (how a unit is tried), ``nodes``
-(where it goes), ``fairness`` (whose turn it is).
+(where it goes), ``takers`` and ``victims`` (who makes way), ``fairness`` (whose turn it is).
 """
 
 from __future__ import annotations

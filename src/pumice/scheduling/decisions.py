@@ -43,6 +43,7 @@ class Sides:
     victim: str
     before: tuple[float, float]
     after: tuple[float, float]
+    measure: str = "share"  # what the keys are: want, share or priority
 
 
 @dataclass(frozen=True, slots=True)

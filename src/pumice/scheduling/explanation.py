@@ -43,5 +43,12 @@ class Explanation:
         if self._before:
             level, ours, theirs = parting(self._leaf, self._engine.tree.jobs[task.job.key])
             key, before = self._judge.key, self._before
-            sides = Sides(level.path, ours.path, theirs.path, (before[ours], before[theirs]), (key(ours), key(theirs)))
+            sides = Sides(
+                level.path,
+                ours.path,
+                theirs.path,
+                (before[ours], before[theirs]),
+                (key(ours), key(theirs)),
+                self._judge.measure,
+            )
         return Evict(task.spec.key, gone.node.name, task.job.key, self._leaf.job.key, self._action, sides)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.fairness.taking import ByKeys
+from pumice.fairness.taking import ByKeys, parting
 from pumice.fairness.tree import JobNode
 from pumice.model.objects import JobPhase
 from pumice.model.shape import Shape
 from pumice.scheduling.claims import claim
-from pumice.scheduling.explanation import Explanation, keys_beside
+from pumice.scheduling.decisions import Evict, Sides
 from pumice.scheduling.freeable import Freeable
 from pumice.scheduling.pool import Pool
-from pumice.scheduling.transaction import Transaction
+from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import Unit, missing_to_start
 from pumice.scheduling.victims import Hunt
 
@@ -46,13 +46,20 @@ def _may_start(engine: Engine, leaf: JobNode) -> bool:
 def _take_a_place(engine: Engine, leaf: JobNode, shape: Shape, pool: Pool) -> None:
     unit = Unit(((shape, 1),))
     judge = ByKeys(engine.order, leaf, unit.ask, jobs_by_share=False)
-    before = keys_beside(judge, leaf) if engine.tracing else {}
     freeable = Freeable(engine, pool, pool.below(leaf.queue))
     hunt = Hunt(engine, leaf, unit, judge, engine.preempts.levels(leaf), pool, lambda _: freeable, across=False)
     transaction = Transaction(engine)
     if claim(engine, transaction, hunt, leaf, unit):
-        transaction.commit((), Explanation("preempt", leaf, judge, before, engine))
+        transaction.commit((), lambda gone: _explain(engine, leaf, gone))
         engine.refresh(leaf)
         engine.took(transaction.evicted)
     else:
         transaction.discard()
+
+
+def _explain(engine: Engine, leaf: JobNode, gone: Departure) -> Evict:
+    """The priorities of the two jobs are what decides."""
+    level, ours, theirs = parting(leaf, gone.leaf)
+    keys = (float(engine.state.job_priority(leaf.job)), float(engine.state.job_priority(gone.leaf.job)))
+    sides = Sides(level.path, ours.path, theirs.path, keys, keys, "priority")
+    return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, leaf.job.key, "preempt", sides)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.accounts import Task
 from pumice.model.objects import TaskStatus
-from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -46,7 +45,7 @@ class Pool:
 
     def _may_go(self, task: Task) -> bool:
         engine = self._engine
-        if not runs(engine, task) or not task.preemptable or keeps_the_cluster_alive(task):
+        if not runs(engine, task) or not task.preemptable or task.keeps_the_cluster_alive:
             return False
         # One that got its place in this cycle loses no work: it is as if it had never had it.
         until = 0 if task in engine.just_bound else max(task.started + self._min_runtime, engine.spared_until(task))

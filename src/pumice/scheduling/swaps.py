@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import ClusterNode, Task
-from pumice.model.objects import TaskStatus
 from pumice.scheduling.decisions import Evict, Sides
-from pumice.scheduling.plugins.conformance import keeps_the_cluster_alive
+from pumice.scheduling.pool import Pool
 from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import Unit, unit_tasks
 
@@ -31,9 +30,12 @@ def _swap(engine: Engine, leaf: JobNode, unit: Unit) -> bool:
     task = unit_tasks(leaf, unit)[0]
     if not engine.state.task_preempts(task.spec):
         return False
+    if all(other.priority >= task.priority for other in leaf.job.tasks.values()):
+        return False
     by_node: dict[ClusterNode, list[Task]] = {}
-    for other in sorted(leaf.job.tasks.values(), key=lambda other: (other.priority, -other.started, other.order)):
-        if other.priority < task.priority and _may_make_way(other, task) and other.node is not None:
+    going = Pool(engine, [leaf]).tasks.get(leaf, [])
+    for other in sorted(going, key=lambda other: (other.priority, -other.started, other.order)):
+        if other.priority < task.priority and _is_replaceable(other, task) and other.node is not None:
             by_node.setdefault(other.node, []).append(other)
     for node, others in by_node.items():
         transaction = Transaction(engine)
@@ -46,12 +48,10 @@ def _swap(engine: Engine, leaf: JobNode, unit: Unit) -> bool:
     return False
 
 
-def _may_make_way(other: Task, task: Task) -> bool:
-    if other.status not in (TaskStatus.RUNNING, TaskStatus.BOUND) or not other.preemptable:
-        return False
+def _is_replaceable(other: Task, task: Task) -> bool:
+    """Whether a task's role does not need it once the other one starts."""
     assert other.job is not None and other.job.spec is not None
-    same_role = other.spec.role == task.spec.role or other.spec.role not in other.job.spec.min_task_member
-    return same_role and not keeps_the_cluster_alive(other)
+    return other.spec.role == task.spec.role or other.spec.role not in other.job.spec.min_task_member
 
 
 def _on_node(
@@ -86,5 +86,5 @@ def _on_node(
 def _explain(leaf: JobNode, task: Task, gone: Departure) -> Evict:
     """Both sides are tasks of one job, and their priorities are what decides."""
     keys = (float(task.priority), float(gone.task.priority))
-    sides = Sides(leaf.path, task.spec.key, gone.task.spec.key, keys, keys)
+    sides = Sides(leaf.path, task.spec.key, gone.task.spec.key, keys, keys, "priority")
     return Evict(gone.task.spec.key, gone.node.name, leaf.job.key, leaf.job.key, "preempt", sides)

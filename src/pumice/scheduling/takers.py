@@ -98,7 +98,7 @@ class Takers:
 
         What asks for nothing is nobody's part: it is never beyond it, and may be in the way.
         """
-        leaves = [leaf for leaf in engine.tree.jobs.values() if leaf.job.running]
+        leaves = [leaf for leaf in engine.tree.jobs.values() if leaf.job.running and self._may_be_asked(engine, leaf)]
         if not isinstance(engine.order, SteerOrder):
             return leaves
         beyond = {leaf for leaf in leaves if any(h > w for h, w in zip(leaf.held, leaf.whole, strict=True))}
@@ -108,6 +108,10 @@ class Takers:
             for leaf in leaves
             if leaf in beyond or equality(leaf) in traders or any(not shape.ask for shape in leaf.job.unfinished)
         ]
+
+    def _may_be_asked(self, engine: Engine, leaf: JobNode) -> bool:
+        queue = engine.queue_of(leaf.queue) if self.across else None
+        return queue is None or queue.reclaimable
 
     def _drop_hopeless(self, engine: Engine, takers: dict[JobNode, None]) -> None:
         """Those for whom no node would have room even if everybody went who might need not be looked at any further."""
@@ -218,13 +222,8 @@ class Takers:
                 freeable.refresh(index)
 
     def may_take(self, engine: Engine, leaf: JobNode) -> bool:
-        """Whether no plugin is against it, and no limit of its own queue: others leaving would not lift that."""
-        if not self.across:
-            return True
-        queue = leaf.queue
-        if queue.ceiling is not None and any(queue.held[j] + n > queue.ceiling[j] for j, n in leaf.unit.ask):
-            return False
-        return engine.policy.may_take(leaf, leaf.unit) is None
+        """Whether no plugin is against it."""
+        return not self.across or engine.policy.may_take(leaf, leaf.unit) is None
 
     def judge(self, engine: Engine, leaf: JobNode) -> Judge:
         """Who says what others may lose to a taker."""

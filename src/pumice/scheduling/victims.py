@@ -301,7 +301,7 @@ class Hunt:
             return False
         if not self.let_go(victims, transaction):
             return False
-        if self.judge.agrees(leaf, items) and self._guarantees_hold(leaf, items):
+        if self.judge.agrees(leaf, items) and self._queues_may_lose(leaf, items):
             return True
         spare(victims, transaction)
         return False
@@ -351,8 +351,8 @@ class Hunt:
         ask = policy.reclaimable if self._across else policy.preemptable
         return all(ask(taker, unit, task) for task in victims)
 
-    def _guarantees_hold(self, leaf: JobNode, items: Items) -> bool:
-        """Whether the queues that lose by this keep what is guaranteed to them, and may be asked at all."""
+    def _queues_may_lose(self, leaf: JobNode, items: Items) -> bool:
+        """Whether the queues that lose by this may be asked at all, and keep what is guaranteed to them."""
         if not self._across:
             return True
         level, _, _ = parting(self._taker, leaf)

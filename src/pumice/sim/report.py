@@ -44,6 +44,7 @@ def run_report(simulation: Simulation) -> Report:
         },
         "jobs": {key: _job(simulation, leaf) for key, leaf in sorted(engine.tree.jobs.items())},
         "holds": _holds(simulation),
+        "reclaims": {"committed": engine.reclaims.committed, "withoutGain": engine.reclaims.without_gain},
         "decisions": decisions_report(simulation),
         "errors": [{"object": error.object, "message": error.reason} for error in simulation.errors],
     }
@@ -242,6 +243,7 @@ def _sides(sides: Sides) -> Report:
     return {
         "ancestor": sides.ancestor,
         "sides": {"taker": sides.taker, "victim": sides.victim},
+        "measure": sides.measure,
         "before": keys(sides.before),
         "after": keys(sides.after),
     }

@@ -99,6 +99,8 @@ class CapacityPlugin(QueueLimits):
         judges = [q for q in queues_between(taker, level)[: self.level + 1] if asked & {j for j, _ in q.deserved or ()}]
         if not judges or not _within_deserved(judges[-1], unit.ask, counted=True):
             return False
+        if _loses_its_own(loser.queue, taker.queue, victim):
+            return False
         helpful = {j for j, _ in unit.ask} & {j for j, _ in victim.shape.ask}
         return any(_above_deserved(loser, level, j) for j in helpful)
 
@@ -110,15 +112,21 @@ def _within_deserved(queue: ShareNode, ask: Items, *, counted: bool) -> bool:
     return bool(judged) and all(queue.held[j] + (0 if counted else amount) <= deserved[j] for j, amount in judged)
 
 
+def _loses_its_own(queue: ShareNode, taker: ShareNode, victim: Task) -> bool:
+    """Whether a queue would fall below what it deserves of something that the taker's queue does not even name.
+
+    Two queues that each name what the other does not could take from one another in turns.
+    """
+    named = {j for j, _ in taker.deserved or ()}
+    lost = dict(victim.shape.ask)
+    return any(queue.held[j] - lost[j] < amount for j, amount in queue.deserved or () if j in lost and j not in named)
+
+
 def _above_deserved(loser: JobNode, level: ShareNode, j: int) -> bool:
     """Whether a job's queue, and everyone above it below the level, holds more of a resource than it deserves.
 
-    What a queue above does not name it does not claim. Of a job's own queue that is borrowed only if it names nothing at
-    all: a taker is not held back by what its queue does not name, and who is measured alike can't take in turns.
+    What a queue above does not name it does not claim; what the job's own queue does not name is borrowed.
     """
-    own = dict(loser.queue.deserved or ())
-    if own and j not in own:
-        return False
     for queue in queues_between(loser, level):
         deserved = dict(queue.deserved or ()).get(j)
         if deserved is not None and queue.held[j] <= deserved:

@@ -47,7 +47,9 @@ class GangPlugin(Plugin):
         if have < job.spec.min_member:
             return f"{have} of the {job.spec.min_member} pods of its minimum exist"
         for role, least in job.spec.min_task_member.items():
-            here = sum(1 for task in job.tasks.values() if task.spec.role == role and task.status.value <= 6)
+            here = sum(
+                1 for task in job.tasks.values() if task.spec.role == role and task.status <= TaskStatus.SUCCEEDED
+            )
             if here < least:
                 return f"{here} of the {least} pods of role '{role}' exist"
         return None

@@ -117,15 +117,6 @@ class UsersPlugin(Plugin):
         """Whoever leaves another queue lifts no limit of this one."""
         return self.allocatable(leaf, unit)
 
-    def keeps_limits(self, leaf: JobNode, unit: Unit) -> bool:
-        """The same with the unit counted in."""
-        held = leaf.user_held
-        if held is None:
-            return True
-        queue = self._limited[leaf.queue]
-        limits = ((j, queue.limit(j, 0)) for j, _ in unit.ask)
-        return all(limit is None or held[j] <= limit for j, limit in limits)
-
     def _refusal(self, user: str, queue: _LimitedQueue, j: int, unit: int, limit: int) -> str:
         def written(amount: int) -> str:
             return self.registry.format_amount(j, amount)
