@@ -36,8 +36,8 @@ tiers:
 """
 
 
-def new_engine(actions: str = "allocate") -> Engine:
-    text = ALLOCATE_ONLY.replace('"allocate"', f'"{actions}"')
+def new_engine(actions: str = "allocate", text: str = ALLOCATE_ONLY) -> Engine:
+    text = text.replace('"allocate"', f'"{actions}"')
     config = parse_config(text, known_plugins=BUILT_IN, known_actions=ACTIONS)
     return Engine(config, BUILT_IN)
 
@@ -72,9 +72,9 @@ def allocate(workload: Workload) -> dict[str, float]:
     }
 
 
-def small_changes(workload: Workload) -> dict[str, float]:
+def small_changes(workload: Workload, text: str = ALLOCATE_ONLY) -> dict[str, float]:
     """On a full cluster: a cycle in which nothing changed, and one with a job more and ten tasks fewer."""
-    engine = new_engine()
+    engine = new_engine(text=text)
     for event in workload.events(engine.state.registry):
         engine.apply(event)
     gc.collect()

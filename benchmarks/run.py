@@ -20,6 +20,7 @@ import click
 from benchmarks import measures
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
+from pumice.scheduling.config import DEFAULT_CONFIG
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -36,6 +37,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("placements_per_second", "later_per_second", "peak_rss_mib"),
     ),
     "F": ("a full cluster: nothing or little changes", ("nothing_percent", "small_change_percent")),
+    "F-default": (
+        "the same under the default configuration",
+        ("nothing_percent", "small_change_percent", "placing_seconds"),
+    ),
     "R": (
         "a full cluster: a queue takes its part back",
         ("evictions", "decisions_per_second", "percent_of_allocation", "cycle_seconds"),
@@ -60,6 +65,8 @@ def measure(name: str) -> dict[str, float]:
         return measures.churn_e(WorkloadE.load("E"))
     if name == "F":
         return measures.small_changes(Workload.load("F"))
+    if name == "F-default":
+        return measures.small_changes(Workload.load("F"), DEFAULT_CONFIG)
     if name == "R":
         return measures.reclaim(Workload.load("R"))
     if name == "C-double":

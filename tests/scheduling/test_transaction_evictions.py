@@ -166,6 +166,7 @@ def test_a_commit_keeps_all_accounts_true_and_says_everything_once(rule: str, se
     gone = list(transaction.evicted)
     placed = {task: task.status for task, _ in transaction._placed}
     transaction.commit((), explain)
+    engine.forget_withdrawn()
     engine.validate()
     withdrawn = {departure.task.key for departure in gone if departure.withdrawn}
     kept = [d for d in said if not (isinstance(d, Bind) and d.task in withdrawn)]
@@ -304,6 +305,7 @@ def test_who_was_only_just_placed_is_withdrawn_without_a_word() -> None:
     assert late.status == TaskStatus.BINDING and late in engine.just_bound
     transaction.evict(late)
     transaction.commit((), explain)
+    engine.forget_withdrawn()
     assert not [d for d in engine.decisions if isinstance(d, Bind | Evict)], "nobody need know"
     assert engine.state.jobs["ns/late"].pending[late.shape] == [late]
     assert late not in engine.just_bound and leaf_of(engine, "late").held[0] == 0

@@ -26,6 +26,7 @@ class Taste:
     one_pool: bool = False
     fine: bool = False  # tasks of one unit of one resource
     bounds: bool = False  # queues with guarantee, deserved and capability
+    deserved: bool = False  # queues at every level that deserve some of some resources
 
 
 EVERYTHING = Taste()
@@ -41,7 +42,10 @@ class Restless:
         self.queues: list[str] = []
         self.jobs: list[str] = []
         self._nodes()
-        self._tree()
+        if taste.deserved:
+            self._deserving_tree()
+        else:
+            self._tree()
 
     def _nodes(self) -> None:
         rng = self.rng
@@ -64,6 +68,30 @@ class Restless:
                     self.queues.append(here[0].replace("root/", "").replace("/", "-"))
 
         grow("root", "1", 1)
+
+    def _deserving_tree(self) -> None:
+        """What children deserve of a resource stays within what the next queue above that names it deserves."""
+        rng = self.rng
+        offers = [node.allocatable for node in self.shell.engine.state.nodes.values()]
+        plenty = rng.choice([1.0, 1.0, 1.5])  # what nobody above names may add up to more than there is
+
+        def grow(parent: str, left: dict[int, list[int]], level: int) -> None:
+            for i in range(rng.choice([1, 2, 2, 3]) if level > 1 else rng.choice([2, 2, 3])):
+                name = f"{parent}-{'abcdefgh'[level]}{i}".removeprefix("root-")
+                below, deserved = dict(left), []
+                for j, most in left.items():
+                    if rng.random() < (0.6 if level > 1 else 0.5):
+                        amount = rng.randint(0, most[0])
+                        most[0] -= amount
+                        below[j] = [amount]
+                        deserved.append((j, amount))
+                self.shell.child(name, parent, deserved=tuple(deserved), reclaimable=rng.random() < 0.95)
+                if level < self.taste.depth and rng.random() < 0.4:
+                    grow(name, below, level + 1)
+                else:
+                    self.queues.append(name)
+
+        grow("root", {j: [int(plenty * sum(offer[j] for offer in offers))] for j in (0, 1)}, 1)
 
     def _bounds(self) -> dict[str, Any]:
         """Small enough that they do not contradict each other often; where they do, the queue is left out."""

@@ -106,6 +106,11 @@ class Shell:
         weights = weights or "/".join("1" for _ in path.split("/"))
         self.put(Queue(name, self._number, path=path, path_weights=weights, **more))
 
+    def child(self, name: str, parent: str = "root", **more: Any) -> None:
+        """A queue that names its parent."""
+        self._number += 1
+        self.put(Queue(name, self._number, parent=parent, **more))
+
     def job(
         self,
         queue: str,

@@ -32,4 +32,5 @@ def run_cycle(engine: Engine) -> None:
     follow_pipelined(engine)
     for name in engine.policy.config.actions:
         ACTIONS[name](engine)
+    engine.forget_withdrawn()
     conclude(engine)

@@ -54,7 +54,8 @@ class Engine:
         self.decisions: list[Decision] = []
         self.pipelined: dict[Task, None] = {}  # tasks that wait on their node, in the order in which they came
         self.awaited: dict[str, tuple[str, ...]] = {}  # and the victims they wait for, by name
-        self.just_bound: dict[Task, None] = {}  # tasks that got their place in this cycle
+        self.just_bound: dict[Task, Bind] = {}  # tasks that got their place in this cycle
+        self._withdrawn: list[Bind] = []  # and what was said about those that lost it again
         self.just_pipelined: dict[Task, None] = {}  # tasks that were told to wait in this cycle
         self._evictions_failed: dict[str, tuple[int, int]] = {}  # how often, and until when the task is spared
         self.conditions: dict[str, str] = {}
@@ -410,8 +411,14 @@ class Engine:
 
     def withdraw(self, task: Task) -> None:
         """A task that was to be bound in this cycle is not."""
-        del self.just_bound[task]
-        self.decisions = [d for d in self.decisions if not (isinstance(d, Bind) and d.task == task.spec.key)]
+        self._withdrawn.append(self.just_bound.pop(task))
+
+    def forget_withdrawn(self) -> None:
+        """After the actions: what was said about tasks that lost their place again in this cycle was never said."""
+        if self._withdrawn:
+            dropped = {id(bind) for bind in self._withdrawn}  # the very decision: the task may have found another place
+            self.decisions = [decision for decision in self.decisions if id(decision) not in dropped]
+            self._withdrawn.clear()
 
     def held_changed(self) -> None:
         """Something was placed in this cycle: whole targets may differ in the next."""

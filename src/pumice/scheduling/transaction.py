@@ -203,8 +203,8 @@ class Transaction:
                 engine.awaited[task.spec.key] = victims
                 engine.decisions.append(Pipeline(task.spec.key, name, task.job.key, path))
             else:
-                engine.just_bound[task] = None
-                engine.decisions.append(Bind(task.spec.key, name, task.job.key, path))
+                bind = engine.just_bound[task] = Bind(task.spec.key, name, task.job.key, path)
+                engine.decisions.append(bind)
         for leaf, ask, stamp, _, owed in self.charges:
             engine.stamp = max(engine.stamp, stamp)
             if owed and ask:

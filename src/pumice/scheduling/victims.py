@@ -74,6 +74,7 @@ class Hunt:
         self._size = part_of(unit.ask, engine.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
+        self._refused: set[tuple[JobNode, Shape]] = set()  # what a plugin does not let go: that stays so
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
         self.allowed_gang: JobNode | None = None
         self.closely = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
@@ -234,7 +235,7 @@ class Hunt:
             for leaf in leaves
             if leaf in self._pool.tasks and self._has_to_lose(leaf)
             for task in self._pool.tasks[leaf]
-            if runs(self._engine, task)
+            if runs(self._engine, task) and (leaf, task.shape) not in self._refused
         ]
         heapify(heap)
         while heap:
@@ -274,7 +275,7 @@ class Hunt:
             if not runs(self._engine, task) or not self._helps(task, node, shape):
                 continue
             victims = self._together(task, leaf)
-            if victims and self._evict(victims, leaf, transaction):
+            if victims and self._evict(victims, leaf, transaction, for_good=not chosen):
                 chosen.append(victims)
         fits = self._fits(node, index, shape)
         if fits:
@@ -294,10 +295,14 @@ class Hunt:
             else:
                 self.let_go(victims, transaction)
 
-    def _evict(self, victims: Victims, leaf: JobNode, transaction: Transaction) -> bool:
-        """Try it; undone at once if somebody objects."""
+    def _evict(self, victims: Victims, leaf: JobNode, transaction: Transaction, *, for_good: bool = False) -> bool:
+        """Try it; undone at once if somebody objects. For good: nobody else is out who may come back."""
         items = victims[0].shape.ask if len(victims) == 1 else _sum(victims)
-        if not self.judge.may_lose(leaf, items) or not self._plugins_agree(victims):
+        if not self.judge.may_lose(leaf, items):
+            return False
+        if not self._plugins_agree(victims):
+            if for_good and len(victims) == 1:
+                self._refused.add((leaf, victims[0].shape))
             return False
         if not self.let_go(victims, transaction):
             return False
@@ -342,7 +347,7 @@ class Hunt:
         if task.job is None or task not in self._pool or not runs(self._engine, task):
             return None
         leaf = self._engine.tree.jobs.get(task.job.key)
-        if leaf is None or leaf is self._taker or leaf.job is not task.job:
+        if leaf is None or leaf is self._taker or leaf.job is not task.job or (leaf, task.shape) in self._refused:
             return None
         return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
 
