@@ -3,6 +3,8 @@
 import click
 
 from pumice.cli.trace import trace_lines
+from pumice.sim.report import decisions_report
+from tests.sim.samples import group, node, opened, pod, queue, scenario
 
 
 def plain(lines):
@@ -38,6 +40,7 @@ def test_an_eviction_is_explained_where_the_paths_part():
         "path": [],
         "ancestor": "root/eng",
         "sides": {"taker": "root/eng/prod", "victim": "root/eng/dev"},
+        "measure": "share",
         "before": {"taker": 0.25, "victim": 2.0},
         "after": {"taker": 0.5, "victim": 1.5},
     }
@@ -83,6 +86,7 @@ def test_under_steer_both_sides_stand_above_or_below_their_part():
         "action": "reclaim",
         "ancestor": "root",
         "sides": {"taker": "root/b", "victim": "root/a"},
+        "measure": "want",
         "before": {"taker": 0.125, "victim": -0.25},
         "after": {"taker": 0.0, "victim": -0.125},
     }
@@ -90,4 +94,24 @@ def test_under_steer_both_sides_stand_above_or_below_their_part():
         "            they part below root:",
         "              b  takes: 12.50% of the cluster below its part, then 0.00%",
         "              a  gives: 25.00% of the cluster above its part, then 12.50%",
+    ]
+
+
+def test_a_place_within_a_job_goes_by_priority():
+    # Two pods of 1 cpu fill the node; a third of the same job is more important, and one makes way. Shares say nothing
+    # there, and a priority is no part of the cluster.
+    pods = [pod("p0", "g", on="n", cpu=1), pod("p1", "g", on="n", cpu=1), pod("p2", "g", cpu=1)]
+    pods[2]["spec"]["priority"] = 10
+    sim = opened(scenario(cycles=1), node(cpu=2), queue("a"), group("g", queue="a", minMember=1), *pods)
+    sim.cluster.engine.tracing = True
+    sim.run()
+    report = decisions_report(sim)
+    (eviction,) = [decision for decision in report if decision["type"] == "evict"]
+    assert eviction["measure"] == "priority"
+    assert eviction["before"] == eviction["after"] == {"taker": 10, "victim": 0}
+    lines = plain(trace_lines(report, "want"))
+    why = lines.index(f"  evict     {eviction['pod']} from n for default/g (preempt)")
+    assert [line.split("  ")[-1] for line in lines[why + 2 : why + 4]] == [
+        "takes: priority 10",
+        "gives: priority 0",
     ]

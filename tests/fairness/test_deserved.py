@@ -80,6 +80,8 @@ def test_who_deserves_nothing_comes_after_those_below_their_due() -> None:
     queues.job(idle)
     queues.job(due)
     queues.order.follow({due: ((CPU, 3),)}, {})
+    # (Its share is 1 even while it holds nothing: the cases say so, and a queue that deserves nothing must not keep its
+    # last task from an owner because it would stand at 0 without it.)
     # g2 until it has its 3; at 3/3 both stand at 1, so they take turns, g1 first; at 4/3 g2 is behind.
     assert queues.serve(5) == ["g2", "g2", "g2", "g1", "g2"]
     assert queues.serve(2) == ["g1", "g1"]

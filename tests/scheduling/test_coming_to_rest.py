@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pumice.model.events import Gone
+from pumice.model.objects import NodeSpec
 from tests.support.taking import Shell, taking_engine
 
 
@@ -77,6 +79,20 @@ def test_a_large_sibling_that_fits_nowhere_is_no_reason_to_take() -> None:
     assert rests(shell, 4)
 
 
+def test_small_and_large_tasks_of_one_queue_do_not_pull_each_other_along() -> None:
+    # 5 cpu, a (twice the weight) holds 3. x takes the 2 that are left, and its smaller job has no claim on a's.
+    shell = Shell(taking_engine("paper"))
+    shell.node("n", 5)
+    shell.queue("root/c/x")
+    shell.queue("root/a", "1/2")
+    shell.job("a", [(1,)] * 3)
+    shell.cycle()
+    shell.job("c-x", [(2,)] * 2)
+    shell.job("c-x", [(1,)] * 2)
+    assert rests(shell, 2)
+    assert shell.running("a") == 3
+
+
 def test_who_comes_first_does_not_depend_on_what_is_asked_for() -> None:
     # b holds much memory and little cpu. By cpu alone b comes first, by both a does: each would take from the other.
     shell = Shell(taking_engine("paper"))
@@ -88,6 +104,24 @@ def test_who_comes_first_does_not_depend_on_what_is_asked_for() -> None:
     shell.cycle()
     shell.job("b", [(1, 0), (0, 2)] * 4)
     assert rests(shell, 8)
+
+
+def test_a_gang_that_was_below_its_minimum_already_stays_where_it_is_not_needed() -> None:
+    # 6 cpu: a task of 3 and a gang of three, of which one has ended and waits anew. Somebody wants 4: the idle cpu and
+    # the large task's 3 are enough.
+    shell = Shell(taking_engine(actions="reclaim, allocate"))
+    shell.node("n", 6)
+    shell.queue("root/a")
+    shell.queue("root/b", "1/9")
+    large = shell.job("a", [(3,)])
+    shell.settle()
+    gang = shell.job("a", [(1,)] * 3, 3)
+    shell.settle()
+    shell.end(shell.running_tasks(gang)[0], again=True)
+    shell.job("b", [(4,)])
+    shell.settle()
+    assert [eviction.job for _, eviction in shell.evictions] == [large]
+    assert (shell.running(gang), shell.running("b")) == (2, 1)
 
 
 # --- claims -------------------------------------------------------------------------------------------------------
@@ -121,3 +155,23 @@ def test_one_victim_makes_room_for_two_tasks() -> None:
     gang = shell.job("b", [(2,)] * 2, 2)
     shell.settle()
     assert shell.running(gang) == 2 and len(shell.evictions) == 1
+
+
+def test_a_node_that_is_taken_away_while_somebody_waits_there_is_forgotten() -> None:
+    # Two nodes of 2 cpu; b waits for the room of a's tasks. They end, and the node goes with them.
+    shell = Shell(taking_engine(), grace=5)
+    shell.node("n0", 2)
+    shell.node("n1", 2)
+    shell.queue("root/a")
+    shell.queue("root/b")
+    shell.job("a", [(1,)] * 8)
+    shell.cycle()
+    shell.job("b", [(1,)] * 2)
+    shell.cycle()
+    name = next(task.node.name for task in shell.engine.pipelined if task.node is not None)
+    for key in [task.key for task in shell.tasks.values() if task.node == name]:
+        shell.leaving.pop(key, None)
+        shell.end(key)
+    shell.engine.apply(Gone(NodeSpec, name))
+    shell.cycle()  # the shell has the engine check itself
+    assert name not in shell.engine.state.nodes

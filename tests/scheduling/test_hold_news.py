@@ -97,6 +97,17 @@ def test_without_progress_it_ends_and_begins_anew_after_twice_the_time() -> None
     assert [at for at, reason in said.items() if reason == "HoldEnded"] == [12, 26, 48]
 
 
+def test_without_patience_the_first_wait_is_as_long_as_the_hold_was_in_vain() -> None:
+    # Twice nothing is nothing. Limit 5: it holds from 2 on and gives up at 8; then it waits 5, 10 and 20.
+    shell = small_and_big(limit=5)
+    said = {}
+    for _ in range(62):
+        for reason, _ in news(shell.cycle()):
+            said[shell.now // SECOND] = reason
+    assert [at for at, reason in said.items() if reason == "HoldsRoom"] == [2, 13, 29, 55]
+    assert [at for at, reason in said.items() if reason == "HoldEnded"] == [8, 19, 35, 61]
+
+
 @given(seed=seeds)
 def test_a_hold_never_lasts_without_progress(seed: int) -> None:
     # Whatever comes and goes: as long as it is active its lack has shrunk within the limit, and everybody was told.

@@ -239,6 +239,19 @@ def test_never(rule: str, why: str) -> None:
     assert victims(shell) == ["a.3"]
 
 
+def test_who_never_takes_is_alone_in_that() -> None:
+    # Two queues on 4 cpu, a holds them all. Of b's two equal jobs the older one may take nothing, the other may.
+    shell = shell_of(4)
+    shell.queue("root/a")
+    shell.queue("root/b")
+    shell.job("a", [(1,)] * 4)
+    shell.cycle()
+    polite, other = shell.job("b", [(1,)]), shell.job("b", [(1,)])
+    shell.put(replace(shell.tasks[f"{polite}-t-0"], preempts=False))
+    shell.settle()
+    assert (shell.running(polite), shell.running(other)) == (0, 1)
+
+
 def test_a_task_may_say_otherwise_than_its_job() -> None:
     shell = shell_of(4, "a", "c")
     shell.put(JobSpec("ns", "a", "a", 1, phase=JobPhase.INQUEUE, preemptable=False))

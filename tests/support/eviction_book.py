@@ -136,6 +136,8 @@ class Book:
             held = self.held_by(queue.name)
             for j, most in queue.capability if self.limited else ():
                 assert held[j] <= most, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
+        if self.steer:
+            assert self.engine.reclaims.without_gain == 0, "by its own count a reclaim brought nothing"
 
     def _send_back(self, decisions: list[Decision]) -> None:
         """Pipelined tasks that wait in vain are pending again; no decision says so."""

@@ -159,7 +159,11 @@ class Policy:
             reason = _first_reason(plugin.overused(queue) for plugin in self._overused)
             if reason is not None:
                 return reason
-        return _first_reason(plugin.allocatable(leaf, unit) for plugin in self._allocatable)
+        for plugin in self._allocatable:  # asked for every unit that starts: no generator
+            reason = plugin.allocatable(leaf, unit)
+            if reason is not None:
+                return reason
+        return None
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
         """Why a job may not take from other queues, None if it may."""

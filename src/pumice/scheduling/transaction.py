@@ -193,7 +193,9 @@ class Transaction:
             for plugin in engine.policy.followers:
                 plugin.placed(gone.task, gone.node)  # on its way out, it still occupies its node
             engine.decisions.append(explain(gone))
-        victims = tuple(gone.task.spec.key for gone in self.evicted if not gone.withdrawn)
+        victims: tuple[str, ...] = ()
+        if self.evicted:
+            victims = tuple(gone.task.spec.key for gone in self.evicted if not gone.withdrawn)
         for task, index in self._placed:
             assert task.job is not None
             name = engine.nodes.nodes[index].name

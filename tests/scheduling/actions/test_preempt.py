@@ -257,6 +257,27 @@ def test_who_may_not_go_or_take_does_not(why: str) -> None:
     assert victims(shell) == []
 
 
+# --- why ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["flat", "steer", "paper", "capacity"])
+def test_taking_a_place_is_explained_by_priority(rule: str) -> None:
+    # Two places, taken by tasks that ask for nothing; then the same for cpus, within a job.
+    places = Shell(taking_engine(rule, actions=ACTIONS))
+    places.node("n0", 4, 4, 2)
+    places.queue("root/q")
+    places.job("q", [(0,)] * 2, name="has", priority=1)
+    places.cycle()
+    places.job("q", [(0,)], name="wants", priority=5)
+    within = one_job(4, 4, rule)
+    with_task(within, 4, 5)
+    for shell in (places, within):
+        shell.engine.tracing = True
+        (evict,) = [decision for decision in shell.cycle() if isinstance(decision, Evict)]
+        assert evict.sides is not None and evict.sides.measure == "priority"
+        assert evict.sides.before == evict.sides.after == (5, 1)
+
+
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pumice.model.events import Changed
-from pumice.model.objects import JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.decisions import Bind, Enqueue
@@ -15,6 +15,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugin import PluginError
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.scheduling.plugins.overcommit import OvercommitPlugin
+from tests.support.taking import Shell, taking_engine
 
 JOB = JobSpec("ns", "j", "q", min_resources=(2, 0, 1))
 
@@ -131,6 +132,22 @@ def test_a_job_that_its_queue_is_owed_is_let_in_whatever_the_sum_says() -> None:
     made.apply(Changed(JobSpec("ns", "large", "late", created=2, min_resources=(6, 0, 1))))
     made.apply(Changed(JobSpec("ns", "more", "q", created=3, min_resources=(1, 0, 1))))
     assert [decision.job for decision in made.cycle(3) if isinstance(decision, Enqueue)] == ["ns/fits"]
+
+
+@pytest.mark.parametrize("rule", ["steer", "paper", "proportion", "capacity"])
+def test_so_it_is_whoever_says_what_is_owed(rule: str) -> None:
+    # 8 cpu, all of them in use by b; a's part is 4, by weight or because it deserves them. 8 * 1.2 = 9.6, so by the sum
+    # alone nobody gets in with 4, nor with 5.
+    shell = Shell(taking_engine(rule, actions="enqueue, allocate, reclaim", plugins=("gang",), last=("overcommit",)))
+    shell.node("n", 8)
+    shell.queue("root/a", deserved=((0, 4),) if rule == "capacity" else ())
+    shell.queue("root/b")
+    shell.job("b", [(1,)] * 8)
+    shell.cycle()
+    assert shell.running("b") == 8
+    for name, least in (("fits", 4), ("large", 5)):
+        shell.put(JobSpec("ns", name, "a", 9, 4, min_resources=(least, 0, 0), phase=JobPhase.PENDING))
+    assert [decision.job for decision in shell.cycle() if isinstance(decision, Enqueue)] == ["ns/fits"]
 
 
 @pytest.mark.parametrize(

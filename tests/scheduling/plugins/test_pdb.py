@@ -27,6 +27,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.scheduling.plugins.pdb import PdbPlugin, demanded
 from tests.support.clusters import Cluster, is_in
+from tests.support.taking import Shell, taking_engine
 
 WEB = (is_in("app", "web"),)
 
@@ -221,3 +222,18 @@ def test_victims_for_one_task_are_counted_together(budget: dict[str, int], evict
     hour = 3_600 * 10**6
     count = sum(isinstance(decision, Evict) for now in (1, 2, 3) for decision in made.cycle(now * hour))
     assert count == evicted
+
+
+@pytest.mark.parametrize(("least", "evicted"), [(0, 2), (1, 0), (2, 0)])
+def test_so_they_are_within_a_job(least: int, evicted: int) -> None:
+    # 4 cpu, two tasks of 2; a more important one of 4 needs the room of both, of whom so many must stay.
+    shell = Shell(taking_engine("flat", plugins=("priority", "gang", "pdb")))
+    shell.node("n", 4)
+    shell.queue("root/q")
+    job = shell.job("q", [(2,)] * 2, priority=0, labels={"app": "web"})
+    shell.cycle()
+    shell.put(DisruptionBudget("ns", "b", WEB, min_available=least))
+    shell.put(TaskSpec("ns", "large", (4, 0, 1), job=job, created=9, priority=9))
+    shell.settle()
+    assert len(shell.evictions) == evicted
+    assert ("ns/large" in shell.running_tasks(job)) == (evicted > 0)

@@ -15,8 +15,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugin import PluginError
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.scheduling.plugins.sla import SlaPlugin
-
-SECOND = 10**6
+from tests.support.taking import SECOND, Shell, taking_engine
 
 
 def engine(first: str, then: str = "[]", drf: str = "{name: drf}") -> Engine:
@@ -71,6 +70,20 @@ def test_a_deadline_is_no_right_to_more_than_a_share() -> None:
     assert {leaf.job.key: leaf.target for leaf in made.tree.jobs.values()} == pytest.approx(
         {"ns/soon": 2.0, "ns/late": 2.0}
     )
+
+
+@pytest.mark.parametrize("rule", ["steer", "flat"])
+def test_who_is_in_a_hurry_takes_no_more_than_equals_do(rule: str) -> None:
+    # Two jobs of two tasks on 2 cpu: one each, whoever came first and whatever was promised.
+    shell = Shell(taking_engine(rule, plugins=("sla", "gang")))
+    shell.node("n", 2)
+    shell.queue("root/q")
+    for name, wait in (("later", 1000), ("sooner", 10)):
+        shell.put(JobSpec("ns", name, "q", 1, phase=JobPhase.INQUEUE, longest_wait=wait * SECOND))
+        for i in range(2):
+            shell.put(TaskSpec("ns", f"{name}-t-{i}", (1, 0, 1), job=f"ns/{name}", created=1))
+        shell.settle()
+    assert (shell.running("ns/later"), shell.running("ns/sooner")) == (1, 1)
 
 
 def test_a_job_is_let_in_when_its_time_is_up() -> None:
