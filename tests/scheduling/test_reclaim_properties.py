@@ -114,7 +114,7 @@ def test_after_a_reclaim_the_opposite_one_is_illegal(rule: str) -> None:
     def check(seed: int) -> Shell:
         shell, world, _ = restless(seed, rule)
         shell.engine.tracing = True
-        slack = 1e-6 if shell.engine.order.takes_on_ties else -1e-6
+        slack = 1e-6 if rule == "capacity" else -1e-6  # there queues below judge where these name nothing
         for _ in range(10):
             if len(world.jobs) < 10:
                 world.job()

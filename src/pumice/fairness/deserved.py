@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pumice.fairness.order import TIE, HeapOrder, dominant_share, entry_of
-from pumice.fairness.tree import Entry, Kind, ShareNode, ShareTree
+from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
 
@@ -38,6 +38,25 @@ class DeservedOrder(HeapOrder):
     def deserved_by(self, node: ShareNode) -> Items:
         """What a queue deserves now, as far as that is said."""
         return self._deserved.get(node, ())
+
+    def side_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
+        """By the first queue on the way down that names something of what is asked for; nobody does: it is borrowed, 1.
+
+        Queues that name nothing have nothing to be measured by, so they do not judge. Both sides are measured in the
+        same way, whoever asks: what one takes by this the other can't take back.
+        """
+        if side.kind is not Kind.QUEUE:
+            return self.key_of(side, asked)
+        way = [leaf.queue]
+        while way[-1] is not side:
+            above = way[-1].parent
+            assert above is not None
+            way.append(above)
+        resources = {j for j, _ in asked}
+        for queue in reversed(way):
+            if any(j in resources and due for j, due in self.deserved_by(queue)):
+                return self.key_of(queue, asked)
+        return 1.0
 
     def due_to(self, queue: ShareNode) -> list[int]:
         """What it deserves."""

@@ -37,8 +37,6 @@ class Order(ABC):
     """Whether all that is owed is served and the rest is lent; only where there are targets."""
     patience = -1
     """After what time an owed job that finds no room holds some (microseconds); negative: never."""
-    takes_on_ties = False
-    """Whether a side may take from another whose key is the same: only where a plugin rules out the way back."""
     hold_limit = 0
     """How long such a hold may go without progress."""
 
@@ -76,6 +74,10 @@ class Order(ABC):
         Where a key is about quantities of resources, those that are asked for count.
         """
         return 0.0
+
+    def side_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
+        """The key by which a side is judged where two paths part; the job below it is the one that takes or loses."""
+        return self.key_of(side, asked)
 
     def due_to(self, queue: ShareNode) -> list[int]:
         """What a queue is to have by right, as far as this order says; else its part by weight alone."""

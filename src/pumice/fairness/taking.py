@@ -136,10 +136,10 @@ class ByKeys:
         self._taker = taker
         self._ask = ask
         self._jobs_by_share = jobs_by_share
-        self._before: dict[ShareNode, float] = {}
+        self._before: dict[tuple[ShareNode, ShareNode], float] = {}
         node: ShareNode = taker
         while node.parent is not None:
-            self._before[node] = order.key_of(node, ask)
+            self._before[node, taker.queue] = self._side(node, taker)
             node = node.parent
 
     def excess(self, node: ShareNode) -> float:
@@ -158,18 +158,17 @@ class ByKeys:
                 return ours.rank_class < theirs.rank_class
             if not self._jobs_by_share:
                 return False
-        before = self._before.get(theirs)
+        before = self._before.get((theirs, victim.queue))
         if before is None:
-            before = self._before[theirs] = self.key(theirs)
-        least = before + TOLERANCE if self._order.takes_on_ties else before - TOLERANCE
-        return self._before[ours] < least
+            before = self._before[theirs, victim.queue] = self._side(theirs, victim)
+        return self._before[ours, self._taker.queue] < before - TOLERANCE
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether the taker's side still does not come after the victim's."""
         _, ours, theirs = parting(self._taker, victim)
         if isinstance(ours, JobNode) and isinstance(theirs, JobNode) and ours.rank_class != theirs.rank_class:
             return ours.rank_class < theirs.rank_class
-        return self.key(ours) <= self.key(theirs) + TOLERANCE
+        return self._side(ours, self._taker) <= self._side(theirs, victim) + TOLERANCE
 
     def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
         """There are no rights to take over."""
@@ -178,3 +177,6 @@ class ByKeys:
     def key(self, node: ShareNode) -> float:
         """The key as the order compares it, over what is asked for."""
         return self._order.key_of(node, self._ask)
+
+    def _side(self, side: ShareNode, leaf: JobNode) -> float:
+        return self._order.side_key(side, leaf, self._ask)

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pumice.fairness.order import Order
 from pumice.fairness.taking import parting
-from pumice.fairness.tree import JobNode, ShareNode, ShareTree
+from pumice.fairness.tree import JobNode, ShareNode
 from pumice.fairness.violations import violations
 from pumice.model.accounts import Task
 from pumice.model.hierarchy import lay_out
@@ -49,13 +48,6 @@ class CapacityPlugin(QueueLimits):
         self.on_violation = arguments.get(ON_VIOLATION, "isolate")
         if self.on_violation not in ("isolate", "halt"):
             raise PluginError(ON_VIOLATION, f"{ON_VIOLATION} is {self.on_violation!r}; write isolate or halt")
-
-    def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
-        """By the part of what is deserved. Queues that deserve nothing tie; ``reclaimable`` judges by those below."""
-        order = super().queue_order(tree, capacity)
-        assert order is not None
-        order.takes_on_ties = True
-        return order
 
     def deserves(self) -> Mapping[ShareNode, Items]:
         """What the queues name, between their guarantee and their real capability."""
@@ -99,8 +91,6 @@ class CapacityPlugin(QueueLimits):
         judges = [q for q in queues_between(taker, level)[: self.level + 1] if asked & {j for j, _ in q.deserved or ()}]
         if not judges or not _within_deserved(judges[-1], unit.ask, counted=True):
             return False
-        if _loses_its_own(loser.queue, taker.queue, victim):
-            return False
         helpful = {j for j, _ in unit.ask} & {j for j, _ in victim.shape.ask}
         return any(_above_deserved(loser, level, j) for j in helpful)
 
@@ -110,16 +100,6 @@ def _within_deserved(queue: ShareNode, ask: Items, *, counted: bool) -> bool:
     deserved = dict(queue.deserved or ())
     judged = [(j, amount) for j, amount in ask if j in deserved]
     return bool(judged) and all(queue.held[j] + (0 if counted else amount) <= deserved[j] for j, amount in judged)
-
-
-def _loses_its_own(queue: ShareNode, taker: ShareNode, victim: Task) -> bool:
-    """Whether a queue would fall below what it deserves of something that the taker's queue does not even name.
-
-    Two queues that each name what the other does not could take from one another in turns.
-    """
-    named = {j for j, _ in taker.deserved or ()}
-    lost = dict(victim.shape.ask)
-    return any(queue.held[j] - lost[j] < amount for j, amount in queue.deserved or () if j in lost and j not in named)
 
 
 def _above_deserved(loser: JobNode, level: ShareNode, j: int) -> bool:
