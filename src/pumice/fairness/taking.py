@@ -45,7 +45,10 @@ class Judge(Protocol):
         """Who takes over the victim's right to this before it loses it; None: that is not needed, or nobody can."""
 
     def key(self, node: ShareNode) -> float:
-        """The key of a side, for people."""
+        """The key of a node, for people."""
+
+    def judged(self, side: ShareNode, leaf: JobNode) -> tuple[float | None, float]:
+        """By what a side was judged, with that job below it: before (None: by its key then), and now."""
 
 
 def parting(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
@@ -108,6 +111,10 @@ class ByTarget:
     def key(self, node: ShareNode) -> float:
         """What is missing, as ``steer`` compares it."""
         return -self.excess(node)
+
+    def judged(self, side: ShareNode, leaf: JobNode) -> tuple[float | None, float]:
+        """By its key, whoever is below."""
+        return None, self.key(side)
 
 
 def spares(leaf: JobNode, items: Items) -> bool:
@@ -177,6 +184,10 @@ class ByKeys:
     def key(self, node: ShareNode) -> float:
         """The key as the order compares it, over what is asked for."""
         return self._order.key_of(node, self._ask)
+
+    def judged(self, side: ShareNode, leaf: JobNode) -> tuple[float | None, float]:
+        """By what it was measured by on the way down to the job."""
+        return self._before.get((side, leaf.queue)), self._side(side, leaf)
 
     def _side(self, side: ShareNode, leaf: JobNode) -> float:
         return self._order.side_key(side, leaf, self._ask)

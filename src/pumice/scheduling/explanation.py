@@ -41,14 +41,14 @@ class Explanation:
         assert task.job is not None
         sides = None
         if self._before:
-            level, ours, theirs = parting(self._leaf, self._engine.tree.jobs[task.job.key])
-            key, before = self._judge.key, self._before
-            sides = Sides(
-                level.path,
-                ours.path,
-                theirs.path,
-                (before[ours], before[theirs]),
-                (key(ours), key(theirs)),
-                self._judge.measure,
+            level, ours, theirs = parting(self._leaf, gone.leaf)
+            (ours_before, ours_now), (theirs_before, theirs_now) = (
+                self._judge.judged(ours, self._leaf),
+                self._judge.judged(theirs, gone.leaf),
             )
+            before = (
+                self._before[ours] if ours_before is None else ours_before,
+                self._before[theirs] if theirs_before is None else theirs_before,
+            )
+            sides = Sides(level.path, ours.path, theirs.path, before, (ours_now, theirs_now), self._judge.measure)
         return Evict(task.spec.key, gone.node.name, task.job.key, self._leaf.job.key, self._action, sides)

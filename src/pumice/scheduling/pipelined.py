@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
 
 
+Room = dict[ClusterNode, dict[int, int]]
+"""Amounts by node and resource."""
+
+
 def follow_pipelined(engine: Engine) -> None:
     """At the start of a cycle: send back those who wait in vain, start those whose room is there."""
     if engine.pipelined:
@@ -29,12 +33,26 @@ def follow_pipelined(engine: Engine) -> None:
 
 def start_pipelined(engine: Engine) -> None:
     """Bind the tasks that waited for room and have it now, in the order in which they came."""
-    for job, tasks in _by_job(engine).items():
-        taken: dict[ClusterNode, dict[int, int]] = {}
+    spoken_for: Room = {}  # what is free, and meant for those who came first and still wait
+    for job, tasks in _in_turn(engine):
+        taken = {node: dict(amounts) for node, amounts in spoken_for.items()}
         ready = [task for task in tasks if _has_room(engine, task, taken)]
-        if ready and (_has_started(engine, job) or _starts_with(engine, job, ready)):
-            for task in ready:
-                _start(engine, task)
+        if not _has_started(engine, job) and not _starts_with(engine, job, ready):
+            ready = []
+        for task in ready:
+            _start(engine, task)
+        for task in tasks:
+            if task not in ready:
+                _keep(engine, task, spoken_for)
+
+
+def _in_turn(engine: Engine) -> list[tuple[Job, list[Task]]]:
+    """Who waits, in the order in which they came: tasks of a job that has started one by one, others together."""
+    turns: list[tuple[Job, list[Task]]] = []
+    for job, tasks in _by_job(engine).items():
+        turns += [(job, [task]) for task in tasks] if _has_started(engine, job) else [(job, tasks)]
+    position = {task: i for i, task in enumerate(engine.pipelined)}
+    return sorted(turns, key=lambda turn: position[turn[1][0]])
 
 
 def _by_job(engine: Engine) -> dict[Job, list[Task]]:
@@ -73,7 +91,22 @@ def _start(engine: Engine, task: Task) -> None:
         decisions.append(bind)
 
 
-def _has_room(engine: Engine, task: Task, taken: dict[ClusterNode, dict[int, int]]) -> bool:
+def _keep(engine: Engine, task: Task, spoken_for: Room) -> None:
+    """A task waits on: what its own victims will not free of what it needs, others must leave."""
+    node = task.node
+    assert node is not None
+    coming: dict[int, int] = {}
+    for name in engine.awaited.get(task.spec.key, ()):
+        victim = engine.state.tasks.get(name)
+        if victim is not None and victim.node is node and victim.status is TaskStatus.RELEASING:
+            for j, amount in victim.shape.items:
+                coming[j] = coming.get(j, 0) + amount
+    here = spoken_for.setdefault(node, {})
+    for j, amount in task.shape.items:
+        here[j] = here.get(j, 0) + max(0, amount - coming.get(j, 0))
+
+
+def _has_room(engine: Engine, task: Task, taken: Room) -> bool:
     """Whether nobody occupies the room any more that a task waits for; if so, it counts as taken."""
     node = task.node
     assert node is not None
