@@ -259,6 +259,7 @@ class Engine:
         parents = inner_paths(self.layout.places)
         self._leaf_queues = {name for name, path in self.layout.path_of.items() if path not in parents}
         self._open.clear()
+        self.candidates.lines.in_use = any(queue.fifo for queue in self.state.queues.values())
         nodes: dict[tuple[str, ...], ShareNode] = {}
         for path, place in self.layout.places.items():
             node = self.tree.root if len(path) == 1 else self.tree.child(nodes[path[:-1]], Kind.QUEUE, path[-1])

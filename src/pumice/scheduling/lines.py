@@ -19,11 +19,14 @@ class Lines:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
+        self.in_use = False  # whether some queue has one
         self._lines: dict[ShareNode, list[tuple[Position, JobNode]]] = {}
         self._places: dict[JobNode, tuple[ShareNode, Position]] = {}
 
     def is_fifo(self, leaf: JobNode) -> bool:
         """Whether a job stands in a line."""
+        if not self.in_use:
+            return False
         queue = self._state.queues.get(leaf.queue.object or "")
         return queue is not None and queue.fifo
 
@@ -34,6 +37,8 @@ class Lines:
 
     def follow(self, leaf: JobNode) -> list[JobNode]:
         """A job may have something to start, or no longer, or another place: who else is at the head, or was?"""
+        if not self.in_use and not self._places:
+            return []
         old = self._places.get(leaf)
         wanted = leaf.unit is not None and self.is_fifo(leaf)
         new = (leaf.queue, (leaf.before, leaf.rank)) if wanted else None

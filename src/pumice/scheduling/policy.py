@@ -52,6 +52,7 @@ class Policy:
         self._job_order = self.having("job_key", Flag.JOB_ORDER)
         by_share = [i for i, plugin in enumerate(self._job_order) if plugin.orders_jobs_by_share()]
         self._share_at = by_share[0] if by_share else len(self._job_order)
+        self.jobs_by_share = bool(by_share)  # whether some plugin orders the jobs of a queue by what they hold
         for _, plugin in self.plugins:
             plugin.jobs_by_share = bool(by_share)
         self.ledger = Ledger(tree) if any(plugin.reads_ledger for _, plugin in self.plugins) else None
@@ -180,11 +181,6 @@ class Policy:
     def can_go_on(self, job: Job, without: Task | None = None) -> bool:
         """Whether every plugin agrees that what runs of a job, but for that task, suffices."""
         return all(plugin.can_go_on(job, without) for plugin in self._can_go_on)
-
-    @property
-    def jobs_by_share(self) -> bool:
-        """Whether some plugin orders the jobs of a queue by what they hold."""
-        return any(plugin.orders_jobs_by_share() for plugin in self._job_order)
 
     def evictable(self, task: Task) -> bool:
         """Whether every plugin agrees that the task may be a victim."""
