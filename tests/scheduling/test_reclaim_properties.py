@@ -150,14 +150,13 @@ def weighty_side(shell: Shell, side: str, chance: random.Random) -> str:
 @every_order
 def test_two_jobs_never_take_from_each_other_in_turn(rule: str) -> None:
     # Two queues, a job each, nodes of any size: once one has taken from the other and nothing happens from outside,
-    # the other takes nothing back. (A third could make that right. Where parts go by what is asked for, so does the
-    # return of those who went, unless they are back at once.)
+    # the other takes nothing back. (A third could make that right.)
     side_of = deserving_side if rule == "capacity" else weighty_side
 
     def check(seed: int) -> Shell:
         chance = random.Random(seed)
         shell = Shell(taking_engine(rule, arguments={"drf.patience": -1} if rule == "steer" else {}))
-        shell.grace = 0 if rule in ("steer", "proportion") else seed % 3
+        shell.grace = seed % 3
         for i in range(chance.randint(1, 4)):
             shell.node(f"n{i}", chance.choice([2, 4, 8]), chance.choice([4, 8]))
         for side in "ab":

@@ -64,7 +64,7 @@ def as_claimed(task: Task) -> TaskSpec:
 
 
 def from_scratch(kind: str, engine: Engine) -> Engine:
-    """An engine that is told the objects that are there, and what no object tells: claims, turns, what was owed."""
+    """An engine that is told what is there, and what no object tells: claims, turns, what was owed or evicted."""
     fresh = engine_of(kind)
     tasks = sorted(engine.state.tasks.values(), key=lambda task: (task.started, task.order))
     for described in final_objects(engine.state):
@@ -72,7 +72,12 @@ def from_scratch(kind: str, engine: Engine) -> Engine:
             fresh.apply(Changed(described))
     for task in tasks:
         fresh.apply(Changed(as_claimed(task)))
-        fresh.state.tasks[task.key].owed = task.owed
+        same = fresh.state.tasks[task.key]
+        same.owed = task.owed
+        if task.evicted and same.job is not None:  # that its job will want it back
+            same.job.leave(same)
+            same.evicted = True
+            same.job.enter(same)
     fresh.awaited = dict(engine.awaited)
     fresh.stamp = engine.stamp
     fresh.settle()

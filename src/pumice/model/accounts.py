@@ -23,7 +23,7 @@ CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"}
 class Task:
     """A pod under our eyes. ``started`` is the time it was placed, 0 while it waits."""
 
-    __slots__ = ("job", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
+    __slots__ = ("evicted", "job", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
 
     def __init__(self, spec: TaskSpec, shape: Shape, priority: int) -> None:
         self.spec = spec
@@ -34,6 +34,7 @@ class Task:
         self.node: ClusterNode | None = None
         self.status = TaskStatus.PENDING
         self.started = 0
+        self.evicted = False  # whether it is being released because we said so: its job will want it back
         self.owed = True  # whether its job was owed when it started (fairness.md 3, ties in rounding)
 
     @property
@@ -68,6 +69,7 @@ class Job:
     """A PodGroup with its tasks. ``spec`` is None while only its pods are known."""
 
     __slots__ = (
+        "evicted",
         "held",
         "key",
         "pending",
@@ -89,6 +91,7 @@ class Job:
         self.tasks: dict[str, Task] = {}
         self.held: list[int] = [0] * width
         self.unfinished: dict[Shape, int] = {}
+        self.evicted: dict[Shape, int] = {}  # tasks on their way out because we said so
         self.pending: dict[Shape, list[Task]] = {}  # the next to start is last
         self.unsorted = False
         self.running = 0  # tasks that hold a place
@@ -109,6 +112,8 @@ class Job:
                 self.held[j] += amount
         elif status is TaskStatus.SUCCEEDED:
             self.succeeded += 1
+        elif task.evicted:
+            self._count_evicted(shape, 1)
 
     def leave(self, task: Task) -> None:
         """Exactly undo ``enter``."""
@@ -129,6 +134,13 @@ class Job:
                 self.held[j] -= amount
         elif status is TaskStatus.SUCCEEDED:
             self.succeeded -= 1
+        elif task.evicted:
+            self._count_evicted(shape, -1)
+
+    def _count_evicted(self, shape: Shape, change: int) -> None:
+        self.evicted[shape] = self.evicted.get(shape, 0) + change
+        if not self.evicted[shape]:
+            del self.evicted[shape]
 
     def start(self, task: Task) -> None:
         """A waiting task comes to hold a place: ``leave`` and ``enter`` in one, quick for the next of its shape."""
@@ -165,10 +177,12 @@ class Job:
             del self.unfinished[shape]
         for j, amount in shape.items:
             self.held[j] -= amount
+        self._count_evicted(shape, 1)
 
     def unevict(self, task: Task) -> None:
         """Exactly undo ``evict``."""
         shape = task.shape
+        self._count_evicted(shape, -1)
         self.running += 1
         self.unfinished[shape] = self.unfinished.get(shape, 0) + 1
         for j, amount in shape.items:
@@ -193,6 +207,7 @@ class Job:
             fresh.enter(task)
         assert fresh.held == self.held, f"{self.key} holds {fresh.held}, accounts say {self.held}"
         assert fresh.unfinished == self.unfinished, f"{self.key}: unfinished tasks miscounted"
+        assert fresh.evicted == self.evicted, f"{self.key}: evicted tasks miscounted"
         assert (fresh.running, fresh.succeeded) == (self.running, self.succeeded)
         assert fresh.pending.keys() == self.pending.keys()
         for shape, waiting in self.pending.items():

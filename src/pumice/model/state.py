@@ -105,6 +105,7 @@ class ClusterState:
             if task is not None and task.status is TaskStatus.RELEASING and task.spec.status.held:
                 node, started = task.node, task.started
                 self._leave(task)
+                task.evicted = False
                 here = self._node(node.name) if node is not None else None  # it may have been kept by this task alone
                 self._enter(task, task.spec.status, here, started)
 
@@ -182,9 +183,9 @@ class ClusterState:
             task.spec, task.status = spec, status
             self._labels.add(task)
             return
-        owed = True
+        owed, evicted = True, False
         if task is not None:
-            owed = task.owed
+            owed, evicted = task.owed, task.evicted
             if status is TaskStatus.PENDING and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
                 # Assumed by us, not seen yet: an update that knows nothing of it does not undo it.
                 status, node = task.status, task.node.name if task.node else None
@@ -201,6 +202,7 @@ class ClusterState:
         task = Task(spec, self._shape(spec, job), self.task_priority(spec))
         task.job = job
         task.owed = owed or status is TaskStatus.PENDING
+        task.evicted = evicted and status is TaskStatus.RELEASING
         self.tasks[spec.key] = task
         self._labels.add(task)
         here = self._node(node) if node is not None and status.has_node else None
@@ -280,14 +282,14 @@ class ClusterState:
         assert task.job is not None and task.node is not None
         task.job.evict(task)
         task.node.evict(task, 1)
-        task.status = TaskStatus.RELEASING
+        task.status, task.evicted = TaskStatus.RELEASING, True
         if not task.node.schedulable:
             self._touch_node(task.node)
 
     def unevict(self, task: Task, status: TaskStatus) -> None:
         """Exactly undo ``evict``."""
         assert task.job is not None and task.node is not None
-        task.status = status
+        task.status, task.evicted = status, False
         task.node.evict(task, -1)
         task.job.unevict(task)
         if not task.node.schedulable:

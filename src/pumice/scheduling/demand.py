@@ -40,6 +40,11 @@ def demand_of(
         number = unfinished if waiting_counts and shape not in barred else unfinished - waiting
         if number and shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
+    for shape, number in job.evicted.items() if waiting_counts else ():
+        # Its job will want it back. If it did not count until it is made anew, its part would fall for as long as it
+        # takes to be gone, the taker's would rise, and more would be taken than can stay taken.
+        if shape.ask:
+            counts[shape.ask] = counts.get(shape.ask, 0) + number
     floor: Items = ()
     if waiting_counts and job.spec.min_resources:
         # A minimum of something the cluster has nothing of can't be asked for.
@@ -88,6 +93,6 @@ def _in_task_order(job: Job, counts: dict[Items, int]) -> tuple[tuple[Items, int
         return tuple(counts.items())
     order: dict[Items, None] = {}
     for task in sorted(job.tasks.values(), key=lambda task: task.order):
-        if task.status.unfinished and task.shape.ask in counts:
+        if (task.status.unfinished or task.evicted) and task.shape.ask in counts:
             order[task.shape.ask] = None
     return tuple((ask, counts[ask]) for ask in order)
