@@ -94,6 +94,19 @@ class CapacityPlugin(QueueLimits):
         helpful = {j for j, _ in unit.ask} & {j for j, _ in victim.shape.ask}
         return any(_above_deserved(loser, level, j) for j in helpful)
 
+    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Whether the queue does not come to hold more, beyond what it deserves, of something it names.
+
+        Others would reclaim that, what the victim had by right would be reclaimed for it, and so on in a circle.
+        """
+        if not self.orders_queues:
+            return True
+        gives, queue = dict(victim.shape.ask), taker.queue
+        deserved = dict(queue.deserved or ())
+        return not any(
+            queue.held[j] - gives.get(j, 0) > deserved[j] for j, n in unit.ask if j in deserved and n > gives.get(j, 0)
+        )
+
 
 def _within_deserved(queue: ShareNode, ask: Items, *, counted: bool) -> bool:
     """Whether a queue deserves what it holds and this; it must deserve some of it. Counted: it holds this already."""
