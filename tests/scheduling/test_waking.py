@@ -137,7 +137,7 @@ def can_be_placed(engine: Engine, taker: JobNode) -> bool:
             if all(r >= amount for r, amount in zip(room, request, strict=True)):
                 gone |= victims
                 for key in victims:
-                    spare[engine.tree.jobs[engine.state.tasks[key].job.key]] -= 1  # type: ignore[union-attr]
+                    spare[engine.tree.jobs[engine.state.tasks[key].job.key]] -= 1  # type: ignore[union-attr]  # it has a job
                 here = taken.setdefault(node.name, [0] * len(request))
                 taken[node.name] = [t + amount for t, amount in zip(here, request, strict=True)]
                 break

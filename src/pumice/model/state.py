@@ -246,11 +246,11 @@ class ClusterState:
 
     # --- moves: what the engine itself decides ---------------------------------------------------------
 
-    def place(self, task: Task, node: ClusterNode, stamp: int) -> None:
-        """A waiting task takes its place on a node. Watchers are the caller's business."""
+    def place(self, task: Task, node: ClusterNode, stamp: int, status: TaskStatus = TaskStatus.BINDING) -> None:
+        """A waiting task takes its place on a node (Pipelined: a claim on one). Watchers are the caller's business."""
         assert task.job is not None
         task.job.start(task)
-        task.status, task.node, task.started = TaskStatus.BINDING, node, stamp
+        task.status, task.node, task.started = status, node, stamp
         node.admit(task)
 
     def unplace(self, task: Task) -> None:
@@ -265,10 +265,7 @@ class ClusterState:
 
     def pipeline(self, task: Task, node: ClusterNode, stamp: int) -> None:
         """A waiting task gets a claim on a node, on room that is free or being freed there."""
-        assert task.job is not None
-        task.job.start(task)
-        task.status, task.node, task.started = TaskStatus.PIPELINED, node, stamp
-        node.admit(task)
+        self.place(task, node, stamp, TaskStatus.PIPELINED)
 
     def promote(self, task: Task) -> None:
         """A task that waited on its node takes its place there."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pumice.fairness.taking import Judge, parting
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.scheduling.decisions import Evict, Sides
 from pumice.scheduling.transaction import Departure
-
-if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
 
 
 def keys_beside(judge: Judge, leaf: JobNode) -> dict[ShareNode, float]:
@@ -26,14 +21,11 @@ def keys_beside(judge: Judge, leaf: JobNode) -> dict[ShareNode, float]:
 class Explanation:
     """What is said about every victim of a taker."""
 
-    def __init__(
-        self, action: str, leaf: JobNode, judge: Judge, before: dict[ShareNode, float], engine: Engine
-    ) -> None:
+    def __init__(self, action: str, leaf: JobNode, judge: Judge, before: dict[ShareNode, float]) -> None:
         self._action = action
         self._leaf = leaf
         self._judge = judge
         self._before = before
-        self._engine = engine
 
     def __call__(self, gone: Departure) -> Evict:
         """The decision that lets a task go."""

@@ -194,7 +194,7 @@ class Takers:
                 return True
             self._in_vain[key] = InVain(engine.moves, self._pool.ripens)
             return False
-        explain = Explanation(self.action, leaf, judge, before, engine)
+        explain = Explanation(self.action, leaf, judge, before)
         transaction.commit(path, explain)
         engine.candidates.advance(leaf)
         self._took(engine, transaction, takers)

@@ -31,7 +31,7 @@ def take_together(
         hunt.allowed_gang = gang
         started, filled = _fill(rules, engine, leaf, hunt, takers, outer, size / 2)
         if filled * 2 >= size and outer.evicted:
-            outer.commit((), Explanation(rules.action, leaf, hunt.judge, before, engine))
+            outer.commit((), Explanation(rules.action, leaf, hunt.judge, before))
             for taker in started:
                 engine.candidates.advance(taker)
             return outer

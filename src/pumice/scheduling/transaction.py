@@ -59,20 +59,16 @@ class Transaction:
 
     def place(self, task: Task, index: int, stamp: int, owed: bool = True) -> None:
         """Put a waiting task on the node with that index; owed: its job was, when it got its turn."""
-        engine = self._engine
-        node = engine.nodes.nodes[index]
-        engine.state.place(task, node, stamp)
-        task.owed = owed
-        engine.nodes.note(index)
-        for plugin in engine.policy.followers:
-            plugin.placed(task, node)
-        self._placed.append((task, index))
+        self._put(task, index, stamp, owed, TaskStatus.BINDING)
 
     def pipeline(self, task: Task, index: int, stamp: int, owed: bool = True) -> None:
         """Let a waiting task wait on the node with that index, for room that is free or being freed there."""
+        self._put(task, index, stamp, owed, TaskStatus.PIPELINED)
+
+    def _put(self, task: Task, index: int, stamp: int, owed: bool, status: TaskStatus) -> None:
         engine = self._engine
         node = engine.nodes.nodes[index]
-        engine.state.pipeline(task, node, stamp)
+        engine.state.place(task, node, stamp, status)
         task.owed = owed
         engine.nodes.note(index)
         for plugin in engine.policy.followers:

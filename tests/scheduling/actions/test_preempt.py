@@ -111,7 +111,7 @@ def test_a_gang_in_the_way_goes_whole_for_something_at_least_half_its_size() -> 
     ("flat", (3, 1), (6, 2)),
     ("steer", (1, 3), (2, 6)),
     ("paper", (1, 3), (2, 6)),
-])  # fmt: skip
+])  # fmt: skip  # a table
 def test_namespaces_share_by_weight(rule: str, weights: tuple[int, int], ends: tuple[int, int]) -> None:
     shell = one_queue(8, rule, namespaces=True)
     for i, weight in enumerate(weights, 1):

@@ -8,6 +8,7 @@ business of the one that orders the queues; the other only limits (fairness.md 9
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pumice.scheduling.units import Unit
 
 
-class QueueLimits(Plugin):
+class QueueLimits(Plugin, ABC):
     """Base of the plugins that bound queues. They say what a queue deserves by ``deserves``."""
 
     reads_ledger = True
@@ -34,9 +35,9 @@ class QueueLimits(Plugin):
         super().__init__(arguments)
         self._order: DeservedOrder | None = None
 
+    @abstractmethod
     def deserves(self) -> Mapping[ShareNode, Items]:
         """What every queue deserves; of one that is not named, nothing is said."""
-        raise NotImplementedError
 
     def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
         """Queues by priority, then by the part they hold of what they deserve."""
