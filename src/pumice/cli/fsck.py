@@ -1,0 +1,41 @@
+"""``pumice fsck``: is everything in a data directory as it should be?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pumice.cli.terminal import complain, echo
+
+NOT_DATA = 2
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.pass_context
+def fsck(context: click.Context, directory: Path) -> None:
+    """Check the data directory DIR of `pumice up`, in use or not. Changes nothing.
+
+    Exit status: 0 clean, 1 something is wrong, 2 not a data directory.
+    """
+    from pumice.apiserver.storage.errors import Damaged
+    from pumice.apiserver.storage.fsck import MOST, check
+    from pumice.apiserver.storage.holder import held_by
+
+    holder = held_by(directory)
+    if holder:
+        echo(f"{directory} is in use by {holder}")
+    try:
+        findings = check(directory)
+    except Damaged as error:
+        complain(str(error))
+        context.exit(NOT_DATA)
+    for finding in findings:
+        echo(f"{click.style('WRONG', fg='red')} {finding}")
+    if not findings:
+        echo(f"{click.style('CLEAN', fg='green')} {directory}")
+        return
+    more = " or more" if len(findings) == MOST else ""
+    echo(f"{len(findings)}{more} findings in {directory}")
+    context.exit(1)
