@@ -1,0 +1,77 @@
+"""A schema as its users see it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from pumice.apiserver.problems import Problem, invalid
+from pumice.apiserver.schema.compiling import Compilation
+from pumice.apiserver.schema.findings import NOWHERE, findings
+from pumice.apiserver.schema.nodes import Node, copied
+from pumice.apiserver.schema.structural import examined
+
+
+class SchemaError(ValueError):
+    """The OpenAPI dict is not a structural schema, for these reasons."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+class Schema:
+    """A structural schema of a resource, compiled. ``where`` is the path under which problems with it are reported."""
+
+    def __init__(self, openapi: dict[str, Any], where: str = "spec.validation.openAPIV3Schema") -> None:
+        report = examined(openapi, where)
+        if report.problems:
+            raise SchemaError(report.problems)
+        self.openapi = openapi
+        self.unevaluated: list[str] = report.unevaluated
+        """Where it has expressions in CEL, which nobody evaluates here."""
+        compilation = Compilation(openapi)
+        wrong = [
+            problem
+            for path, part in report.defaults
+            for problem in _default_problems(compilation.node(part), part["default"], f"{path}.default")
+        ]
+        if wrong:
+            raise SchemaError(wrong)
+        self.root: Node = compilation.root
+        """What is known about the whole object, for those who walk along (strategic merge patches)."""
+
+    def mistyped(self, obj: dict[str, Any]) -> list[Problem]:
+        """The values of the wrong JSON type; null has none, and what the schema does not know may have any."""
+        return [] if self._types.holds(obj) else findings(self._types, obj, "")
+
+    def prune(self, obj: dict[str, Any]) -> list[str]:
+        """Remove unknown fields in place, and return their paths. All of ``metadata`` stays."""
+        return sorted(path[1:] for path in self.root.prune(obj))
+
+    def default(self, obj: dict[str, Any]) -> None:
+        """Fill in defaults in place, and drop nulls where the schema does not allow them."""
+        self.root.default(obj)
+
+    def validate(self, obj: dict[str, Any]) -> list[Problem]:
+        """What is wrong with an object."""
+        return [] if self.root.holds(obj) else findings(self.root, obj, "")
+
+    @cached_property
+    def _types(self) -> Node:
+        return Compilation(self.openapi, types_only=True).root
+
+
+def _default_problems(node: Node, default: Any, path: str) -> list[Problem]:
+    """A default has known fields only and is valid as it stands, without the defaults of its own fields."""
+    if node.prune(copied(default)):
+        return [invalid(path, default, "must not have unknown fields")]
+    return [_below(path, problem) for problem in findings(node, default, "")]
+
+
+def _below(path: str, problem: Problem) -> Problem:
+    if problem.field == NOWHERE:
+        return problem
+    dot = "" if not problem.field or problem.field.startswith("[") else "."
+    return replace(problem, field=f"{path}{dot}{problem.field}")
