@@ -1,0 +1,49 @@
+"""Service accounts: whom the processes in pods act as. They are kept and shown; no tokens are issued for them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pumice.apiserver.builtin.notation import expand
+from pumice.apiserver.catalogue import Resource, Strategy
+from pumice.apiserver.schema import Schema
+from pumice.apiserver.tables import AGE, NAME
+
+SHAPES: Final = """
+ServiceAccount
+  automountServiceAccountToken bool
+  imagePullSecrets [NameReference]
+  secrets [ObjectReference] by name
+NameReference
+  name text
+ObjectReference
+  apiVersion text
+  fieldPath text
+  kind text
+  name text
+  namespace text
+  resourceVersion text
+  uid text
+"""
+
+
+class ServiceAccountStrategy(Strategy):
+    """Nothing of its own but what a deletion answers."""
+
+    returns_deleted = True
+
+
+def service_accounts() -> Resource:
+    """The resource ``serviceaccounts``."""
+    return Resource(
+        group="",
+        version="v1",
+        plural="serviceaccounts",
+        kind="ServiceAccount",
+        namespaced=True,
+        schema=Schema(expand(SHAPES, "ServiceAccount")),
+        strategy=ServiceAccountStrategy(),
+        columns=(NAME, AGE),
+        singular="serviceaccount",
+        short_names=("sa",),
+    )

@@ -1,0 +1,44 @@
+"""One call of the API: who makes it and when, what it may look up, and what it should warn of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import msgspec
+
+from pumice.apiserver.catalogue import Catalogue, Object
+from pumice.apiserver.clock import stamp
+from pumice.apiserver.storage import Store
+
+ADMIN = "admin"
+
+
+class Call:
+    """The ``Context`` of strategies. Lookups see writes whose commit is under way, as the write itself will."""
+
+    __slots__ = ("_catalogue", "_store", "doubled", "moment", "now", "user", "warnings")
+
+    def __init__(self, store: Store, catalogue: Catalogue, user: str = ADMIN) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self.moment = time.time()
+        self.now = stamp(self.moment)
+        self.user = user
+        self.warnings: list[str] = []
+        self.doubled: list[str] = []
+        """Fields that the body of the request has twice."""
+
+    def find(self, resource: str, namespace: str, name: str) -> Object | None:
+        """Another object, by qualified resource; not to be changed."""
+        known = self._catalogue.stored(resource)
+        record = self._store.latest(known.key(namespace, name)) if known else None
+        return msgspec.json.decode(record.value) if record else None
+
+    def list(self, resource: str, namespace: str) -> Iterable[Object]:
+        """All objects of a resource, in a namespace or (``""``) everywhere; not to be changed."""
+        known = self._catalogue.stored(resource)
+        if known is None:
+            return
+        for record in self._store.list(known.prefix(namespace)).records:
+            yield msgspec.json.decode(record.value)

@@ -1,0 +1,193 @@
+"""What is served, for clients that ask first: groups, their versions, and the resources in each.
+
+There are two forms. The old one is a page for each group and version; the aggregated one has everything in two pages,
+and is what kubectl prefers. Built-in groups come first, in the order in which they are written down: of two resources
+with one name (``jobs``) clients take the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import pumice
+from pumice.apiserver.catalogue import Catalogue, Object, Resource
+
+KUBERNETES: Final = ("1", "36")  # the release whose answers ours are compared with
+AGGREGATED: Final = "apidiscovery.k8s.io"
+AGGREGATED_VERSIONS: Final = ("v2", "v2beta1")
+
+SUBRESOURCES: Final[dict[str, Object]] = {
+    "binding": {"kind": "Binding", "verbs": ["create"]},
+    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
+    "finalize": {"verbs": ["update"]},
+    "log": {"verbs": ["get"]},
+    "status": {"verbs": ["get", "patch", "update"]},
+}
+"""What each subresource takes and does; its kind is the resource's own unless it says otherwise."""
+
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+
+
+def version() -> Object:
+    """The page ``/version``: the Kubernetes release whose API this is, and which Pumice serves it."""
+    major, minor = KUBERNETES
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"v{major}.{minor}.0+pumice.{pumice.__version__}",
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "",
+    }
+
+
+# ---- groups -----------------------------------------------------------------------------------------------
+
+
+def groups(catalogue: Catalogue) -> list[str]:
+    """The groups besides the core: built-in ones as they come, then those of custom resources by name."""
+    own = list(dict.fromkeys(resource.group for resource in catalogue if not resource.custom and resource.group))
+    return own + sorted({resource.group for resource in catalogue} - {*own, ""})
+
+
+def versions(catalogue: Catalogue, group: str) -> list[str]:
+    """The versions of a group, the preferred one first: stable before beta before alpha, later before earlier."""
+    return sorted({resource.version for resource in catalogue if resource.group == group}, key=rank)
+
+
+def rank(version: str) -> tuple[int, int, int, str]:
+    """The place of a version among others, as a sort key."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), version)
+
+
+def core(address: str) -> Object:
+    """The page ``/api``."""
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
+
+
+def group_list(catalogue: Catalogue) -> Object:
+    """The page ``/apis``."""
+    return {
+        "kind": "APIGroupList",
+        "apiVersion": "v1",
+        "groups": [_group(catalogue, name) for name in groups(catalogue)],
+    }
+
+
+def group(catalogue: Catalogue, name: str) -> Object | None:
+    """The page ``/apis/GROUP``, or None if there is no such group."""
+    if not name or not versions(catalogue, name):
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(catalogue, name)}
+
+
+def _group(catalogue: Catalogue, name: str) -> Object:
+    listed = [{"groupVersion": f"{name}/{one}", "version": one} for one in versions(catalogue, name)]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+# ---- resources --------------------------------------------------------------------------------------------
+
+
+def resource_list(catalogue: Catalogue, group: str, version: str) -> Object | None:
+    """The page ``/api/v1`` or ``/apis/GROUP/VERSION``, or None if there is no such version."""
+    found = _resources(catalogue, group, version)
+    if not found:
+        return None
+    listed = [page for resource in found for page in _pages(resource)]
+    name = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": listed}
+
+
+def _resources(catalogue: Catalogue, group: str, version: str) -> list[Resource]:
+    found = [resource for resource in catalogue if resource.group == group and resource.version == version]
+    return sorted(found, key=lambda resource: resource.plural)
+
+
+def _pages(resource: Resource) -> Iterator[Object]:
+    page: Object = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        page["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        page["categories"] = list(resource.categories)
+    yield page
+    for name in sorted(resource.subresources):
+        yield {
+            "name": f"{resource.plural}/{name}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            **SUBRESOURCES[name],
+        }
+
+
+# ---- aggregated -------------------------------------------------------------------------------------------
+
+
+def aggregated(catalogue: Catalogue, version: str, *, core: bool) -> Object:
+    """All groups besides the core (or the core alone) with all their resources: ``/apis`` (``/api``) in one page."""
+    items = [_aggregated_group(catalogue, name) for name in ([""] if core else groups(catalogue))]
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": f"{AGGREGATED}/{version}", "metadata": {}, "items": items}
+
+
+def _aggregated_group(catalogue: Catalogue, name: str) -> Object:
+    listed = [
+        {
+            "version": one,
+            "resources": [_aggregated(resource) for resource in _resources(catalogue, name, one)],
+            "freshness": "Current",
+        }
+        for one in versions(catalogue, name)
+    ]
+    return {"metadata": {"name": name} if name else {}, "versions": listed}
+
+
+def _aggregated(resource: Resource) -> Object:
+    page: Object = {
+        "resource": resource.plural,
+        "responseKind": _kind(resource, {}),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        page["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        page["categories"] = list(resource.categories)
+    if resource.subresources:
+        page["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": _kind(resource, SUBRESOURCES[name]),
+                "verbs": SUBRESOURCES[name]["verbs"],
+            }
+            for name in sorted(resource.subresources)
+        ]
+    return page
+
+
+def _kind(resource: Resource, subresource: Object) -> Object:
+    return {
+        "group": subresource.get("group", resource.group),
+        "version": subresource.get("version", resource.version),
+        "kind": subresource.get("kind", resource.kind),
+    }
