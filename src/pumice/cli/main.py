@@ -16,8 +16,11 @@ from pumice import __version__
 from pumice.cli.check import check
 from pumice.cli.demo import demo
 from pumice.cli.entitle import entitle
+from pumice.cli.fsck import fsck
 from pumice.cli.run import run
+from pumice.cli.sim_node import sim
 from pumice.cli.terminal import complain
+from pumice.cli.up import up
 from pumice.sim.problems import BadInput
 
 BAD_INPUT = 2
@@ -36,7 +39,7 @@ def cli() -> None:
     """
 
 
-for command in (run, check, entitle, demo):
+for command in (run, check, entitle, demo, up, sim, fsck):
     cli.add_command(command)
 
 

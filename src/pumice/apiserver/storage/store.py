@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -48,6 +48,7 @@ Changes = list[Change]
 Compactions = list[Compaction]
 Names = list[str]
 Revisions = list[int]
+Witnesses = list[Callable[[str, bytes | None], None]]  # a key and what it becomes; None: it is deleted
 
 LOOKED_AT = 2000
 """How many lines of the log one answer of ``changes`` looks at: some milliseconds."""
@@ -68,6 +69,8 @@ class Store:
         """The history before this revision is gone."""
         self._assigned = log.newest
         self._epoch = 0
+        self.witnesses: Witnesses = []
+        """Called with every write in the moment at which it is judged, before ``latest`` shows it."""
         self._closed = False
         self._pending: deque[Write] = deque()
         self._latest: dict[str, Write] = {}  # of those pending, the newest of each key
@@ -119,6 +122,18 @@ class Store:
         if write is None:
             return self.get(key)
         return None if write.line.deleted else Record(key, write.line.revision, write.line.value)
+
+    def newest(self, prefix: str) -> Iterator[Record]:
+        """``latest`` of every key under a prefix; those under way come last."""
+        under_way = [(key, write.line) for key, write in self._latest.items() if key.startswith(prefix)]
+        passed_over = {key for key, _ in under_way}
+        yield from (record for record in self.list(prefix).records if record.key not in passed_over)
+        yield from (Record(key, line.revision, line.value) for key, line in under_way if not line.deleted)
+
+    @property
+    def failures(self) -> int:
+        """How often a commit has failed: ``latest`` then went back to what readers see."""
+        return self._epoch
 
     def count(self, prefix: str) -> int:
         """How many keys there are under a prefix."""
@@ -269,6 +284,8 @@ class Store:
             raise Stale(key, expected, found)
         revision = self._assigned + 1
         line = Line(revision, key, expected, deleted, encode(revision))
+        for witness in self.witnesses:
+            witness(key, None if deleted else line.value)
         self._assigned = revision
         write = Write(line, self._epoch, self._loop.create_future())
         self._pending.append(write)

@@ -1,0 +1,373 @@
+"""HTTP/1.1 on a socket: requests come in, each is answered before the next one begins.
+
+Parsing is httptools' (llhttp); here is what stands between it and a handler: how much a client may send, who waits
+for whom, and when a connection ends. A request is handed over whole, an answer goes out whole, except for watches,
+which are streams of chunks: they wait when the client reads more slowly than things happen.
+
+Why not a web framework: this process is small and its requests are many. A quarter of the memory and most of the time
+of a request would be the framework's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+import httptools
+
+MOST_HEADER_BYTES = 64 * 1024
+HIGH_WATER = 256 * 1024  # bytes that wait for a client before a stream does
+LARGE = 64 * 1024
+WAITING = 8  # requests that a client may send ahead of their answers
+LINGER_SECONDS = 0.5  # how long a client that was refused may go on sending: cut off at once, it would miss the answer
+
+log = logging.getLogger(__name__)
+
+_REASONS = {code.value: code.phrase for code in HTTPStatus}
+
+
+@dataclass(slots=True)
+class Request:
+    """What a client sent."""
+
+    method: str = ""
+    path: str = ""  # as sent, still percent-encoded
+    raw_query: str = ""
+    headers: dict[str, str] = field(default_factory=dict)  # names in lower case
+    body: bytes = b""
+    fault: int = 0  # the status code to refuse it with, before anybody looks at it
+    modern: bool = True  # HTTP/1.1, so it knows chunks
+
+    def header(self, name: str) -> str:
+        """A header by its name in lower case; empty if it is not there."""
+        return self.headers.get(name, "")
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters; of those given twice the first counts, as in Go."""
+        found: dict[str, str] = {}
+        for name, value in parse_qsl(self.raw_query, keep_blank_values=True):
+            found.setdefault(name, value)
+        return found
+
+
+@dataclass(slots=True)
+class Answer:
+    """What goes back: a body, or chunks as they come."""
+
+    body: bytes = b""
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
+
+
+Handler = Callable[[Request], Awaitable[Answer]]
+
+
+class Connection(asyncio.Protocol):
+    """One client. ``everyone`` is the set of those connected; each keeps itself in it."""
+
+    def __init__(self, handler: Handler, everyone: set[Connection], most_body: int) -> None:
+        self._handler = handler
+        self._everyone = everyone
+        self._most_body = most_body
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[tuple[Request, bool]] = deque()  # complete requests; whether the client stays
+        self._request = Request()
+        self._url = bytearray()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._heading = False  # in a request, before its body
+        self._progress = False  # whether the bytes that came last made anything complete
+        self._stuck = 0  # bytes since something was
+        self._expected = False  # the client waits for a word before it sends the body
+        self._deaf = False  # nothing more is read: what came last was no request, or was the last one
+        self._task: asyncio.Task[None] | None = None
+        self._streaming = False
+        self._paused: asyncio.Future[None] | None = None
+        self._closing = False
+
+    # ---- the socket ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client came."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=HIGH_WATER)
+        self._transport = transport
+        self._everyone.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client went. A write that is under way goes on; nobody is left to read a stream."""
+        self._closing = True
+        self._everyone.discard(self)
+        self._waiting.clear()
+        self.resume_writing()
+        if self._streaming and self._task is not None:
+            self._task.cancel()
+        self._transport = None
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than we write."""
+        self._paused = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """The client has caught up, or has gone."""
+        if self._paused is not None and not self._paused.done():
+            self._paused.set_result(None)
+        self._paused = None
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes came."""
+        if self._closing or self._deaf:
+            return
+        self._progress = False
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:  # nothing is spoken here but HTTP: it is answered like any other
+            self._stay_with_http()
+        except httptools.HttpParserError:
+            self._refuse(HTTPStatus.BAD_REQUEST)
+        self._stuck = 0 if self._progress else self._stuck + len(data)
+        if self._stuck > MOST_HEADER_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def eof_received(self) -> bool:
+        """The client has said everything. It still gets its answers, but nobody waits for a stream any more."""
+        self._deaf = True
+        self._last()
+        half_open = self._transport is not None and self._transport.get_extra_info("sslcontext") is None
+        return half_open and self._task is not None and not self._streaming
+
+    # ---- the parser ---------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._request = Request()
+        self._url.clear()
+        self._parts = []
+        self._size = 0
+        self._heading = True
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the address."""
+        self._url += url
+        self._count_head(len(url), HTTPStatus.REQUEST_URI_TOO_LONG)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer, which nobody reads."""
+        self._progress = True
+        if self._heading:
+            self._request.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+            self._count_head(len(name) + len(value), HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def on_headers_complete(self) -> None:
+        """All headers are there; the body may follow."""
+        self._progress = True
+        self._heading = False
+        self._size = 0
+        version = self._parser.get_http_version()
+        self._request.modern = version == "1.1"
+        if version not in {"1.0", "1.1"}:
+            self._refuse(HTTPStatus.BAD_REQUEST)
+        elif self._request.modern and self._request.header("expect").lower() == "100-continue":
+            length = self._request.header("content-length")
+            if length.isdecimal() and (len(length) > 19 or int(length) > self._most_body):
+                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            else:
+                self._expected = True
+                self._encourage()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body. What is too much is not kept, but read to its end, so that the refusal arrives."""
+        self._progress = True
+        self._size += len(body)
+        if self._size > self._most_body:
+            self._request.fault = HTTPStatus.REQUEST_ENTITY_TOO_LARGE.value
+            self._parts = []
+        else:
+            self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        """A request is there."""
+        self._progress = True
+        if self._deaf:
+            return
+        request = self._request
+        request.method = self._parser.get_method().decode("latin-1")
+        path, _, request.raw_query = self._url.decode("latin-1").partition("?")
+        request.path = path.partition("#")[0]
+        request.body = b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
+        self._expected = False
+        self._take(request, stays=request.modern and self._parser.should_keep_alive())
+
+    def _take(self, request: Request, *, stays: bool) -> None:
+        """Answer a request when those before it are."""
+        self._waiting.append((request, stays))
+        if self._task is None:
+            self._task = self._loop.create_task(self._answer_all())
+        elif len(self._waiting) >= WAITING and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _last(self) -> None:
+        """After what waits for an answer the connection ends."""
+        if self._waiting:
+            self._waiting[-1] = (self._waiting[-1][0], False)
+
+    def _stay_with_http(self) -> None:
+        """Answer a request that wants another protocol in ours. Its body is not read, so it may have none."""
+        self._deaf = True
+        self._last()
+        request = self._waiting[-1][0]
+        if request.header("content-length") not in {"", "0"} or request.header("transfer-encoding"):
+            request.fault = HTTPStatus.BAD_REQUEST.value
+
+    def _count_head(self, more: int, fault: HTTPStatus) -> None:
+        self._size += more
+        if self._size > MOST_HEADER_BYTES:
+            self._refuse(fault)
+
+    def _refuse(self, fault: HTTPStatus) -> None:
+        """Answer something that is no request, when those before it are answered, and hang up."""
+        if not self._deaf:
+            self._deaf = True
+            self._take(Request(fault=fault.value), stays=False)
+
+    def _encourage(self) -> None:
+        """Tell a client that waits for it to send its body, unless that would come in the middle of an answer."""
+        if self._expected and self._task is None and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._expected = False
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting:
+                request, stays = self._waiting.popleft()
+                answer = await self._handler(request)
+                if self._transport is None:
+                    if answer.stream is not None:
+                        await _close(answer.stream)
+                    return
+                if answer.stream is not None and self._closing:
+                    await _close(answer.stream)
+                elif answer.stream is not None:
+                    await self._send_stream(answer, request, stays=stays)
+                else:
+                    self._send(answer, head_only=request.method == "HEAD", stays=stays and not self._closing)
+                if self._closing or (self._deaf and not self._waiting):
+                    self._linger()
+                    return
+                if not stays:
+                    self._end()
+                    return
+                if self._transport is not None:
+                    self._transport.resume_reading()
+        except Exception:  # the handler answers for its own; a stream that breaks can only be cut off
+            log.exception("a connection ends early")
+            self._end()
+        finally:
+            self._task = None
+            self._encourage()
+
+    def _send(self, answer: Answer, *, head_only: bool, stays: bool) -> None:
+        assert self._transport is not None  # the caller has looked
+        head = _head(answer, stays=stays) + b"Content-Length: %d\r\n\r\n" % len(answer.body)
+        if head_only:
+            self._transport.write(head)
+        elif len(answer.body) < LARGE:
+            self._transport.write(head + answer.body)
+        else:  # one more trip to the kernel is cheaper than one more copy
+            self._transport.write(head)
+            self._transport.write(answer.body)
+
+    async def _send_stream(self, answer: Answer, request: Request, *, stays: bool) -> None:
+        """Write chunks as they come, each after the client has taken most of those before it."""
+        assert self._transport is not None and answer.stream is not None  # the caller has looked
+        framing = b"Transfer-Encoding: chunked\r\n\r\n" if request.modern else b"\r\n"
+        self._transport.write(_head(answer, stays=stays) + framing)
+        self._streaming = True
+        try:
+            async for chunk in answer.stream:
+                if self._transport is None:
+                    return
+                if chunk:
+                    self._transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if request.modern else chunk)
+                if self._paused is not None:
+                    await self._paused
+        except asyncio.CancelledError:  # by us: the client has gone, or the server stops
+            if not self._closing:
+                raise
+        finally:
+            self._streaming = False
+            await _close(answer.stream)
+        if request.modern and self._transport is not None:
+            self._transport.write(b"0\r\n\r\n")
+
+    def _linger(self) -> None:
+        """Hang up. A client that is still sending would lose the answer to a reset, so it is heard for a moment."""
+        if self._closing or self._transport is None or not self._transport.can_write_eof():
+            self._end()
+        else:
+            with contextlib.suppress(OSError):  # it has hung up itself
+                self._transport.write_eof()
+            self._loop.call_later(LINGER_SECONDS, self._end)
+
+    def _end(self) -> None:
+        self._closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def stop(self) -> None:
+        """Finish: a stream ends now, a request is still answered, a client that is idle is sent away."""
+        self._closing = True
+        if self._task is None:
+            self._end()
+        elif self._streaming:
+            self._task.cancel()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        return self._task is not None
+
+
+async def _close(stream: AsyncIterator[bytes]) -> None:
+    closer = getattr(stream, "aclose", None)
+    if closer is not None:
+        with contextlib.suppress(RuntimeError):  # it is running: the cancellation ends it
+            await closer()
+
+
+_heads: dict[tuple[int, str, bool], bytes] = {}
+
+
+def _head(answer: Answer, *, stays: bool) -> bytes:
+    """Status line and headers; those that are always the same are made once."""
+    kind = (answer.status, answer.content_type, stays)
+    head = _heads.get(kind)
+    if head is None:
+        reason = _REASONS.get(answer.status, "")
+        lines = [
+            f"HTTP/1.1 {answer.status} {reason}",
+            f"Content-Type: {answer.content_type}",
+            "Cache-Control: no-cache, private",
+        ]
+        if not stays:
+            lines.append("Connection: close")
+        head = _heads[kind] = "\r\n".join([*lines, ""]).encode("latin-1")
+    more = [f"{name}: {value}\r\n" for name, value in answer.headers.items()]
+    more += [f"Warning: {warning}\r\n" for warning in answer.warnings]
+    more.append(f"Date: {formatdate(usegmt=True)}\r\n")
+    return head + "".join(more).encode("latin-1", "replace")

@@ -1,0 +1,262 @@
+"""In which form an answer goes out: what the client accepts, and objects written that way.
+
+JSON is what is stored, so an object or a list of them goes out as the bytes on disk, joined. Everything else
+(tables for people, metadata alone, YAML) is made from the decoded objects. Protobuf is read and not written: clients
+that send it take JSON for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isinf
+from typing import Any
+
+import msgspec
+import yaml
+
+from pumice.apiserver import protobuf, status
+from pumice.apiserver.catalogue import Object, Resource
+from pumice.apiserver.problems import invalid
+from pumice.apiserver.reads import Listing
+from pumice.apiserver.schema import DEEPEST, deeper
+from pumice.apiserver.storage import Record
+from pumice.apiserver.tables import table
+
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+OFFERED = (JSON, YAML)
+READ = (*OFFERED, PROTOBUF)
+LARGEST_BODY = 3 * 1024 * 1024
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A media type, and as what an object is shown: as itself, as a row of a table, or only its metadata."""
+
+    media: str = JSON
+    shown_as: str = ""  # "", "Table", "PartialObjectMetadata"
+    version: str = "v1"
+
+
+PLAIN = Format()
+
+
+@lru_cache(maxsize=256)
+def accepted(header: str, *, listing: bool = False) -> Format:
+    """The first form in an Accept header that is spoken here."""
+    if not header:
+        return PLAIN
+    for part in header.split(","):
+        media, *rest = (piece.strip() for piece in part.split(";"))
+        params = dict(piece.split("=", 1) for piece in rest if "=" in piece)
+        found = {"*/*": JSON, "application/*": JSON, JSON: JSON, YAML: YAML}.get(media.lower())
+        if found is None:
+            continue
+        shown_as = params.get("as", "")
+        if not shown_as:
+            return Format(found)
+        if params.get("g") == "meta.k8s.io" and params.get("v") in {"v1", "v1beta1"}:
+            if shown_as == "Table":
+                return Format(found, shown_as, params["v"])
+            if shown_as == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
+                return Format(found, "PartialObjectMetadata", params["v"])
+    raise status.not_acceptable(OFFERED)
+
+
+def serialised(found: Any, form: Format) -> bytes:
+    """A document in the media type of an answer."""
+    if form.media == YAML:
+        return yaml.dump(found, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False).encode()
+    return encode(found)
+
+
+def one(resource: Resource, record: Record, form: Format, include: str = "") -> bytes:
+    """One object."""
+    if verbatim(resource, record.value, form):
+        return record.value
+    found = as_served(resource, decode(record.value))
+    return serialised(shown(resource, found, form, include), form)
+
+
+def shown(resource: Resource, found: Object, form: Format, include: str = "") -> Object:
+    """One object as the client wants to see it."""
+    if form.shown_as == "Table":
+        about = {"resourceVersion": found["metadata"].get("resourceVersion", "")}
+        return _table(resource, [found], about, form, include)
+    if form.shown_as == "PartialObjectMetadata":
+        return partial(found, form)
+    return found
+
+
+def many(resource: Resource, listing: Listing, form: Format, include: str = "") -> bytes:
+    """A list of objects."""
+    records = listing.records
+    if form == PLAIN and all(verbatim(resource, record.value, form) for record in records):
+        head = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": listing.metadata})
+        return b'%b,"items":[%b]}' % (head[:-1], b",".join([record.value for record in records]))
+    objects = [as_served(resource, decode(record.value)) for record in records]
+    if form.shown_as == "Table":
+        return serialised(_table(resource, objects, listing.metadata, form, include), form)
+    if form.shown_as:
+        kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+        items = [partial(found, form) for found in objects]
+    else:
+        kind, version, items = resource.list_kind, resource.api_version, objects
+    whole = {"kind": kind, "apiVersion": version, "metadata": listing.metadata, "items": items}
+    return serialised(whole, form)
+
+
+def as_served(resource: Resource, found: Object) -> Object:
+    """An object in the version in which it is asked for; versions differ in name only."""
+    found["apiVersion"] = resource.api_version
+    return found
+
+
+def partial(found: Object, form: Format) -> Object:
+    """An object's metadata alone."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": found["metadata"],
+    }
+
+
+def verbatim(resource: Resource, value: bytes, form: Format) -> bool:
+    """Whether a stored value can go out as it is. Custom resources may be stored in another version."""
+    return form == PLAIN and (not resource.custom or b'"apiVersion":"%b"' % resource.api_version.encode() in value)
+
+
+def _table(resource: Resource, objects: Sequence[Object], about: Object, form: Format, include: str) -> Object:
+    if include not in {"", "None", "Metadata", "Object"}:
+        problem = invalid("includeObject", include, "must be 'Metadata', 'Object', 'None', or empty")
+        raise status.bad_request(f"Unable to convert to Table as requested: {problem}")
+    found = table(resource, objects, about, include or "Metadata")
+    found["apiVersion"] = f"meta.k8s.io/{form.version}"
+    return found
+
+
+# ---- what comes in ----------------------------------------------------------------------------------------
+
+
+def body(content: bytes, content_type: str) -> Any:
+    """The document in a request's body; None if it is empty."""
+    if not content:
+        return None
+    media = content_type.split(";", 1)[0].strip().lower()
+    if media in {"", JSON, "application/octet-stream"}:
+        return read_json(content)
+    if media in {YAML, "application/x-yaml", "text/yaml"}:
+        return _read_yaml(content)
+    found = protobuf.read(content) if media == PROTOBUF else None
+    if found is None:
+        raise status.unsupported_media_type(READ)
+    return found
+
+
+def read_json(content: bytes) -> Any:
+    """A JSON document, or the answer to a broken one."""
+    try:
+        return bounded(_read(content), content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def doubled(content: bytes) -> list[str]:
+    """The paths of fields that a JSON object has twice. Readers take the last; who wrote it should know."""
+    twice = False
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice
+        found = dict(pairs)
+        twice = twice or len(found) != len(pairs)
+        return found
+
+    try:
+        json.loads(content, object_pairs_hook=look)
+        return list(_doubled(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
+    except (ValueError, RecursionError):
+        return []  # whoever reads it for its content says what is wrong
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it is written, nothing taken for the same."""
+
+
+def _doubled(found: Any, path: str) -> Iterator[str]:
+    if isinstance(found, _Pairs):
+        seen: set[str] = set()
+        for key, value in found:
+            where = f"{path}.{key}" if path else key
+            if key in seen:
+                yield where
+            seen.add(key)
+            yield from _doubled(value, where)
+    elif isinstance(found, list):
+        for index, value in enumerate(found):
+            yield from _doubled(value, f"{path}[{index}]")
+
+
+def bounded(found: Any, content: bytes) -> Any:
+    """A document that everything here can walk through. The bytes tell at once that nearly all of them are."""
+    if content.count(b"{") + content.count(b"[") > DEEPEST and deeper(found):
+        raise _too_deep()
+    return found
+
+
+def _too_deep() -> status.ApiError:
+    return status.bad_request(f"couldn't get version/kind; json parse error: exceeded max depth of {DEEPEST}")
+
+
+def _number(text: str) -> int | float:
+    """Kubernetes knows ``1.0`` and ``1e3`` as whole numbers."""
+    value = float(text)
+    if isinf(value):
+        raise ValueError(f"number {text[:40]} is out of range")
+    return int(value) if value.is_integer() and abs(value) < 2**63 else value
+
+
+_read = msgspec.json.Decoder(float_hook=_number).decode
+
+
+def _read_yaml(content: bytes) -> Any:
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content)
+        node = loader.get_single_node()
+        if node is not None and _weight(node, {}) > MOST_NODES:
+            raise status.bad_request("error converting YAML to JSON: document contains excessive aliasing")
+        written = encode(loader.construct_document(node) if node is not None else None)
+        return bounded(_read(written), written)  # dates are text, keys are strings: only what JSON has stays
+    except status.ApiError:
+        raise
+    except RecursionError:
+        raise _too_deep() from None
+    except Exception as error:  # the loader fails in many ways on tags that do not fit their values
+        known = isinstance(error, yaml.YAMLError | msgspec.MsgspecError)
+        detail = " ".join(str(error).split()) if known else "a value does not fit its tag"
+        raise status.bad_request(f"error converting YAML to JSON: {detail}") from None
+
+
+MOST_NODES = 1_000_000
+"""So many values may a YAML document have, those that are only referred to counted each time."""
+
+
+def _weight(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a document has when its aliases are written out. One that contains itself has too many."""
+    weight = known.get(id(node))
+    if weight is None:
+        known[id(node)] = MOST_NODES + 1  # until it is known: only a node inside itself asks so early
+        if isinstance(node, yaml.MappingNode):
+            weight = 1 + sum(_weight(key, known) + _weight(value, known) for key, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            weight = 1 + sum(_weight(value, known) for value in node.value)
+        else:
+            weight = 1
+        known[id(node)] = weight
+    return weight

@@ -1,0 +1,95 @@
+"""What runs beside each other in one process: answering, the controllers, and forgetting history."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from pumice.apiserver import formats
+from pumice.apiserver.connection import Connection
+from pumice.apiserver.http import Http
+from pumice.apiserver.verbs import Api
+
+COMPACT_SECONDS = 300.0  # history is kept for between one and two of these, as on a real cluster
+SHUTDOWN_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen, and who may come."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str = ""
+    tls: ssl.SSLContext | None = None
+
+
+@contextlib.asynccontextmanager
+async def listening(api: Api, address: Address) -> AsyncIterator[int]:
+    """Answer HTTP; gives the port."""
+    http = Http(api, token=address.token)
+    everyone: set[Connection] = set()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: Connection(http.handle, everyone, formats.LARGEST_BODY),
+        address.host,
+        address.port,
+        ssl=address.tls,
+        backlog=1024,
+    )
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await _send_away(everyone)
+
+
+async def _send_away(everyone: set[Connection]) -> None:
+    """Let requests under way be answered, end everything else, and wait for neither too long."""
+    for connection in list(everyone):
+        connection.stop()
+    end = asyncio.get_running_loop().time() + SHUTDOWN_SECONDS
+    while any(connection.busy for connection in everyone) and asyncio.get_running_loop().time() < end:
+        await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[None]]:
+    """Run controllers beside the server. The future is done when one of them ends, which none should."""
+    tasks = [asyncio.create_task(each) for each in work]
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def note(task: asyncio.Task[None]) -> None:
+        if task.cancelled() or ended.done():
+            return
+        error = task.exception()
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    for task in tasks:
+        task.add_done_callback(note)
+    try:
+        yield ended
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if ended.done():
+            ended.exception()  # whoever wanted to know has looked; asyncio need not warn
+        else:
+            ended.cancel()
+
+
+async def compact(api: Api, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Forget history from time to time, but never what somebody in this process has not seen yet."""
+    before = api.store.revision
+    while True:
+        await pause(COMPACT_SECONDS)
+        await api.store.compact(api.compactable(before))
+        before = api.store.revision

@@ -1,0 +1,94 @@
+"""``pumice sim node``: lose simulated nodes, and get them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+from pumice.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from pumice.kube.client import Client
+
+LOST = "pumice.dev/lost"
+
+
+@click.group()
+def sim() -> None:
+    """Disturb a simulated cluster."""
+
+
+@sim.group()
+def node() -> None:
+    """Lose simulated nodes, and get them back.
+
+    The cluster is that of the current kubectl context. A lost node does nothing and is heard of no more: after 50
+    seconds it is NotReady, and its pods are evicted when their tolerations end. When it comes back it reports what
+    has happened to its pods meanwhile.
+    """
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    command = click.argument("names", metavar="NODE...", nargs=-1, required=True)(command)
+    command = click.option("--context", default="", help="Another context than the current one.")(command)
+    path = click.Path(dir_okay=False, path_type=Path)
+    return click.option("--kubeconfig", type=path, help="Another file than that of kubectl.")(command)
+
+
+@node.command()
+@_options
+def lose(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
+    """Lose nodes: they stop answering, and so do the pods on them."""
+    _change(names, kubeconfig, context, {"metadata": {"annotations": {LOST: "true"}}}, "lost")
+
+
+@node.command()
+@_options
+def restore(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
+    """Get lost nodes back."""
+    _change(names, kubeconfig, context, {"metadata": {"annotations": {LOST: None}}}, "restored")
+
+
+@node.command()
+@_options
+def cordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
+    """Let no new pods onto nodes, as kubectl cordon does."""
+    _change(names, kubeconfig, context, {"spec": {"unschedulable": True}}, "cordoned")
+
+
+@node.command()
+@_options
+def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
+    """Let pods onto nodes again, as kubectl uncordon does."""
+    _change(names, kubeconfig, context, {"spec": {"unschedulable": None}}, "uncordoned")
+
+
+def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str) -> None:
+    from pumice.kube.client import RefusedError, UnreachableError
+
+    client = _client(kubeconfig, context)
+    try:
+        for name in names:  # all or, if one of them does not exist, none
+            client.get(f"/api/v1/nodes/{quote(name, safe='')}")
+        for name in names:
+            client.merge(f"/api/v1/nodes/{quote(name, safe='')}", patch)
+            echo(f"node/{name} {done}")
+    except RefusedError as error:
+        raise click.ClickException(str(error)) from None
+    except UnreachableError as error:
+        raise click.ClickException(f"nobody answers: {error}. Is the cluster up? pumice up starts one.") from None
+
+
+def _client(kubeconfig: Path | None, context: str) -> Client:
+    from pumice.kube.client import Client
+    from pumice.kube.errors import FieldError
+    from pumice.kube.kubeconfig import read_kubeconfig
+
+    try:
+        return Client(read_kubeconfig(kubeconfig, context=context))
+    except FieldError as error:
+        raise click.ClickException(str(error)) from None
