@@ -9,6 +9,7 @@ rests on is there.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
@@ -250,24 +251,22 @@ class Writes:
         )
 
     async def delete_collection(self, aim: Target, chosen: Choice, how: Deletion, call: Call) -> list[Record]:
-        """Delete everything in a collection that is chosen. Answers with what that was."""
-        writes: list[Awaitable[Record]] = []
-        chose: list[Record] = []
+        """Delete everything in a collection that is chosen, or nothing. Answers with what that was."""
+        doomed: list[tuple[Target, Record]] = []
         for record in self._store.list(aim.resource.prefix(aim.namespace)).records:
             found: Object = _decode(record.value)
-            if chosen.matches(aim.resource, found):
-                about = found["metadata"]
-                one = Target(aim.resource, about.get("namespace", ""), about["name"])
-                try:
-                    writes.append(self._delete(one, how, call)[0])
-                except status.ApiError as error:
-                    if error.code != HTTPStatus.NOT_FOUND:
-                        raise
-                else:
-                    chose.append(record)
-        for written in await asyncio.gather(*writes):
+            about = found["metadata"]
+            if chosen.matches(aim.resource, found) and self._store.latest(record.key) is not None:
+                doomed.append((Target(aim.resource, about.get("namespace", ""), about["name"]), record))
+        try:
+            for one, _ in doomed:  # a refusal must come before the first of them goes
+                self._delete(one, dataclasses.replace(how, dry_run=True), call)
+        except status.ApiError:
+            await self._store.flushed()
+            raise
+        for written in await asyncio.gather(*[self._delete(one, how, call)[0] for one, _ in doomed]):
             self._redefine(aim, written)
-        return chose
+        return [record for _, record in doomed]
 
     # ---- disk ---------------------------------------------------------------------------------------------
 
@@ -426,11 +425,9 @@ def _stamped(new: Object) -> Callable[[int], bytes]:
 
 def _only_shown(key: str, new: Object) -> Awaitable[Record]:
     """The answer to a dry run: what would have been stored."""
-
-    async def shown() -> Record:
-        return Record(key, 0, _encode(new))
-
-    return shown()
+    shown: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
+    shown.set_result(Record(key, 0, _encode(new)))
+    return shown
 
 
 def replace(body: object) -> Edit:

@@ -23,7 +23,8 @@ def test_finalizers_of_others_stay_beside_our_own() -> None:
 
 
 def test_the_name_is_a_label() -> None:
-    assert "a lowercase RFC 1123 label" in refusal(create, RESOURCE, named("a.b"))
+    assert "must not contain dots" in refusal(create, RESOURCE, named("a.b"))
+    assert "a lowercase RFC 1123 label" in refusal(create, RESOURCE, named("a_b"))
 
 
 def test_an_update_does_not_touch_the_finalizers() -> None:
