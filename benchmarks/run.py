@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from benchmarks import measures
+from benchmarks import apiserver, measures
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
 from pumice.scheduling.config import DEFAULT_CONFIG
@@ -54,11 +54,29 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         "share tree, 100,000 leaves",
         ("place_microseconds", "release_microseconds", "times_faster"),
     ),
+    "api-writes": (
+        "API: durable writes per second, 1, 16, 64 in flight",
+        ("creates_1", "binds_1", "creates_16", "binds_16", "creates_64", "binds_64"),
+    ),
+    "api-watch": ("API: 100 watchers", ("events_per_second", "watches_ended", "latency_ms", "latency_p99_ms")),
+    "api-list": ("API: a list of 10,000 pods, whole and in pages", ("whole_ms", "pages_ms")),
+    "api-memory": ("API: memory, empty and with 50,000 pods", ("empty_mib", "full_mib")),
 }
+
+# Two servers side by side, where K8S_BIN names the binaries of a real one; minutes, so not as often as the rest.
+API = {
+    "api-writes": apiserver.writes,
+    "api-watch": apiserver.watching,
+    "api-list": apiserver.listing,
+    "api-memory": apiserver.memory,
+}
+API_RUNS = 3
 
 
 def measure(name: str) -> dict[str, float]:
     """One run of one measurement, in this process."""
+    if name in API:
+        return API[name]()
     if name.startswith("tree-"):
         return measures.tree_events(int(name.removeprefix("tree-")))
     if name == "E":
@@ -79,7 +97,7 @@ def measure(name: str) -> dict[str, float]:
 def repeat(name: str, runs: int) -> list[dict[str, float]]:
     """Several runs, each in a fresh process."""
     results = []
-    for _ in range(runs):
+    for _ in range(min(runs, API_RUNS) if name in API else runs):
         command = [sys.executable, "-m", "benchmarks.run", "--once", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
         if done.returncode:
@@ -98,6 +116,23 @@ def summarise(results: list[dict[str, float]]) -> dict[str, dict[str, float]]:
         }
         for key in results[0]
     }
+
+
+def lines(name: str, figures: dict[str, dict[str, float]]) -> list[str]:
+    """What is shown of a workload: all on one line, or a line for each of two servers."""
+    what, shown = MEASURES[name]
+    if name not in API:
+        return [f"{name:14}{what:50}" + "; ".join(text(key, figures[key]) for key in shown)]
+    servers = [server for server in ("pumice", "kube-apiserver") if f"{server}_{shown[0]}" in figures]
+    return [f"{name:14}{what}"] + [
+        f"{'':14}{server:16}" + "; ".join(text(key, figures[f"{server}_{key}"]) for key in shown) for server in servers
+    ]
+
+
+def text(key: str, v: dict[str, float]) -> str:
+    """One figure in words."""
+    digits = ".4g" if v["median"] < 1000 else ".0f"
+    return f"{key.replace('_', ' ')} {v['median']:,{digits}} ({v['min']:,{digits}} to {v['max']:,{digits}})"
 
 
 def document(name: str, results: list[dict[str, float]]) -> dict[str, Any]:
@@ -130,15 +165,7 @@ def main(names: tuple[str, ...], runs: int, target: str | None, once: str | None
         results = repeat(name, runs)
         documents.append(document(name, results))
         if not quiet:
-            what, shown = MEASURES[name]
-            figures = summarise(results)
-            texts = [
-                f"{key.replace('_', ' ')} {v['median']:,.4g} ({v['min']:,.4g} to {v['max']:,.4g})"
-                if v["median"] < 1000
-                else f"{key.replace('_', ' ')} {v['median']:,.0f} ({v['min']:,.0f} to {v['max']:,.0f})"
-                for key, v in ((key, figures[key]) for key in shown)
-            ]
-            click.echo(f"{name:14}{what:50}" + "; ".join(texts))
+            click.echo("\n".join(lines(name, summarise(results))))
     if quiet:
         click.echo(json.dumps(documents[0] if len(documents) == 1 else documents))
         return

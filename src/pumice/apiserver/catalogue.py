@@ -27,6 +27,7 @@ class Context(Protocol):
 
     now: str  # RFC 3339, in seconds
     user: str
+    warnings: list[str]  # for whoever asks, beside the answer
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource (``priorityclasses.scheduling.k8s.io``); not to be changed."""

@@ -181,7 +181,7 @@ def carry(new: Metadata, old: Metadata) -> None:
 def name_faults(name: str) -> Iterator[str]:
     """What is wrong with a name, as nearly all kinds want it."""
     if len(name) > NAME_LENGTH:
-        yield f"must be no more than {NAME_LENGTH} bytes"
+        yield f"must be no more than {NAME_LENGTH} characters"
     if not _SUBDOMAIN.fullmatch(name):
         yield SUBDOMAIN_RULE
 
@@ -189,7 +189,7 @@ def name_faults(name: str) -> Iterator[str]:
 def label_name_faults(name: str) -> Iterator[str]:
     """What is wrong with a name that must also be a DNS label, as a namespace's."""
     if len(name) > LABEL_LENGTH:
-        yield f"must be no more than {LABEL_LENGTH} bytes"
+        yield f"must be no more than {LABEL_LENGTH} characters"
     if not _LABEL.fullmatch(name):
         yield "must not contain dots" if _SUBDOMAIN.fullmatch(name) else LABEL_RULE
 

@@ -8,7 +8,7 @@ somebody changed in them by hand is set right again. The rest is only created wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 
 import yaml
 
@@ -23,10 +23,8 @@ QUEUES = "queues.scheduling.volcano.sh"
 
 def manifests(folder: str) -> Iterator[Object]:
     """The objects in a folder of this package, as written."""
-    place = files("pumice.apiserver").joinpath(folder)
-    for file in sorted(place.iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".yaml"):
-            yield from yaml.load_all(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    for file in sorted((Path(__file__).parent / folder).glob("*.yaml")):
+        yield from yaml.load_all(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 async def furnish(api: Api) -> None:

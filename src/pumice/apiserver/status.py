@@ -27,7 +27,7 @@ class ApiError(Exception):
         self.code = code
         self.reason = reason
         self.message = message
-        self.details = details or {}
+        self.details = details
         self.headers = headers or {}
         self.token = ""  # with which an expired list may go on
 
@@ -42,7 +42,7 @@ class ApiError(Exception):
         }
         if self.reason:
             status["reason"] = self.reason
-        if self.details:
+        if self.details is not None:
             status["details"] = self.details
         status["code"] = self.code
         return status
@@ -85,7 +85,8 @@ def unauthorized() -> ApiError:
 
 def page_not_found() -> ApiError:
     """No such resource is served."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+    # The empty details are there for clients that look into them without asking whether there are any.
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def not_found(resource: str, group: str, name: str) -> ApiError:
@@ -165,17 +166,20 @@ def invalid(kind: str, group: str, name: str, problems: Iterable[Problem]) -> Ap
     return ApiError(422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {listed}', details)
 
 
-def forbidden(resource: str, group: str, name: str, detail: str) -> ApiError:
+def forbidden(
+    resource: str, group: str, name: str, detail: str, causes: list[dict[str, str]] | None = None
+) -> ApiError:
     """The request is understood and not allowed."""
     what = qualified(resource, group)
     message = f'{what} "{name}" is forbidden: {detail}' if name else f"{what} is forbidden: {detail}"
-    return ApiError(403, "Forbidden", message, _about(resource, group, name))
+    details = _about(resource, group, name) | ({"causes": causes} if causes else {})
+    return ApiError(403, "Forbidden", message, details)
 
 
 def too_many_requests(message: str, seconds: int, details: dict[str, Any] | None = None) -> ApiError:
     """Not now: try again after so many seconds."""
     found = {**(details or {}), "retryAfterSeconds": seconds} if seconds else (details or {})
-    return ApiError(429, "TooManyRequests", message, found, {"Retry-After": str(seconds)} if seconds else {})
+    return ApiError(429, "TooManyRequests", message, found or None, {"Retry-After": str(seconds)} if seconds else {})
 
 
 def internal(message: str) -> ApiError:

@@ -102,17 +102,14 @@ class Writes:
         if namespace is None:
             raise status.not_found("namespaces", "", aim.namespace)
         if "deletionTimestamp" in namespace["metadata"]:
-            refused = status.forbidden(
+            cause = f"namespace {aim.namespace} is being terminated"
+            raise status.forbidden(
                 aim.resource.plural,
                 aim.resource.group,
                 about.get("name", ""),
                 f"unable to create new content in namespace {aim.namespace} because it is being terminated",
+                [{"reason": "NamespaceTerminating", "message": cause, "field": "metadata.namespace"}],
             )
-            cause = f"namespace {aim.namespace} is being terminated"
-            refused.details["causes"] = [
-                {"reason": "NamespaceTerminating", "message": cause, "field": "metadata.namespace"}
-            ]
-            raise refused
 
     # ---- update and patch ---------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from importlib import resources
 from typing import TYPE_CHECKING
 
 import click
@@ -40,6 +39,8 @@ def demo(as_yaml: bool) -> None:
 
     One is idle at first and its part is lent; then it wakes up and takes it back, from those who borrowed it.
     """
+    from importlib import resources
+
     source = resources.files("pumice.sim") / "examples" / "demo.yaml"
     if as_yaml:
         echo(source.read_text(encoding="utf-8").rstrip())

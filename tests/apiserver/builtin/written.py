@@ -19,6 +19,7 @@ class World:
     user = "alice"
 
     def __init__(self, *objects: Object, resource: str = "") -> None:
+        self.warnings: list[str] = []
         self._objects = objects
         self._resource = resource
 

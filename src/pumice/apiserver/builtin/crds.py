@@ -7,7 +7,7 @@ the webhook. With a single version there is nothing to convert, so there it is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pumice.apiserver import metadata
@@ -129,6 +129,7 @@ class DefinitionStrategy(Strategy):
         if names["kind"]:
             names["singular"] = names.get("singular") or names["kind"].lower()
             names["listKind"] = names.get("listKind") or f"{names['kind']}List"
+        context.warnings += _without_effect(new["spec"].get("versions", ()))
         new["spec"] = {"conversion": {"strategy": "None"}, **new["spec"], "names": names}
         definitions.accept(new, context.list(definitions.QUALIFIED, ""), context.now)
 
@@ -247,6 +248,20 @@ def _check_version(version: Object, field: str) -> Iterator[Problem]:
             where = f"{field}.selectableFields[{index}].jsonPath"
             detail = "is an invalid path: must be the simple path of a string, integer or boolean of the schema"
             yield invalid(where, declared["jsonPath"], detail)
+
+
+def _without_effect(versions: Iterable[Object]) -> Iterator[str]:
+    """What a definition may say, but nobody here acts upon."""
+    for index, version in enumerate(versions):
+        where = f"spec.versions[{index}]"
+        if "scale" in version.get("subresources", {}):
+            yield f"{where}.subresources.scale: is not served here"
+        try:
+            rules = Schema(version.get("schema", {}).get("openAPIV3Schema") or {"type": "object"}, where).unevaluated
+        except SchemaError:
+            continue  # it will be refused for that
+        for path in rules:
+            yield f"{path}: rules in CEL are not evaluated here"
 
 
 def _check_column(column: Object, field: str) -> Iterator[Problem]:

@@ -53,8 +53,8 @@ def complete_reference(found: Object, kind: str = "Pod") -> None:
     if "fieldRef" in found and not found["fieldRef"].get("apiVersion"):
         found["fieldRef"]["apiVersion"] = "v1"
     reference = found.get("resourceFieldRef")
-    if reference and "divisor" in reference:
-        reference["divisor"] = canonical_amount(reference["divisor"], kind)
+    if reference:
+        reference["divisor"] = canonical_amount(reference.get("divisor", "0"), kind)
 
 
 def _downward_items(source: str, found: Object) -> Iterator[Object]:

@@ -1,0 +1,163 @@
+"""A real kube-apiserver with its etcd on loopback, for comparison: started, watched and stopped as one thing.
+
+``K8S_BIN`` names the folder with the two binaries (``kube-apiserver``, ``etcd``); without it there is nothing to
+compare with, and ``unavailable`` says why. Both listen on 127.0.0.1 only, with a certificate of their own making and
+one token for a user of ``system:masters``. Two admission plugins are off because the controllers they count on do
+not run here: ServiceAccount (nobody makes the default accounts) and TaintNodesByCondition (nobody lifts the taint).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+NEEDED = ("kube-apiserver", "etcd")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An API server that runs: where it listens, what opens it, and the processes it consists of."""
+
+    name: str
+    url: str
+    token: str
+    processes: tuple[int, ...]
+
+    @property
+    def rss_mib(self) -> float:
+        """Resident memory of all its processes."""
+        return sum(map(_rss_kib, self.processes)) / 1024
+
+
+def unavailable() -> str:
+    """Why no real server can be started here; empty if one can."""
+    folder = os.environ.get("K8S_BIN", "")
+    if not folder:
+        return "K8S_BIN does not name a folder with kube-apiserver and etcd"
+    missing = [name for name in NEEDED if not os.access(Path(folder) / name, os.X_OK)]
+    if missing:
+        return f"K8S_BIN={folder} has no {' and no '.join(missing)}"
+    return "" if shutil.which("openssl") else "openssl, which makes the key for service accounts, is not on PATH"
+
+
+@contextlib.contextmanager
+def running(*, fsync: bool = True, arguments: Sequence[str] = ()) -> Iterator[Endpoint]:
+    """A fresh cluster for the time of a ``with`` block. Go's garbage collector as in production (GOGC unset)."""
+    if reason := unavailable():
+        raise RuntimeError(reason)
+    folder = Path(os.environ["K8S_BIN"]).absolute()
+    with tempfile.TemporaryDirectory(prefix="kubernetes-") as place, contextlib.ExitStack() as stack:
+        home = Path(place)
+        client, peer, port = free_ports(3)
+        durable = [] if fsync else ["--unsafe-no-fsync"]
+        etcd = stack.enter_context(
+            started(
+                home / "etcd.log",
+                [
+                    str(folder / "etcd"),
+                    f"--data-dir={home / 'etcd'}",
+                    f"--listen-client-urls=http://127.0.0.1:{client}",
+                    f"--advertise-client-urls=http://127.0.0.1:{client}",
+                    f"--listen-peer-urls=http://127.0.0.1:{peer}",
+                    f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+                    f"--initial-cluster=default=http://127.0.0.1:{peer}",
+                    *durable,
+                ],
+            )
+        )
+        token = secrets.token_hex(16)
+        (home / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
+        key = home / "accounts.pem"
+        make_key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)]
+        subprocess.run(make_key, check=True, capture_output=True)
+        server = stack.enter_context(
+            started(
+                home / "kube-apiserver.log",
+                [
+                    str(folder / "kube-apiserver"),
+                    f"--etcd-servers=http://127.0.0.1:{client}",
+                    "--bind-address=127.0.0.1",
+                    "--advertise-address=127.0.0.1",
+                    f"--secure-port={port}",
+                    "--endpoint-reconciler-type=none",
+                    f"--cert-dir={home / 'certificates'}",
+                    f"--token-auth-file={home / 'tokens.csv'}",
+                    "--anonymous-auth=false",
+                    "--authorization-mode=RBAC",
+                    "--service-account-issuer=https://kubernetes.default.svc",
+                    f"--service-account-signing-key-file={key}",
+                    f"--service-account-key-file={key}",
+                    "--service-cluster-ip-range=10.0.0.0/24",
+                    "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+                    "--profiling=false",
+                    *arguments,
+                ],
+            )
+        )
+        url = f"https://127.0.0.1:{port}"
+        await_ready(url, token, server, home / "kube-apiserver.log")
+        yield Endpoint("kube-apiserver", url, token, (server.pid, etcd.pid))
+
+
+def await_ready(url: str, token: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
+    """Wait until the server says that it is ready; if it ends instead, say what it said last."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname = False
+    trusting.verify_mode = ssl.CERT_NONE
+    request = urllib.request.Request(f"{url}/readyz", headers={"Authorization": f"Bearer {token}"})
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}:\n{log.read_text()[-2000:]}")
+        try:
+            with urllib.request.urlopen(request, timeout=5, context=trusting):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError(f"the server is not ready after {seconds:.0f} s:\n{log.read_text()[-2000:]}")
+
+
+@contextlib.contextmanager
+def started(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process for the time of a ``with`` block: asked to stop, and made to if it does not."""
+    environment = {key: value for key, value in os.environ.items() if key != "GOGC"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody uses at the moment."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for opened in sockets:
+            opened.bind(("127.0.0.1", 0))
+        return [opened.getsockname()[1] for opened in sockets]
+
+
+def _rss_kib(process: int) -> int:
+    """Resident memory of one process."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    return 0

@@ -1,0 +1,61 @@
+"""The same requests, the same answers: what a real kube-apiserver said is what we say.
+
+The scripts in ``exchanges/`` carry the answers of a real server. They are played against ``pumice up``, and, where
+``K8S_BIN`` names the binaries, against the real one too, so that the answers written down stay true.
+``python -m tools.parity_answers`` writes them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import kubernetes
+from tests.support.api_servers import pumice_up
+from tests.support.exchanges import SHIPPED, Player, Script, differences, expected_of_us, load
+
+SCRIPTS = [script for path in sorted(Path(__file__).parent.glob("exchanges/*.yaml")) for script in load(path)]
+_Expected = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+names = pytest.mark.parametrize("script", SCRIPTS, ids=[script.name for script in SCRIPTS])
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[Player]:
+    with pumice_up("--nodes", "0", token="known-to-nobody-else") as (endpoint, _):
+        yield Player(endpoint.url, endpoint.token)
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[Player]:
+    if reason := kubernetes.unavailable():
+        pytest.skip(reason)
+    with kubernetes.running(fsync=False) as endpoint:
+        player = Player(endpoint.url, endpoint.token)
+        player.ship(SHIPPED)
+        yield player
+
+
+@names
+def test_our_answers(script: Script, ours: Player) -> None:
+    _compare(script, ours, expected_of_us)
+
+
+@names
+def test_real_answers(script: Script, real: Player) -> None:
+    _compare(script, real, lambda step, got: step["answer"])
+
+
+def _compare(script: Script, player: Player, expected: _Expected) -> None:
+    """Play to the end, and fail with every difference and the request that shows it."""
+    player.begin(script.name)
+    found = []
+    for number, step in enumerate(script.steps, 1):
+        got = player.play(script, step)
+        lines = list(differences(expected(step, got), got))
+        if lines:
+            found.append("\n    ".join([f"step {number}: {step['ask']}", *lines]))
+    if found:
+        pytest.fail("\n".join([script.about, *found]), pytrace=False)
