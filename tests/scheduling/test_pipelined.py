@@ -138,6 +138,33 @@ def test_what_goes_beyond_the_minimum_need_not_wait_for_it(size: int, minimum: i
         assert len(started) == (first if i == 0 else 0 if i < first else 1), (i, started)
 
 
+def test_what_goes_beyond_the_minimum_does_not_overtake_who_came_before() -> None:
+    # Tasks of a's end by themselves; b's wait for their room as it is being freed: a gang of 2, one more job, and then
+    # a third task of the gang's job. When there is room for three, the third in turn has it.
+    shell = two_queues(5)
+
+    def ends(*tasks: int) -> None:
+        for i in tasks:
+            shell.put(replace(shell.tasks[f"ns/a-t-{i}"], status=TaskStatus.RELEASING))
+
+    ends(0, 1)
+    shell.job("b", [(1,)] * 2, 2, name="gang")
+    shell.cycle()
+    ends(2)
+    shell.job("b", [(1,)], name="one")
+    shell.cycle()
+    ends(3)
+    shell.put(TaskSpec("ns", "gang-t-2", (1, 0, 1), job="ns/gang", created=9))
+    shell.cycle()
+    assert not shell.evictions
+    assert list(waiting(shell)) == ["ns/gang-t-0", "ns/gang-t-1", "ns/one-t-0", "ns/gang-t-2"]
+    for i in (0, 1, 2):
+        shell.end(f"ns/a-t-{i}")
+    assert bound(shell) == ["ns/gang-t-0", "ns/gang-t-1", "ns/one-t-0"]
+    shell.end("ns/a-t-3")
+    assert bound(shell) == ["ns/gang-t-2"]
+
+
 def test_roles_start_together_and_grow_apart() -> None:
     shell = two_queues(5, grace=9)
     shell.job("b", [(1,)] * 4, 2, name="job", roles=["ps", "w", "w", "w"], minimums={"ps": 1, "w": 1})

@@ -10,7 +10,7 @@ import pytest
 
 from pumice.model.events import Changed, EvictFailed, Gone
 from pumice.model.objects import DisruptionBudget, JobPhase, JobSpec, NodeSpec, PriorityClass, Requirement, TaskSpec
-from pumice.scheduling.decisions import Evict
+from pumice.scheduling.decisions import Bind, Evict
 from tests.support.taking import SECOND, Shell, taking_engine
 
 NO_PRIORITY = ("gang", "conformance")  # priorities of tasks, but no classes of jobs
@@ -349,6 +349,21 @@ def test_nobody_goes_for_half_a_unit() -> None:
     assert victims(shell) == []
 
 
+def test_nobody_goes_for_a_unit_that_has_room_in_another_arrangement() -> None:
+    # 2 cpu are free on n0 and 3 on n1. Task by task 1 goes to n0 and 2 to n1, and one of b's would have to go for the
+    # last 2; but 2 on n0 and 1 + 2 on n1 need nobody. By keys one could: a has 5/8 over 3, b is left with 2/8.
+    shell = Shell(taking_engine("paper"))
+    shell.node("n0", 5)
+    shell.node("n1", 3)
+    shell.queue("root/a", "1/3")
+    shell.queue("root/b", "1/1")
+    shell.job("b", [(1,)] * 3, name="b")
+    shell.cycle()
+    shell.job("a", [(1,), (2,), (2,)], 3, name="a")
+    assert victims(shell) == []
+    assert (shell.running("ns/a"), shell.running("ns/b")) == (3, 3)
+
+
 @pytest.mark.parametrize(
     ("gang", "takers", "goes"),
     [
@@ -432,6 +447,23 @@ def test_a_gang_goes_whole_wherever_its_tasks_are(how: str) -> None:
     shell.engine.apply(EvictFailed("ns/a-t-1"))
     shell.engine.validate()
     assert shell.engine.state.capacity[0] == 4
+
+
+def test_a_gang_goes_whole_with_what_it_was_given_in_the_same_cycle() -> None:
+    # b fills two nodes of 2: u and one of the gang g on n0, the other of g and v on n1. That other one ends and is made
+    # anew; it gets its place back, then a takes n1: v goes, and g, of which only the task on n0 runs. By keys that is
+    # right: a has 2/4 over 3, b is left with 1/4.
+    shell = shell_of(2, nodes=2, rule="paper")
+    shell.queue("root/a", "1/3")
+    shell.queue("root/b", "1/1")
+    for name, tasks in {"u": 1, "g": 2, "v": 1}.items():
+        shell.job("b", [(1,)] * tasks, tasks, name=name)
+    shell.cycle()
+    shell.end("ns/g-t-1", again=True)
+    shell.job("a", [(2,)], name="a")
+    decisions = shell.cycle()
+    assert sorted(d.task for d in decisions if isinstance(d, Evict)) == ["ns/g-t-0", "ns/v-t-0"]
+    assert not any(isinstance(d, Bind) for d in decisions)
 
 
 def test_late_news_of_a_victim_do_not_bring_it_back() -> None:

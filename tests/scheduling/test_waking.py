@@ -220,7 +220,7 @@ def excess_of_victims(seed: int) -> list[float]:
         def compare(commit: Commit) -> None:
             least = least_victims(book, commit)
             if least is not None:
-                found.append(sum(map(book.dominant, commit.victims)) / least)
+                found.append(sum(map(book.dominant, (*commit.victims, *commit.withdrawn))) / least)
 
         book.watcher = compare
 
@@ -241,7 +241,7 @@ def least_victims(book: Book, commit: Commit) -> float | None:
     room = book.room(releasing_is_free=True, pipelined=True)
     unit = [book.tasks[key].request for key, _ in commit.claims]
     best: float | None = None
-    for count in range(1, len(commit.victims) + 2):
+    for count in range(1, len(commit.victims) + len(commit.withdrawn) + 2):
         for chosen in combinations(legal, count):
             size = sum(book.dominant(seen.key) for seen in chosen)
             if (best is None or size < best) and may_go(book, chosen) and fits(unit, without(room, chosen)):

@@ -1,13 +1,14 @@
-"""The book of evictions: replays the decisions of each cycle and holds every committed taking against fairness.md 9.
+"""The book of evictions: follows the decisions of each cycle and holds every committed taking against fairness.md 9.
 
-It knows what went in, what was decided and the whole targets; the accounts it makes itself. A ``Commit`` is one taking:
-who went, and where the taker's unit starts.
+It knows what goes in, what is decided and the whole targets; the accounts it makes itself. A ``Commit`` is one taking:
+who went, and where the units of those who took start. The book hears of each as it is made: only then is it known who
+had a place, as what was given earlier in a cycle may be withdrawn later in it, without a word.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -16,6 +17,7 @@ from pumice.model.objects import JobSpec, TaskStatus
 from pumice.model.resources import PODS
 from pumice.scheduling.decisions import Bind, Decision, Evict, Pipeline
 from pumice.scheduling.engine import Engine
+from pumice.scheduling.transaction import Departure
 
 Request = Sequence[int]
 
@@ -33,43 +35,13 @@ class Seen:
 
 @dataclass
 class Commit:
-    """One committed taking: who went, and where the taker's unit starts."""
+    """One committed taking: who went, and where the units of those who took start."""
 
     taker: str
     action: str
     victims: list[str] = field(default_factory=list)
+    withdrawn: list[str] = field(default_factory=list)  # they lost what they were given in the same cycle
     claims: list[tuple[str, str]] = field(default_factory=list)
-
-
-def commits(decisions: Iterable[Decision], waited: Collection[str] = ()) -> Iterator[Commit | Bind]:
-    """The takings of a cycle, in order, with the plain starts between them; ``waited``: those pipelined before it."""
-    current: Commit | None = None
-    for decision in decisions:
-        if isinstance(decision, Evict):
-            if current is None or current.claims or current.taker != decision.taker:
-                if current is not None:
-                    yield current
-                current = Commit(decision.taker, decision.action)
-            current.victims.append(decision.task)
-        elif isinstance(decision, Pipeline) or (
-            isinstance(decision, Bind)
-            and decision.task not in waited
-            and current is not None
-            and current.victims
-            and current.taker == decision.job
-        ):
-            if current is None or current.taker != decision.job:
-                if current is not None:
-                    yield current
-                current = Commit(decision.job, "claim")
-            current.claims.append((decision.task, decision.node))
-        elif isinstance(decision, Bind):
-            if current is not None:
-                yield current
-            current = None
-            yield decision
-    if current is not None:
-        yield current
 
 
 class Book:
@@ -78,17 +50,16 @@ class Book:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.steer = isinstance(engine.order, SteerOrder)
-        # Where keys decide, a job may lose what it was just given while another of its tasks has others go: no waste is
-        # meant by that, so it is not looked for where room is given before it is taken.
-        self.exact = self.steer or engine.policy.config.actions[-1] == "allocate"
         self.limited = any(entry.name in ("proportion", "capacity") for entry in engine.policy.config.plugins)
         self.tasks: dict[str, Seen] = {}
-        self.committed: list[Commit] = []
-        self.doubtful: list[tuple[Commit, list[str]]] = []  # victims of this cycle that may not have been needed
-        self.watcher: Callable[[Commit], None] | None = None  # told of every taking before it is replayed
-        self.sums: list[tuple[float, float]] = []  # what was missing before and after each reclaim
+        self.watcher: Callable[[Commit], None] | None = None  # told of every taking before it is entered
         self.owed = 0.0  # before the last cycle's actions: dominant parts of the cluster, summed over jobs
         self.running_before: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._said: list[Decision] | None = None  # in this cycle, with what was withdrawn; None: nothing was taken
+        self._entered = 0  # so much of it is in the book
+        self._opened = False
+        self._carry_on = engine.took
+        engine.took = self._took  # type: ignore[method-assign]  # the book hears of every taking as it is made
 
     def open(self) -> None:
         """Before a cycle: who is where."""
@@ -103,41 +74,72 @@ class Book:
             for task in self.engine.state.tasks.values()
             if task.job is not None
         }
+        self._said, self._entered, self._opened = None, 0, True
 
     def close(self, decisions: list[Decision]) -> None:
-        """After it: replay and check."""
-        self._send_back(decisions)
-        self.owed = self.dominant_missing()
-        self.running_before = self._running()
-        self.doubtful.clear()
-        waited = {seen.key for seen in self.tasks.values() if seen.status is TaskStatus.PIPELINED}
-        for step in commits(decisions, waited):
-            if isinstance(step, Bind):
-                seen = self.tasks[step.task]
-                assert seen.status in (TaskStatus.PENDING, TaskStatus.PIPELINED), f"{step} of a task that is {seen}"
-                if seen.status is TaskStatus.PIPELINED:
-                    assert seen.node == step.node, f"{seen} waited on another node than {step.node}"
-                seen.node, seen.status = step.node, TaskStatus.RUNNING
-                continue
-            self._commit(step)
-            self._guarantees_kept(step)
-        for decision in decisions:  # a claim on room that is free already is a start
-            if isinstance(decision, Bind):
-                self.tasks[decision.task].status = TaskStatus.RUNNING
+        """After it: what is told outside is what was done, and all in all it is right."""
+        if self._said is None:
+            self._begin(decisions)
+        self._opened = False
+        self._enter((self._said or decisions)[self._entered :])
+        for decision in decisions:
+            if isinstance(decision, Bind):  # a claim on room that is free already is a start
+                seen = self.tasks[decision.task]
+                assert seen.node == decision.node, f"{decision} of a task that is {seen}"
+                seen.status = TaskStatus.RUNNING
         for name, free in self.room(releasing_is_free=False, pipelined=False).items():
             assert all(amount >= 0 for amount in free), f"node {name} is over capacity by {free}"
         self._minimums_hold(decisions)
-        # What was placed earlier in the cycle and is in the way may be taken back later on, without a word: who seems
-        # to have gone for nothing is looked at again when all is said.
-        future = self.room(releasing_is_free=True, pipelined=True)
-        for commit, group in self.doubtful:
-            assert group not in self._unneeded(commit, future), f"{commit}: {group} could have stayed"
         for queue in self.engine.state.queues.values():
             held = self.held_by(queue.name)
             for j, most in queue.capability if self.limited else ():
                 assert held[j] <= most, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
         if self.steer:
             assert self.engine.reclaims.without_gain == 0, "by its own count a reclaim brought nothing"
+
+    def _took(self, departures: Iterable[Departure]) -> None:
+        """In the middle of a cycle: somebody has just taken; what was decided last is what came of it."""
+        departures = list(departures)
+        if self._opened:
+            self._write_down(departures)
+        self._carry_on(departures)
+
+    def _write_down(self, departures: list[Departure]) -> None:
+        if self._said is None:
+            self._begin(self.engine.decisions)
+            self._said = self.engine.decisions
+        taking = Commit("", "claim", withdrawn=[gone.task.key for gone in departures if gone.withdrawn])
+        before: list[Decision] = []
+        for decision in self._said[self._entered :]:
+            if isinstance(decision, Evict):
+                taking.taker, taking.action = decision.taker, decision.action
+                taking.victims.append(decision.task)
+            elif isinstance(decision, Pipeline):
+                taking.taker = taking.taker or decision.job
+                taking.claims.append((decision.task, decision.node))
+            else:
+                before.append(decision)
+        self._entered = len(self._said)
+        gone = [departure.task.key for departure in departures if not departure.withdrawn]
+        assert taking.victims == gone, f"{taking}: said to go {taking.victims}, went {gone}"
+        self._enter(before)
+        self._commit(taking)
+
+    def _begin(self, decisions: list[Decision]) -> None:
+        """Before the first decision is entered: what the cycle began with."""
+        self._send_back(decisions)
+        self.owed = self.dominant_missing()
+        self.running_before = self._running()
+
+    def _enter(self, decisions: Iterable[Decision]) -> None:
+        """Plain starts."""
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                seen = self.tasks[decision.task]
+                assert seen.status in (TaskStatus.PENDING, TaskStatus.PIPELINED), f"{decision} of a task that is {seen}"
+                if seen.status is TaskStatus.PIPELINED:
+                    assert seen.node == decision.node, f"{seen} waited on another node than {decision.node}"
+                seen.node, seen.status = decision.node, TaskStatus.RUNNING
 
     def _send_back(self, decisions: list[Decision]) -> None:
         """Pipelined tasks that wait in vain are pending again; no decision says so."""
@@ -157,25 +159,31 @@ class Book:
             seen = self.tasks[key]
             assert seen.status is TaskStatus.PENDING, f"{commit} claims for a task that is {seen}"
             seen.node, seen.status = node, TaskStatus.PIPELINED
-        for key in commit.victims:
-            seen = self.tasks[key]
-            assert seen.status is TaskStatus.RUNNING, f"{commit} evicts a task that is {seen}"
-            seen.status = TaskStatus.RELEASING
-        if not commit.victims:
-            return
-        self.committed.append(commit)
+        for keys, then in ((commit.victims, TaskStatus.RELEASING), (commit.withdrawn, TaskStatus.PENDING)):
+            for key in keys:
+                seen = self.tasks[key]
+                assert seen.status is TaskStatus.RUNNING, f"{commit} lets a task go that is {seen}"
+                seen.status = then
+        if commit.victims or commit.withdrawn:
+            self._check(commit, before)
+        for key in commit.withdrawn:
+            self.tasks[key].node = None
+
+    def _check(self, commit: Commit, before: float) -> None:
         assert commit.claims, f"{commit}: evictions without a start"
-        assert self._started(commit.taker), f"{commit}: the taker's unit is not whole"
+        for job in {self.tasks[key].job for key, _ in commit.claims}:
+            assert self._started(job), f"{commit}: the unit of {job} is not whole"
         future = self.room(releasing_is_free=True, pipelined=True)
         for _, node in commit.claims:
             assert all(amount >= 0 for amount in future[node]), f"{commit}: no room on {node}: {future[node]}"
-        self.doubtful += [(commit, group) for group in self._unneeded(commit, future)]
+        for group in self.groups(commit):
+            assert self._needed(commit, group, future), f"{commit}: {group} could have stayed"
         self._other_queues(commit)
+        self._guarantees_kept(commit)
         if self.steer:
             self._targets_kept(commit)
             if commit.action == "reclaim":
                 after = self.missing()
-                self.sums.append((before, after))
                 assert after < before - 1e-12, f"{commit}: what is missing did not fall: {before} -> {after}"
 
     # --- rules ------------------------------------------------------------------------------------------------------
@@ -187,20 +195,16 @@ class Book:
         done = sum(seen.status is TaskStatus.SUCCEEDED for seen in mine)
         return held >= min(self.spec(job_key).min_member - done, unfinished)
 
-    def _unneeded(self, commit: Commit, future: dict[str, list[int]]) -> list[list[str]]:
-        """Victims (of a gang that went whole: all of it) with whom back the unit would still have its place."""
-        found: list[list[str]] = []
-        if not self.exact or self.limited or self._coupled(commit):
-            return found  # where queues have limits a victim may stand in the way of those, not of room
-        for group in self.groups(commit):
-            nodes = {node: list(future[node]) for node in dict.fromkeys(node for _, node in commit.claims)}
-            for key in group:
-                seen = self.tasks[key]
-                if seen.node in nodes:
-                    _add(nodes[seen.node], seen.request, -1)
-            if self._stays(commit, nodes):
-                found.append(group)
-        return found
+    def _needed(self, commit: Commit, group: list[str], future: dict[str, list[int]]) -> bool:
+        """Whether with these victims back (of a gang that went whole: all of it) the units would not have places."""
+        if self.limited or self._coupled(commit):
+            return True  # where queues have limits a victim may stand in the way of those, not of room
+        nodes = {node: list(future[node]) for node in dict.fromkeys(node for _, node in commit.claims)}
+        for key in group:
+            seen = self.tasks[key]
+            if seen.node in nodes:
+                _add(nodes[seen.node], seen.request, -1)
+        return not self._stays(commit, nodes)
 
     def _stays(self, commit: Commit, room: dict[str, list[int]]) -> bool:
         """Whether the unit has its places in what is left around it: as they are, or in any other arrangement."""
@@ -218,7 +222,7 @@ class Book:
     def groups(self, commit: Commit) -> list[list[str]]:
         """Victims that go or stay together: tasks one by one, jobs that went whole as one."""
         by_job: dict[str, list[str]] = {}
-        for key in commit.victims:
+        for key in (*commit.victims, *commit.withdrawn):
             by_job.setdefault(self.tasks[key].job, []).append(key)
         found: list[list[str]] = []
         for job, keys in by_job.items():

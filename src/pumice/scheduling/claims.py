@@ -57,7 +57,7 @@ def claim(
         if lifted is None:
             return False
         gone += lifted
-    if len(gone) > 1:
+    if len(gone) > 1 or len(tasks) > 1:  # one that goes for one was looked at on its node
         _leave_in_peace(engine, transaction, hunt, gone, tasks, refused)
     return agree(engine, hunt.judge, transaction.evicted)
 

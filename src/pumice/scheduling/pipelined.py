@@ -33,26 +33,18 @@ def follow_pipelined(engine: Engine) -> None:
 
 def start_pipelined(engine: Engine) -> None:
     """Bind the tasks that waited for room and have it now, in the order in which they came."""
-    spoken_for: Room = {}  # what is free, and meant for those who came first and still wait
-    for job, tasks in _in_turn(engine):
-        taken = {node: dict(amounts) for node, amounts in spoken_for.items()}
-        ready = [task for task in tasks if _has_room(engine, task, taken)]
-        if not _has_started(engine, job) and not _starts_with(engine, job, ready):
-            ready = []
-        for task in ready:
-            _start(engine, task)
-        for task in tasks:
-            if task not in ready:
-                _keep(engine, task, spoken_for)
-
-
-def _in_turn(engine: Engine) -> list[tuple[Job, list[Task]]]:
-    """Who waits, in the order in which they came: tasks of a job that has started one by one, others together."""
-    turns: list[tuple[Job, list[Task]]] = []
-    for job, tasks in _by_job(engine).items():
-        turns += [(job, [task]) for task in tasks] if _has_started(engine, job) else [(job, tasks)]
-    position = {task: i for i, task in enumerate(engine.pipelined)}
-    return sorted(turns, key=lambda turn: position[turn[1][0]])
+    spoken_for: Room = {}  # what is free, and meant for those who came first, whether they start now or wait on
+    ready: dict[Job, list[Task]] = {}
+    for task in engine.pipelined:
+        assert task.job is not None
+        if _has_room(engine, task, spoken_for):
+            ready.setdefault(task.job, []).append(task)
+        else:
+            _keep(engine, task, spoken_for)
+    for job, tasks in ready.items():
+        if _starts_with(engine, job, tasks):
+            for task in tasks:
+                _start(engine, task)
 
 
 def _by_job(engine: Engine) -> dict[Job, list[Task]]:
@@ -61,11 +53,6 @@ def _by_job(engine: Engine) -> dict[Job, list[Task]]:
         assert task.job is not None
         jobs.setdefault(task.job, []).append(task)
     return jobs
-
-
-def _has_started(engine: Engine, job: Job) -> bool:
-    """Whether what a job must start with has its places already."""
-    return _starts_with(engine, job, ())
 
 
 def _starts_with(engine: Engine, job: Job, tasks: Collection[Task]) -> bool:
@@ -140,7 +127,7 @@ def _send_back(engine: Engine) -> None:
             _unpipeline(engine, task)
             changed[job] = None
     for job, tasks in _by_job(engine).items():
-        if not _has_started(engine, job) and not _starts_with(engine, job, tasks):
+        if not _starts_with(engine, job, tasks):
             for task in tasks:
                 _unpipeline(engine, task)
             changed[job] = None
