@@ -60,6 +60,9 @@ class Reads:
         at = when.revision if when.exact else None
         prefix = aim.resource.prefix(aim.namespace)
         try:
+            name = chosen.fields.value("metadata.name") if chosen.fields else None
+            if name and at is None and (aim.namespace or not aim.resource.namespaced):
+                return self._named(aim, chosen, name)
             if chosen.everything:
                 page = self._store.list(prefix, at=at, after=when.start, limit=when.limit)
                 token = continue_token(page.revision, page.last_key, aim) if page.remaining else ""
@@ -67,6 +70,12 @@ class Reads:
             return self._filtered(aim, chosen, when, at, prefix)
         except Compacted:
             raise self._too_old(aim, when) from None
+
+    def _named(self, aim: Target, chosen: Choice, name: str) -> Listing:
+        """A list of one at most: what kubectl asks for when it waits for an object."""
+        record = self._store.get(aim.resource.key(aim.namespace, name))
+        found = [record] if record and chosen.matches(aim.resource, _decode(record.value)) else []
+        return Listing(found, self._store.revision)
 
     def _filtered(self, aim: Target, chosen: Choice, when: Reading, at: int | None, prefix: str) -> Listing:
         found: list[Record] = []

@@ -1,0 +1,150 @@
+"""Create, update, delete: what is written, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from pumice.apiserver.requests import Choice, Deletion, Target, Writing, choice
+from pumice.apiserver.status import ApiError
+from pumice.apiserver.verbs import Api
+from pumice.apiserver.writes import replace
+from tests.support.apiserver import memory_api
+
+MAP: dict[str, Any] = {"metadata": {"name": "a"}, "data": {"k": "v"}}
+
+
+def ask(check: Callable[[Api, Target], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with memory_api() as api:
+            resource = api.catalogue.stored("configmaps")
+            assert resource is not None
+            await check(api, Target(resource, "default", "a"))
+
+    asyncio.run(run())
+
+
+def test_an_update_that_changes_nothing_is_no_write() -> None:
+    async def check(api: Api, aim: Target) -> None:
+        made = await api.create("configmaps", "default", MAP)
+        before = api.store.revision
+        again = await api.writes.update(aim, replace(made), Writing(), api.call(), replaces=True)
+        assert again.revision == int(made["metadata"]["resourceVersion"])
+        assert api.store.revision == before
+
+    ask(check)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda api, aim: api.create("configmaps", "default", MAP),
+        lambda api, aim: api.create("configmaps", "nowhere", MAP),
+        lambda api, aim: api.create("configmaps", "default", {"metadata": {"name": "B"}}),
+        lambda api, aim: api.create("configmaps", "default", {"metadata": {"name": "b"}, "data": {"k": 1}}),
+        lambda api, aim: api.writes.update(
+            aim, replace({"metadata": {"name": "a", "resourceVersion": "1"}}), Writing(), api.call(), replaces=True
+        ),
+        lambda api, aim: api.writes.delete(aim, Deletion(uid="another"), api.call()),
+        lambda api, aim: api.writes.delete(Target(aim.resource, "default", "nobody"), Deletion(), api.call()),
+    ],
+)
+def test_a_refusal_leaves_everything_as_it_is(write: Callable[[Api, Target], Awaitable[object]]) -> None:
+    async def check(api: Api, aim: Target) -> None:
+        await api.create("configmaps", "default", MAP)
+        before = api.store.revision
+        with pytest.raises(ApiError):
+            await write(api, aim)
+        assert api.store.revision == before
+
+    ask(check)
+
+
+def test_of_many_who_create_one_name_one_succeeds_and_the_others_hear_of_it() -> None:
+    async def check(api: Api, aim: Target) -> None:
+        tried = [api.create("configmaps", "default", MAP) for _ in range(20)]
+        answers = await asyncio.gather(*tried, return_exceptions=True)
+        refused = [answer for answer in answers if isinstance(answer, ApiError)]
+        assert [error.reason for error in refused] == ["AlreadyExists"] * 19
+        # An answer rests on what is on disk: whoever was refused can read what was there before.
+        assert api.store.get(aim.key) is not None
+
+    ask(check)
+
+
+def test_nobody_loses_an_edit() -> None:
+    async def check(api: Api, aim: Target) -> None:
+        await api.create("configmaps", "default", {"metadata": {"name": "a"}, "data": {"n": "0"}})
+
+        def more(found: dict[str, Any]) -> None:
+            found["data"]["n"] = str(int(found["data"]["n"]) + 1)
+
+        await asyncio.gather(*(api.modify("configmaps", "default", "a", more) for _ in range(50)))
+        found = api.read("configmaps", "default", "a")
+        assert found is not None and found["data"]["n"] == "50"
+
+    ask(check)
+
+
+def test_a_generation_counts_changes_of_the_spec_alone() -> None:
+    async def check(api: Api, _: Target) -> None:
+        budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {}}}
+        await api.create("poddisruptionbudgets.policy", "default", budget)
+
+        async def change(edit: Callable[[dict[str, Any]], None], subresource: str = "") -> int:
+            found = await api.modify("poddisruptionbudgets.policy", "default", "b", edit, subresource=subresource)
+            assert found is not None
+            return int(found["metadata"]["generation"])
+
+        assert await change(lambda found: found["metadata"].update(labels={"x": "y"})) == 1
+        assert await change(lambda found: found.update(status={"currentHealthy": 3}), "status") == 1
+        assert await change(lambda found: found["spec"].update(minAvailable=2)) == 2
+
+    ask(check)
+
+
+def test_a_finalizer_keeps_an_object_until_it_is_gone() -> None:
+    async def check(api: Api, aim: Target) -> None:
+        await api.create("configmaps", "default", {"metadata": {"name": "a", "finalizers": ["example.com/x"]}})
+        _, gone = await api.writes.delete(aim, Deletion(), api.call())
+        assert not gone
+        found = api.read("configmaps", "default", "a")
+        assert found is not None and found["metadata"]["deletionTimestamp"]
+        before = api.store.revision
+        _, gone = await api.writes.delete(aim, Deletion(), api.call())
+        assert not gone and api.store.revision == before  # it is said only once
+        await api.modify("configmaps", "default", "a", lambda found: found["metadata"].pop("finalizers"))
+        assert api.read("configmaps", "default", "a") is None
+
+    ask(check)
+
+
+def test_a_collection_goes_whole_or_not_at_all() -> None:
+    async def check(api: Api, _: Target) -> None:
+        classes = api.catalogue.stored("priorityclasses.scheduling.k8s.io")
+        assert classes is not None
+        for name in ("mine", "yours"):
+            await api.create(classes.qualified, "", {"metadata": {"name": name}, "value": 1})
+        before = api.store.revision
+        with pytest.raises(ApiError):  # of the second: it is no longer the one that was meant
+            await api.writes.delete_collection(Target(classes), Choice(), Deletion(uid="another"), api.call())
+        assert api.store.revision == before
+        chosen = choice(classes, {"fieldSelector": "metadata.name!=yours"})
+        gone = await api.writes.delete_collection(Target(classes), chosen, Deletion(), api.call())
+        assert [record.key.rpartition("/")[2] for record in gone] == ["mine"]
+        assert api.read(classes.qualified, "", "yours") is not None
+
+    ask(check)
+
+
+def test_a_dry_run_says_what_would_be_and_writes_nothing() -> None:
+    async def check(api: Api, aim: Target) -> None:
+        before = api.store.revision
+        shown = await api.writes.create(Target(aim.resource, "default"), dict(MAP), Writing(dry_run=True), api.call())
+        assert b'"uid"' in shown.value and b'"resourceVersion"' not in shown.value
+        assert api.store.revision == before and api.read("configmaps", "default", "a") is None
+
+    ask(check)
