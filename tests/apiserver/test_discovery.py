@@ -9,6 +9,7 @@ from pumice.apiserver import builtin, discovery, shipped
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.builtin.crds import custom_resource_definitions
 from pumice.apiserver.catalogue import Catalogue, Resource
+from pumice.apiserver.nodes.description import KUBELET
 from pumice.apiserver.schema import Schema
 from tests.apiserver.builtin.written import create
 
@@ -164,5 +165,5 @@ def test_the_preferred_version_comes_first() -> None:
 
 def test_version() -> None:
     page = discovery.version()
-    assert page["gitVersion"] == f"v1.36.0+pumice.{pumice.__version__}"
+    assert page["gitVersion"] == f"{KUBELET}+pumice.{pumice.__version__}"  # as nodes say
     assert (page["major"], page["minor"]) == ("1", "36")

@@ -67,6 +67,8 @@ def test_yaml_says_what_json_could_say() -> None:
             + [b"%c: &%c [%b]" % (c, c, b",".join([b"*%c" % (c - 1)] * 10)) for c in b"bcdefghi"]
         ),
         b"{" * 5000,
+        b"[" * 30_000,
+        b"- x\n" * 200_000,
     ],
 )
 def test_yaml_that_means_harm_is_refused(content: bytes) -> None:

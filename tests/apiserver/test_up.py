@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import socket
 import ssl
 import stat
 import urllib.error
@@ -14,22 +16,37 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.apiserver.kubeconfig import write_kubeconfig
+from pumice.apiserver.kubeconfig import require_ours, write_kubeconfig
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.private import write_private
+from pumice.apiserver.protection import is_loopback, own_tls
+from pumice.apiserver.server import bound
 from pumice.apiserver.storage import DataHeld
 from pumice.apiserver.tls import certificates
-from pumice.apiserver.up import Settings, cluster, is_loopback
+from pumice.apiserver.up import Settings, cluster
+from pumice.kube.errors import FieldError
 
 
 def settings(place: Path, **more: Any) -> Settings:
     given: dict[str, Any] = {
         "data": None,
         "kubeconfig": place / "kubeconfig",
-        "certificates": place / "tls",
         "nodes": nodes(2, parse_capacity("cpu=4,memory=8Gi")),
     }
     return Settings(**{**given, **more})
+
+
+def written(place: Path) -> Any:
+    return yaml.safe_load((place / "kubeconfig").read_text())
+
+
+def token_of(place: Path) -> str:
+    return str(written(place)["users"][0]["user"]["token"])
+
+
+def trust(place: Path) -> ssl.SSLContext:
+    authority = base64.b64decode(written(place)["clusters"][0]["cluster"]["certificate-authority-data"])
+    return ssl.create_default_context(cadata=authority.decode())
 
 
 async def ask(url: str, *, token: str = "", context: ssl.SSLContext | None = None) -> tuple[int, Any]:
@@ -101,15 +118,13 @@ def test_a_token_brings_tls_with_it(tmp_path: Path) -> None:
     async def knock() -> None:
         async with cluster(settings(tmp_path, token="s3cret")) as running:
             assert running.server.startswith("https://127.0.0.1:")
-            trust = ssl.create_default_context(cafile=str(tmp_path / "tls" / "ca.crt"))
+            known = trust(tmp_path)
             url = f"{running.server}/api/v1/namespaces/default"
-            assert (await ask(url, token="s3cret", context=trust))[0] == 200
+            assert (await ask(url, token="s3cret", context=known))[0] == 200
             for wrong in ("", "s3cre", "s3crets"):
-                code, found = await ask(url, token=wrong, context=trust)
+                code, found = await ask(url, token=wrong, context=known)
                 assert (code, found["reason"]) == (401, "Unauthorized")
-        config = yaml.safe_load((tmp_path / "kubeconfig").read_text())
-        assert config["users"][0]["user"] == {"token": "s3cret"}
-        assert config["clusters"][0]["cluster"]["certificate-authority-data"]
+        assert token_of(tmp_path) == "s3cret"
 
     asyncio.run(knock())
 
@@ -118,19 +133,134 @@ def test_beyond_loopback_a_token_is_made_if_none_is_given(tmp_path: Path) -> Non
     async def knock() -> None:
         async with cluster(settings(tmp_path, host="0.0.0.0")) as running:
             assert running.server.startswith("https://127.0.0.1:")
-            trust = ssl.create_default_context(cafile=str(tmp_path / "tls" / "ca.crt"))
-            token = yaml.safe_load((tmp_path / "kubeconfig").read_text())["users"][0]["user"]["token"]
+            assert running.outside == running.server.replace("127.0.0.1", socket.gethostname())
+            known, token = trust(tmp_path), token_of(tmp_path)
             assert len(token) >= 32
             url = f"{running.server}/api/v1/namespaces/default"
-            assert (await ask(url, context=trust))[0] == 401
-            assert (await ask(url, token=token, context=trust))[0] == 200
+            assert (await ask(url, context=known))[0] == 401
+            assert (await ask(url, token=token, context=known))[0] == 200
 
     asyncio.run(knock())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kubeconfig"]  # nothing else outlives it
+
+
+def test_a_certificate_brings_a_token_with_it(tmp_path: Path) -> None:
+    made = certificates(tmp_path / "mine", "127.0.0.1")
+
+    async def knock() -> None:
+        async with cluster(settings(tmp_path, own_certificate=(made.certificate, made.key))) as running:
+            assert running.server.startswith("https://127.0.0.1:") and running.outside == ""
+            url, known = f"{running.server}/api/v1/namespaces/default", trust(tmp_path)
+            known.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the certificate itself is what is trusted
+            assert (await ask(url, context=known))[0] == 401
+            assert (await ask(url, token=token_of(tmp_path), context=known))[0] == 200
+
+    asyncio.run(knock())
+
+
+def test_a_token_that_was_made_is_kept_with_the_data(tmp_path: Path) -> None:
+    async def token(**more: Any) -> str:
+        async with cluster(settings(tmp_path, host="0.0.0.0", **more)):
+            return token_of(tmp_path)
+
+    data = tmp_path / "data"
+    first = asyncio.run(token(data=data))
+    assert asyncio.run(token(data=data, token="another")) == "another"
+    assert asyncio.run(token(data=data)) == first
+    assert stat.S_IMODE((data / "token").stat().st_mode) == 0o600
+    assert asyncio.run(token()) != asyncio.run(token())
+
+
+def test_certificates_that_are_none(tmp_path: Path) -> None:
+    one, other = (certificates(tmp_path / name, "127.0.0.1") for name in ("one", "other"))
+    (tmp_path / "text").write_text("nonsense")
+    for certificate, key, words in (
+        (tmp_path / "text", one.key, f"--tls-cert {tmp_path / 'text'}: is not a certificate in PEM"),
+        (one.certificate, one.certificate, f"--tls-key {one.certificate}: is not an unencrypted private key in PEM"),
+        (one.certificate, other.key, f"--tls-key {other.key}: does not belong to the certificate in {one.certificate}"),
+    ):
+        with pytest.raises(FieldError) as refused:
+            own_tls(certificate, key)
+        assert str(refused.value) == words
+
+
+def test_what_fails_at_the_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def fail(**more: Any) -> None:
+        async with cluster(settings(tmp_path, data=tmp_path / "data", **more)):
+            pass
+
+    (tmp_path / "text").write_text("nonsense: [")
+    text = tmp_path / "text"
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError, match="in use"):
+        asyncio.run(fail(port=other.getsockname()[1]))
+    with pytest.raises(FieldError, match="is not a certificate"):
+        asyncio.run(fail(own_certificate=(text, text)))
+    with pytest.raises(FieldError, match="is no kubeconfig"):
+        asyncio.run(fail(kubeconfig=text))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["text"]
+
+
+def test_a_kubeconfig_of_other_clusters_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    require_ours(path)  # not there
+    path.write_text("")
+    require_ours(path)
+    write_kubeconfig(path, "http://127.0.0.1:1")
+    require_ours(path)
+    ours = path.read_text()
+    for theirs in (
+        "clusters: [{name: prod, cluster: {server: https://prod}}]",
+        "contexts: [{name: pumice, context: {cluster: prod}}]",
+        "users: [{name: pumice}, {name: prod, user: {token: x}}]",
+    ):
+        path.write_text(theirs)
+        with pytest.raises(FieldError) as refused:
+            require_ours(path)
+        assert str(refused.value).startswith(f"{path}: is a kubeconfig of other clusters (prod), ")
+    for text in ("- a list", "clusters: 7", "clusters: [pumice]", "contexts: [{name: x}]", "a: b: c"):
+        path.write_text(text)
+        with pytest.raises(FieldError, match="is no kubeconfig, and would be replaced"):
+            require_ours(path)
+    path.write_text(ours.replace("current-context: pumice", "current-context: ''"))
+    require_ours(path)
+
+
+def test_nobody_else_reads_the_data(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+
+    async def live() -> None:
+        async with cluster(settings(tmp_path, data=data)) as running:
+            await running.api.create("configmaps", "default", {"metadata": {"name": "a"}})
+            for name in ("pumice.db", "pumice.db-wal", "pumice.db-shm"):
+                assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
+
+    asyncio.run(live())
+
+
+def test_nodes_that_are_there_keep_their_capacity_unless_another_is_asked_for(tmp_path: Path) -> None:
+    async def capacities(wanted: list[Any]) -> list[str]:
+        async with cluster(settings(tmp_path, data=tmp_path / "data", nodes=wanted)) as running:
+            return [node["status"]["capacity"]["cpu"] for node in running.api.list("nodes")]
+
+    assert asyncio.run(capacities(nodes(2, parse_capacity("cpu=4,memory=8Gi")))) == ["4", "4"]
+    assert asyncio.run(capacities(nodes(3))) == ["4", "4", "32"]  # the new one gets the default
+    assert asyncio.run(capacities(nodes(1, parse_capacity("cpu=6,memory=8Gi")))) == ["6", "4", "32"]
 
 
 def test_loopback_is_what_only_this_machine_can_reach() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.com")))
+
+
+def test_a_port_is_taken_at_every_address_of_a_host() -> None:
+    with bound("localhost") as sockets:
+        assert len({one.getsockname()[1] for one in sockets}) == 1
+        port = sockets[0].getsockname()[1]
+        with pytest.raises(OSError, match="in use"), bound("localhost", port):
+            pass
+    with bound("127.0.0.1", port):
+        pass
 
 
 def test_certificates_are_made_once_and_anew_for_another_host(tmp_path: Path) -> None:

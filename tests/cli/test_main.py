@@ -45,6 +45,7 @@ def test_what_can_not_be_meant_ends_with_2(arguments):
     done = pumice_command(*arguments)
     assert done.returncode == 2
     assert "Usage: pumice" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
     assert done.stdout == ""
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import pumice
 from pumice.apiserver.catalogue import Catalogue, Object, Resource
 
-KUBERNETES: Final = ("1", "36")  # the release whose answers ours are compared with
+KUBERNETES: Final = ("1", "36", "4")  # the release whose answers ours are compared with, and that nodes claim to be
 AGGREGATED: Final = "apidiscovery.k8s.io"
 AGGREGATED_VERSIONS: Final = ("v2", "v2beta1")
 
@@ -32,11 +32,11 @@ _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 def version() -> Object:
     """The page ``/version``: the Kubernetes release whose API this is, and which Pumice serves it."""
-    major, minor = KUBERNETES
+    major, minor, patch = KUBERNETES
     return {
         "major": major,
         "minor": minor,
-        "gitVersion": f"v{major}.{minor}.0+pumice.{pumice.__version__}",
+        "gitVersion": f"v{major}.{minor}.{patch}+pumice.{pumice.__version__}",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -227,7 +227,8 @@ _read = msgspec.json.Decoder(float_hook=_number).decode
 
 def _read_yaml(content: bytes) -> Any:
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content)
+        _check_bounds(content)
+        loader = _LOADER(content)
         node = loader.get_single_node()
         if node is not None and _weight(node, {}) > MOST_NODES:
             raise status.bad_request("error converting YAML to JSON: document contains excessive aliasing")
@@ -243,8 +244,21 @@ def _read_yaml(content: bytes) -> Any:
         raise status.bad_request(f"error converting YAML to JSON: {detail}") from None
 
 
-MOST_NODES = 1_000_000
+MOST_NODES = 100_000
 """So many values may a YAML document have, those that are only referred to counted each time."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _check_bounds(content: bytes) -> None:
+    """Refuse what is too deep or too much before it is put together: the loader does not even mind its stack."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(content, Loader=_LOADER)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise _too_deep()
+        if count > MOST_NODES:
+            raise status.bad_request(f"error converting YAML to JSON: more than {MOST_NODES} values; send JSON instead")
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:

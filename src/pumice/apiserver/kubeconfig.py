@@ -9,8 +9,25 @@ from typing import Any
 import yaml
 
 from pumice.apiserver.private import write_private
+from pumice.kube.errors import FieldError
 
 NAME = "pumice"
+INSTEAD = "and would be replaced; name another file with --kubeconfig"
+
+
+def require_ours(path: Path) -> None:
+    """Refuse a file that leads elsewhere, before it is replaced: what it says of other clusters would be lost."""
+    try:
+        found = yaml.safe_load(path.read_bytes()) or {}
+        entries = [(kind, entry) for kind in ("clusters", "users", "contexts") for entry in found.get(kind) or ()]
+        names = {entry["context"]["cluster"] if kind == "contexts" else entry["name"] for kind, entry in entries}
+        others = sorted(names - {NAME})
+    except FileNotFoundError:
+        return
+    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
+        raise FieldError(str(path), f"is no kubeconfig, {INSTEAD}") from None
+    if others:
+        raise FieldError(str(path), f"is a kubeconfig of other clusters ({', '.join(others)}), {INSTEAD}")
 
 
 def write_kubeconfig(path: Path, server: str, *, token: str = "", authority: bytes = b"") -> None:

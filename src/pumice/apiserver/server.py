@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from pumice.apiserver import formats
@@ -16,35 +17,49 @@ from pumice.apiserver.verbs import Api
 
 COMPACT_SECONDS = 300.0  # history is kept for between one and two of these, as on a real cluster
 SHUTDOWN_SECONDS = 2.0
+BACKLOG = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen, and who may come."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    token: str = ""
-    tls: ssl.SSLContext | None = None
+@contextlib.contextmanager
+def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket]]:
+    """Take a port (0: any that is free) at the addresses of a host. Who connects waits until somebody answers."""
+    with contextlib.ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        absent: OSError | None = None
+        for family in dict.fromkeys(found[0] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)):
+            try:
+                one = stack.enter_context(socket.create_server((host, port), family=family, backlog=BACKLOG))
+            except OSError as error:
+                if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+                    raise
+                absent = error  # localhost has two addresses, but not every machine has both
+                continue
+            sockets.append(one)
+            port = one.getsockname()[1]
+        if not sockets and absent:
+            raise absent
+        yield sockets
 
 
 @contextlib.asynccontextmanager
-async def listening(api: Api, address: Address) -> AsyncIterator[int]:
+async def listening(
+    api: Api, sockets: Sequence[socket.socket], *, token: str = "", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """Answer HTTP; gives the port."""
-    http = Http(api, token=address.token)
+    http = Http(api, token=token)
     everyone: set[Connection] = set()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: Connection(http.handle, everyone, formats.LARGEST_BODY),
-        address.host,
-        address.port,
-        ssl=address.tls,
-        backlog=1024,
-    )
+    port: int = sockets[0].getsockname()[1]
+
+    def connection() -> Connection:
+        return Connection(http.handle, everyone, formats.LARGEST_BODY)
+
+    servers = [await loop.create_server(connection, sock=one, ssl=tls, backlog=BACKLOG) for one in sockets]
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield port
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         await _send_away(everyone)
 
 

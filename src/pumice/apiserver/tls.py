@@ -1,7 +1,7 @@
 """Certificates for a server that is reached from elsewhere: an authority of its own, and what it signs.
 
-They are made once and kept beside the data, so that a kubeconfig stays valid over restarts. Nobody but the owner may
-read the keys.
+They are made once and kept, so that a kubeconfig goes on to trust them. Nobody but the owner may read the key of the
+server; that of the authority is thrown away.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -67,7 +69,8 @@ def _make(found: Certificates, host: str) -> None:
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    names = [_name(name) for name in dict.fromkeys((host, socket.gethostname(), "localhost", "127.0.0.1", "::1"))]
+    hosts = (host, socket.gethostname(), "localhost", "127.0.0.1", "::1", *_outward())
+    names = [_name(name) for name in dict.fromkeys(hosts)]
     server = (
         _unsigned(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pumice")]), issuer, key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -95,6 +98,14 @@ def _unsigned(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivat
         .not_valid_before(now - BACKDATED)
         .not_valid_after(now + timedelta(days=DAYS))
     )
+
+
+def _outward() -> Iterator[str]:
+    """The addresses of this machine from which it would speak to others. Nothing is sent to find out."""
+    for family, far_away in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((far_away, 9))
+            yield probe.getsockname()[0].partition("%")[0]
 
 
 def _name(host: str) -> x509.GeneralName:

@@ -37,5 +37,5 @@ def fsck(context: click.Context, directory: Path) -> None:
         echo(f"{click.style('CLEAN', fg='green')} {directory}")
         return
     more = " or more" if len(findings) == MOST else ""
-    echo(f"{len(findings)}{more} findings in {directory}")
+    echo(f"{len(findings)}{more} finding{'' if len(findings) == 1 else 's'} in {directory}")
     context.exit(1)

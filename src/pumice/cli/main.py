@@ -19,7 +19,7 @@ from pumice.cli.entitle import entitle
 from pumice.cli.fsck import fsck
 from pumice.cli.run import run
 from pumice.cli.sim_node import sim
-from pumice.cli.terminal import complain
+from pumice.cli.terminal import complain, echo
 from pumice.cli.up import up
 from pumice.sim.problems import BadInput
 
@@ -53,8 +53,14 @@ def main() -> None:
 def _run() -> int:
     try:
         status = cli.main(prog_name="pumice", standalone_mode=False)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        if isinstance(error, click.UsageError) and error.ctx:
+            echo(error.ctx.get_usage(), err=True)
+            echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
+        complain(error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

@@ -68,7 +68,7 @@ def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> N
 
 
 def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str) -> None:
-    from pumice.kube.client import RefusedError, UnreachableError
+    from pumice.kube.refusals import RefusedError, UnreachableError
 
     client = _client(kubeconfig, context)
     try:

@@ -24,6 +24,14 @@ def complain(message: str) -> None:
     echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
 
 
+def width() -> int:
+    """How many columns the terminal behind standard error has."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
 def echo_values(values: Any, output: str) -> None:
     """Print plain values as JSON or YAML, keys sorted."""
     if output == "json":

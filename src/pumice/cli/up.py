@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +13,23 @@ import click
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from pumice.apiserver.tally import Figures
+    from contextlib import AsyncExitStack
+
     from pumice.apiserver.up import Cluster, Settings
 
 DEFAULT_NODES = 3
+MOST_NODES = 65_536  # as many as the addresses of pods allow
 DEFAULT_PORT = 6440
-STATUS_SECONDS = 1.0
 SWITCH_SECONDS = 0.0005
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(0, 100_000), help="How many simulated nodes. [default: 3 on new data]")
+@click.option("--nodes", type=click.IntRange(0, MOST_NODES), help="How many simulated nodes. [default: 3 on new data]")
 @click.option(
     "--node-capacity",
     metavar="RESOURCES",
-    default=DEFAULT_CAPACITY,
-    show_default=True,
-    help="What each of them has.",
+    help=f"What each of them has. [default: {DEFAULT_CAPACITY}; those that are there keep theirs]",
 )
 @click.option(
     "--nodes-file",
@@ -47,7 +48,9 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 takes any free port."
 )
-@click.option("--token", envvar="PUMICE_TOKEN", help="What clients must present; also taken from PUMICE_TOKEN.")
+@click.option(
+    "--token", envvar="PUMICE_TOKEN", help="What clients must present, over TLS; also taken from PUMICE_TOKEN."
+)
 @click.option(
     "--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A certificate of yours."
 )
@@ -68,7 +71,7 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 )
 def up(
     nodes: int | None,
-    node_capacity: str,
+    node_capacity: str | None,
     nodes_file: Path | None,
     data: Path | None,
     memory: bool,
@@ -80,22 +83,29 @@ def up(
     speed: float,
     kubeconfig: Path | None,
 ) -> None:
-    """Serve a Kubernetes-compatible API with simulated nodes, until stopped.
+    """Serve a Kubernetes API with simulated nodes.
 
     \b
     pumice up --nodes 100 --node-capacity cpu=32,memory=256Gi,nvidia.com/gpu=8
     export KUBECONFIG=...          (the line it prints)
     kubectl get nodes
 
-    Everything acknowledged is on disk and there again at the next start. Pods bound to simulated nodes run for
-    as long as their annotation pumice.dev/run-seconds says.
+    Everything acknowledged is on disk and there again at the next start. No scheduler runs in it yet: a pod names
+    its node, or is bound to one, and runs for as long as its annotation says:
+
+    \b
+    pumice.dev/run-seconds: "30"
     """
     if memory and data:
         raise click.UsageError("--memory keeps nothing, so --data has no meaning beside it; leave one of them out")
-    if nodes_file and nodes is not None:
-        raise click.UsageError("--nodes-file says which nodes there are, so --nodes has no meaning beside it")
+    if nodes_file and (nodes is not None or node_capacity):
+        raise click.UsageError(
+            "--nodes-file says which nodes there are and what they have, so --nodes and --node-capacity have no "
+            "meaning beside it"
+        )
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together; give both or neither")
+    _check_token(token)
 
     import asyncio
 
@@ -104,31 +114,45 @@ def up(
     from pumice.apiserver.up import Settings
     from pumice.kube.errors import FieldError
 
-    folder = None if memory else data or data_folder()
-    beside = folder or runtime_folder()
+    folder = None if memory else (data or data_folder()).absolute()
     try:
+        capacity = parse_capacity(node_capacity) if node_capacity is not None else None
         if nodes_file:
             wanted = read_nodes(nodes_file)
-        elif nodes is None and folder is not None and (folder / "pumice.db").exists():
+        elif nodes is None and folder and (folder / "pumice.db").exists():
             wanted = []  # those that are there go on
+            if capacity:
+                echo("--node-capacity is ignored without --nodes: the nodes that are there keep theirs", err=True)
         else:
-            wanted = make_nodes(DEFAULT_NODES if nodes is None else nodes, parse_capacity(node_capacity))
+            wanted = make_nodes(DEFAULT_NODES if nodes is None else nodes, capacity)
     except FieldError as error:
         raise click.UsageError(str(error)) from None
-    settings = Settings(
-        data=folder,
-        kubeconfig=kubeconfig or beside / "kubeconfig",
-        certificates=beside / "tls",
-        nodes=wanted,
-        host=host,
-        port=port,
-        token=token or "",
-        own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
-        speed=speed,
-    )
     # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
     sys.setswitchinterval(SWITCH_SECONDS)
-    asyncio.run(_serve(settings))
+    with _kubeconfig(kubeconfig, folder) as place:
+        settings = Settings(
+            data=folder,
+            kubeconfig=place,
+            nodes=wanted,
+            host=host,
+            port=port,
+            token=token or "",
+            own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
+            speed=speed,
+        )
+        asyncio.run(_serve(settings, nodes))
+
+
+def _check_token(token: str | None) -> None:
+    """Refuse what clients could not send. A variable that is set to nothing is a secret that somebody forgot."""
+    import os
+
+    if token is None and os.environ.get("PUMICE_TOKEN") != "":  # to click an empty variable is no variable
+        return
+    if not token:
+        raise click.UsageError("the token (--token, or PUMICE_TOKEN) is empty; give one, or leave it out altogether")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise click.UsageError("the token (--token, or PUMICE_TOKEN) must be one word of visible ASCII characters")
 
 
 def data_folder() -> Path:
@@ -139,32 +163,40 @@ def data_folder() -> Path:
     return (Path(home) if home else Path.home() / ".local" / "share") / "pumice"
 
 
-def runtime_folder() -> Path:
-    """Where files go that need not outlive the process."""
+@contextmanager
+def _kubeconfig(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
+    """Where the kubeconfig goes; with data in memory only, to a place that is gone in the end."""
+    beside = wanted or (folder / "kubeconfig" if folder else None)
+    if beside:
+        yield beside
+        return
     import os
-    import tempfile
+    from tempfile import TemporaryDirectory
 
-    folder = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(folder) / f"pumice-{os.getpid()}" if folder else Path(tempfile.mkdtemp(prefix="pumice-"))
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    with TemporaryDirectory(prefix="pumice-", dir=runtime if os.path.isdir(runtime) else None) as made:
+        yield Path(made) / "kubeconfig"
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, asked: int | None) -> None:
     """Be up until somebody says stop."""
     import asyncio
     import signal
+    from contextlib import AsyncExitStack
 
-    from pumice.apiserver.storage import Damaged, DataHeld, StorageFailed
-    from pumice.apiserver.up import cluster
+    from pumice.apiserver.storage import StorageFailed
+    from pumice.cli.up_lines import announce, keep_status_line
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, stop.set)
     try:
-        async with cluster(settings) as running:
-            _announce(settings, running)
+        async with AsyncExitStack() as stack:
+            running = await _start(stack, settings)
+            announce(settings, running, asked)
             ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), running.broken}
-            line = asyncio.create_task(_status_line(running)) if sys.stderr.isatty() else None
+            line = asyncio.create_task(keep_status_line(running)) if sys.stderr.isatty() else None
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if line:
                 line.cancel()
@@ -172,53 +204,39 @@ async def _serve(settings: Settings) -> None:
             if running.broken.done():
                 running.broken.result()
             echo("stopping: finishing what is under way", err=True)
-    except (DataHeld, Damaged, StorageFailed) as error:
+    except StorageFailed as error:
         raise click.ClickException(str(error)) from None
-    except OSError as error:
-        raise click.ClickException(_explained(error, settings)) from None
 
 
-def _explained(error: OSError, settings: Settings) -> str:
+async def _start(stack: AsyncExitStack, settings: Settings) -> Cluster:
+    """Be up, or say why not."""
     import errno
+    import socket
 
-    if error.errno == errno.EADDRINUSE:
-        return f"port {settings.port} is taken; choose another with --port, or --port 0 for any that is free"
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}"
+    from pumice.apiserver.storage import Damaged, DataHeld
+    from pumice.apiserver.up import cluster
+    from pumice.kube.errors import FieldError
 
-
-def _announce(settings: Settings, running: Cluster) -> None:
-    """Say where it is and how to use it. The export line alone goes to standard output, for scripts."""
-    import shlex
-
-    kept = settings.data or "memory only"
-    count = running.api.store.count("nodes/")
-    bold = click.style(running.server, bold=True)
-    echo(f"Kubernetes API at {bold}, {count:,} simulated node{'' if count == 1 else 's'}, data in {kept}", err=True)
-    echo(f"export KUBECONFIG={shlex.quote(str(settings.kubeconfig.absolute()))}")
-
-
-async def _status_line(running: Cluster) -> None:
-    """Keep one line up to date: nodes, pods, and how much is written."""
-    import asyncio
-
-    from pumice.apiserver.tally import Tally
-
-    tally = Tally(running.api)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(tally.follow_pods())
-        tasks.create_task(tally.follow_nodes())
-        before = running.api.store.revision
-        while True:
-            await asyncio.sleep(STATUS_SECONDS)
-            now = tally.figures()
-            rate = (now.revision - before) / STATUS_SECONDS
-            before = now.revision
-            click.echo(f"\r\x1b[K{status_text(now, rate)}", nl=False, err=True)
+    try:
+        return await stack.enter_async_context(cluster(settings))
+    except FieldError as error:
+        raise click.UsageError(str(error)) from None
+    except (DataHeld, Damaged) as error:
+        raise click.ClickException(str(error)) from None
+    except socket.gaierror as error:
+        raise click.UsageError(f"--host {settings.host}: {error.strerror}") from None
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise click.UsageError(f"--host {settings.host} is no address of this machine") from None
+        if error.errno == errno.EADDRINUSE:
+            raise click.ClickException(_taken(settings.port)) from None
+        where = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{where}{error.strerror or error}") from None
 
 
-def status_text(now: Figures, rate: float) -> str:
-    """One line that says how the cluster is doing."""
-    nodes = f"{now.ready:,} of {now.nodes:,} nodes ready" if now.ready != now.nodes else f"{now.nodes:,} nodes ready"
-    pods = ", ".join(f"{n:,} {phase.lower()}" for phase, n in now.phases.items()) or "none"
-    return f"{nodes} | pods: {pods} | {rate:,.0f} writes/s | revision {now.revision:,}"
+def _taken(port: int) -> str:
+    from pumice.apiserver.storage.holder import held_by
+
+    usual = held_by(data_folder())  # most often it is one of ours
+    by = f" by {usual}" if usual.endswith(f":{port}") else ""
+    return f"port {port} is taken{by}; choose another with --port, or --port 0 for any that is free"

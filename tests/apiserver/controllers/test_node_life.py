@@ -82,6 +82,32 @@ def test_a_ready_pod_of_a_node_that_was_lost_is_ready_again():
     run(scenario())
 
 
+def test_a_node_that_is_lost_was_well_until_then():
+    async def scenario():
+        async with cluster(speed=50) as c:  # 50 seconds take one
+            await asyncio.sleep(c.clock.real(60))  # nobody has heard of it for longer than that
+            lost = c.clock.now()
+            await c.api.modify("nodes", "", "node-000", annotate("true"))
+            await eventually(lambda: ready(c) == "Unknown")
+            return (c.clock.now() - lost) * 50
+
+    assert run(scenario()) >= 50
+
+
+def test_every_pod_on_a_node_that_does_not_exist_is_given_time():
+    async def scenario():
+        async with cluster(0, speed=40) as c:  # 40 seconds take one
+            stayed = []
+            for name in ("first", "second"):
+                bound = c.clock.now()
+                await c.run_pod(name, "nowhere")
+                await eventually(lambda name=name: c.pod(name) is None)
+                stayed.append((c.clock.now() - bound) * 40)
+            return stayed
+
+    assert min(run(scenario())) >= 40
+
+
 def test_pods_leave_a_node_with_a_taint_of_somebody_else():
     async def scenario():
         async with cluster() as c:

@@ -151,9 +151,11 @@ def test_an_annotation_that_says_nothing_is_reported_and_can_be_corrected():
             text = state()["waiting"]["message"]
             await c.api.modify("pods", "default", "p", lambda p: p["metadata"]["annotations"].update(lasting(1)))
             await eventually(lambda: c.phase("p") == "Succeeded")
-            return text
+            return text, [(e["type"], e["reason"], e["message"]) for e in c.api.list("events", "default")]
 
-    assert run(scenario()) == "pumice.dev/run-seconds: 'soon' has no number of seconds; write for example 30, or 0.5"
+    text, events = run(scenario())
+    assert text == "pumice.dev/run-seconds: 'soon' has no number of seconds; write for example 30, or 0.5"
+    assert events == [("Warning", "Failed", text)]
 
 
 def test_the_deadline_of_a_pod():

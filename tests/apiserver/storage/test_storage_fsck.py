@@ -162,7 +162,7 @@ def test_command(data: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert wrong.exit_code == 1
     assert wrong.output.splitlines() == [
         "WRONG revision 8 of pods/x/c: it continues revision 7, which is not there",
-        f"1 findings in {data}",
+        f"1 finding in {data}",
     ]
     empty = tmp_path_factory.mktemp("empty")
     none = runner.invoke(fsck, [str(empty)])

@@ -57,6 +57,19 @@ class NamespaceStrategy(Strategy):
         new["spec"] = old["spec"]
         self._label(new)
 
+    def on_status(self, new: Object, old: Object, context: Context) -> None:
+        """Its phase follows from whether it is being deleted, and from nothing else."""
+        leaving = "deletionTimestamp" in old["metadata"]
+        phase = new.setdefault("status", {}).get("phase", "")
+        if phase != ("Terminating" if leaving else "Active"):
+            detail = (
+                "may only be 'Terminating' if `deletionTimestamp` is not empty"
+                if leaving
+                else "may only be 'Active' if `deletionTimestamp` is empty"
+            )
+            raise status.invalid("Namespace", "", old["metadata"]["name"], [invalid("status.phase", phase, detail)])
+        self._label(new)
+
     def on_deletion(self, new: Object, context: Context) -> None:
         """From now on nothing can be created in it."""
         name = new["metadata"]["name"]

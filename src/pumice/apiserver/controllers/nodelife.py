@@ -65,6 +65,7 @@ class NodeLife:
             pods.discard(change.key)
             if not pods:
                 del self._bound[node]
+                self._missing.pop(node, None)
             return
         if change.key not in pods:
             pods.add(change.key)
@@ -82,7 +83,8 @@ class NodeLife:
         else:
             self._missing.pop(name, None)
             if is_simulated(node):
-                alive = not is_lost(node)
+                # Nobody hears of it while all is well: the moment at which it is lost is its last sign of life.
+                alive = not (is_lost(node) and is_lost(change.old or node))
             else:
                 alive = change.old is None or _heartbeat(node) != _heartbeat(change.old)
             if alive or name not in self._heard:
@@ -203,6 +205,7 @@ class NodeLife:
         pods = [self._api.read(*place(key)) for key in sorted(self._bound.get(node, ()))]
         gone = "PodGC: node no longer exists"
         await asyncio.gather(*(self._remove(pod, gone) for pod in pods if pod and pod["spec"].get("nodeName") == node))
+        self._missing.pop(node, None)  # those to come are given the same time
         return None
 
     async def _remove(self, pod: Object, why: str) -> None:

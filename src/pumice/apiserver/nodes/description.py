@@ -13,12 +13,13 @@ import yaml
 from pumice import __version__
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.controllers.conditions import set_condition
+from pumice.apiserver.discovery import KUBERNETES
 from pumice.kube.errors import FieldError
 from pumice.model.resources import ResourceError, milli_amounts
 
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 PODS = "110"
-KUBELET = "v1.36.4"  # the version whose behaviour is played
+KUBELET = f"v{'.'.join(KUBERNETES)}"
 POD_NETWORKS = IPv4Network("10.0.0.0/8")
 NODE_NETWORK = IPv4Network("172.16.0.0/12")
 MOST_NODES = 2**16  # networks of 256 addresses in 10.0.0.0/8
@@ -51,8 +52,11 @@ def parse_capacity(text: str, where: str = "--node-capacity") -> dict[str, str]:
     return {**found, "pods": found.get("pods", PODS)}
 
 
-def nodes(count: int, capacity: Mapping[str, str]) -> list[Object]:
-    """Nodes of one size: node-000, node-001 ... Adding to their number renames none of them."""
+def nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]:
+    """Nodes of one size: node-000, node-001 ... Adding to their number renames none of them.
+
+    Without a capacity those that are there keep theirs, and new ones get the default.
+    """
     if count > MOST_NODES:
         raise FieldError("--nodes", f"{count} is too many; {MOST_NODES} have room for the addresses of their pods")
     return [
@@ -60,7 +64,7 @@ def nodes(count: int, capacity: Mapping[str, str]) -> list[Object]:
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": f"node-{number:03d}"},
-            "status": {"capacity": dict(capacity)},
+            "status": {"capacity": dict(capacity)} if capacity else {},
         }
         for number in range(count)
     ]

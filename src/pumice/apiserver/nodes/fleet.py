@@ -251,7 +251,7 @@ class Fleet:
             case Act.ADMIT:
                 await self._admit(key, life, at)
             case Act.START:
-                await self._write(key, life, partial(lives.start, at=at))
+                await self._start(key, life, partial(lives.start, at=at))
             case Act.CONFIRM:
                 await self._write(key, life, partial(lives.confirm, at=self._clock.now()))
             case Act.EXIT:
@@ -285,7 +285,13 @@ class Fleet:
             if not self._habits.start_seconds:
                 lives.start(pod, at)
 
-        await self._write(key, life, admit)
+        await self._start(key, life, admit)
+
+    async def _start(self, key: str, life: _Life, change: Callable[[Object], None]) -> None:
+        pod = await self._write(key, life, change)
+        problem = lives.complaint(pod) if pod else ""
+        if pod and problem:
+            await self._events.warn(pod, "Failed", problem, host=life.host.name)
 
     async def _write(self, key: str, life: _Life, change: Callable[[Object], None]) -> Object | None:
         """Change the status of a pod, if it is still where it was when the change was planned."""

@@ -172,6 +172,13 @@ def restarts(pod: Object) -> int:
     return int(entries[0].get("restartCount", 0)) if entries else 0
 
 
+def complaint(pod: Object) -> str:
+    """Why nobody can say what the containers would do; empty if all is well."""
+    if stage(pod) is not Stage.MISCONFIGURED:
+        return ""
+    return str(pod["status"]["containerStatuses"][0]["state"]["waiting"].get("message", ""))
+
+
 # ---- what an act writes -----------------------------------------------------------------------------------
 
 

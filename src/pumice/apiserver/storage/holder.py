@@ -93,6 +93,13 @@ def held_by(directory: Path) -> str:
     return ""
 
 
+def require_free(directory: Path) -> None:
+    """Raise DataHeld if somebody uses a data directory, without touching it."""
+    holder = held_by(directory)
+    if holder:
+        raise DataHeld(f"{directory} is held by {holder}")
+
+
 def _read(lock: int) -> Holding | None:
     try:
         return msgspec.json.decode(os.pread(lock, 4096, 0), type=Holding)

@@ -15,6 +15,7 @@ path) both are the same connection, and a lock keeps the readers out while a bat
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -78,8 +79,10 @@ class Log:
         self._name = str(path) if path else "the log in memory"
         self._alone: AbstractContextManager[Any] = nullcontext() if path else threading.Lock()
         try:
+            if path:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # nobody else reads it, nor what SQLite adds
             self._writing = _connect(str(path) if path else ":memory:")
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise Damaged(f"{self._name} cannot be opened: {error}") from error
         try:
             _prepare(self._writing, self._name, on_disk=path is not None)
@@ -94,7 +97,7 @@ class Log:
         except BaseException as error:
             self._writing.close()
             if isinstance(error, sqlite3.Error | KeyError):
-                raise Damaged(f"{self._name} cannot be read: {error}; `pumice fsck` says more") from error
+                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
             raise
         # The newest line may have been a deletion that is compacted away; its revision is taken all the same.
         self.newest: int = max(newest or 0, self.compacted)
@@ -185,7 +188,7 @@ class Log:
                     else:
                         found[key] = revision
             except sqlite3.Error as error:
-                raise Damaged(f"{self._name} cannot be read: {error}; `pumice fsck` says more") from error
+                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
         return found
 
     def value(self, revision: int) -> bytes | None:
@@ -222,6 +225,11 @@ class Log:
                 return self._reading.execute(sql, arguments).fetchall()
         except sqlite3.Error as error:
             raise StorageFailed(f"{self._name} cannot be read: {error}") from error
+
+
+def _hint(error: Exception) -> str:
+    known = isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
+    return "" if known else "; `pumice fsck` says more"
 
 
 def _connect(name: str) -> sqlite3.Connection:

@@ -1,0 +1,192 @@
+"""``pumice up`` as a command: what it says, what it refuses, and what it leaves behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pumice.apiserver.nodes import description
+from pumice.apiserver.tally import Figures
+from pumice.cli import up as command
+from pumice.cli.up_lines import status_text
+from tests.cli.command import SOURCES, pumice_command
+
+SECONDS = 30.0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """A place of its own for everything that is written without being told where."""
+    for name in ("share", "run", "tmp"):
+        (tmp_path / name).mkdir()
+    places = {"XDG_DATA_HOME": "share", "XDG_RUNTIME_DIR": "run", "TMPDIR": "tmp"}
+    return {"HOME": str(tmp_path), **{name: str(tmp_path / folder) for name, folder in places.items()}}
+
+
+@contextmanager
+def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[str]]:
+    """Run it for the time of a ``with`` block. Gives the lines that it printed, errors first."""
+    surroundings = {key: value for key, value in os.environ.items() if key != "PUMICE_TOKEN"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pumice", "up", "--port", str(port), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=home["HOME"],
+        env=surroundings | home | {"PYTHONPATH": str(SOURCES)},
+    )
+    assert process.stdout and process.stderr
+    try:
+        export = process.stdout.readline()
+        lines: list[str] = []
+        while not lines or not lines[-1].startswith("no scheduler"):
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        yield [*lines, export]
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+
+
+def test_it_says_where_it_is_and_that_nobody_schedules(home: dict[str, str]) -> None:
+    with up(home, "--data", "relative", "--nodes", "1") as lines:
+        place = Path(home["HOME"]) / "relative"
+        assert re.fullmatch(
+            rf"Kubernetes API at http://127\.0\.0\.1:\d+, 1 simulated node, data in {place}\n", lines[0]
+        )
+        assert lines[1:] == [
+            "no scheduler runs here yet: bind pods yourself, or set spec.nodeName\n",
+            f"export KUBECONFIG={place}/kubeconfig\n",
+        ]
+        assert str(place) in pumice_command("up", "--data", place, **home).stderr
+
+
+def test_beyond_loopback_it_says_how_others_get_in(home: dict[str, str]) -> None:
+    with up(home, "--memory", "--kubeconfig", "kc", "--host", "0.0.0.0", "--nodes", "0") as lines:
+        (port,) = re.findall(r"https://127\.0\.0\.1:(\d+)", lines[0])
+        outside = f"https://{socket.gethostname()}:{port}"
+        kubeconfig = Path(home["HOME"]) / "kc"
+        assert lines[1] == f"reachable from other machines as {outside}; the token is in {kubeconfig}\n"
+        assert yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
+
+
+def test_what_is_asked_of_nodes_that_are_there_and_not_done_is_said(home: dict[str, str]) -> None:
+    with up(home, "--nodes", "3") as lines:
+        assert len(lines) == 3
+    with up(home, "--nodes", "2") as lines:
+        assert lines[1] == "2 nodes asked for, 3 are there; kubectl delete node removes some\n"
+    with up(home, "--node-capacity", "cpu=1,memory=1Gi") as lines:
+        assert lines[0].startswith("--node-capacity is ignored without --nodes: the nodes that are there keep theirs")
+
+
+def test_memory_leaves_nothing_behind(home: dict[str, str], tmp_path: Path) -> None:
+    with up(home, "--memory", "--token", "t") as lines:
+        kubeconfig = Path(lines[-1].rstrip().removeprefix("export KUBECONFIG="))
+        assert kubeconfig.is_relative_to(tmp_path / "run") and kubeconfig.exists()
+    with up(home, "--memory", "--kubeconfig", "mine"):
+        assert list((tmp_path / "run").iterdir()) == []
+    assert pumice_command("up", "--memory", "--host", "nowhere.invalid", **home).returncode == 2
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["mine", "run", "share", "tmp"]
+
+
+def test_a_port_that_is_taken(home: dict[str, str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = pumice_command("up", "--port", port, **home)
+    assert done.returncode == 1
+    advice = "choose another with --port, or --port 0 for any that is free"
+    assert done.stderr == f"error: port {port} is taken; {advice}\n"
+    assert list((tmp_path / "share").iterdir()) == []
+    with up(home, port=port):  # on the usual data
+        done = pumice_command("up", "--memory", "--port", port, **home)
+        assert done.returncode == 1
+        ours = rf"pumice up, process \d+, since \S+, at http://127\.0\.0\.1:{port}"
+        assert re.fullmatch(rf"error: port {port} is taken by {ours}; {advice}\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--host", "nowhere.invalid"], "--host nowhere.invalid: "),
+        (["--host", "192.0.2.1"], "--host 192.0.2.1 is no address of this machine"),
+        (["--token", ""], "the token (--token, or PUMICE_TOKEN) is empty"),
+        (["--token", "two words"], "must be one word of visible ASCII characters"),
+        (["--nodes", "65537"], "65537 is not in the range 0<=x<=65536"),
+        (["--tls-cert", "/dev/null", "--tls-key", "/dev/null"], "--tls-cert /dev/null: is not a certificate in PEM"),
+        (["--nodes-file", "/dev/null", "--node-capacity", "cpu=1,memory=1"], "have no meaning beside it"),
+        (["--node-capacity", "cpu=1"], "--node-capacity: memory is missing"),
+        (["--nonsense"], "No such option"),
+    ],
+)
+def test_options_that_are_wrong(home: dict[str, str], tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = pumice_command("up", "--port", 0, *arguments, **home)
+    assert done.returncode == 2
+    (problem,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert words in problem
+    assert list((tmp_path / "share").iterdir()) == []
+
+
+def test_an_empty_variable_is_no_token(home: dict[str, str]) -> None:
+    done = pumice_command("up", PUMICE_TOKEN="", **home)
+    assert (done.returncode, "is empty" in done.stderr) == (2, True)
+
+
+def test_a_file_that_is_no_database_and_what_fsck_says_of_it(home: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "pumice.db").write_text("nonsense " * 100)
+    done = pumice_command("up", "--data", tmp_path, **home)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: {tmp_path}/pumice.db cannot be read: file is not a database\n",
+    )
+    done = pumice_command("fsck", tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, f"1 finding in {tmp_path}")
+
+
+def test_as_many_nodes_as_have_room() -> None:
+    assert command.MOST_NODES == description.MOST_NODES
+    assert command.DEFAULT_CAPACITY == description.DEFAULT_CAPACITY
+
+
+def test_the_status_line() -> None:
+    now = Figures(nodes=3, ready=2, phases={"Pending": 1200, "Running": 5}, revision=99)
+    assert status_text(now, 12.0, "http://a:1") == (
+        "2 of 3 nodes ready | pods: 1,200 pending, 5 running | 12 writes/s | http://a:1"
+    )
+
+
+def test_the_status_line_stays_one_line_on_a_narrow_terminal(home: dict[str, str]) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pumice", "up", "--memory", "--port", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=os.environ | home | {"PYTHONPATH": str(SOURCES)},
+    )
+    os.close(theirs)
+    try:
+        said, end = b"", time.monotonic() + SECONDS
+        while said.count(b"\r\x1b[K") < 2 and time.monotonic() < end:
+            said += os.read(ours, 4096)
+    finally:
+        process.terminate()
+        process.wait(timeout=SECONDS)
+        os.close(ours)
+    line = said.decode().split("\r\x1b[K")[1]
+    assert line.startswith("3 nodes ready | pods: none | ")
+    assert len(line) == 39

@@ -1,0 +1,157 @@
+"""Pages that show a terminal: what they show is typed, in order, and must print what stands below it.
+
+A block that begins with ``$`` is a terminal. ``pumice up`` is started on a free port and left running, or run to its
+end where the page shows that it fails; one that is started while another runs takes its place. ``export`` is taken
+over. Everything happens in a home of its own. A page may leave lines of an output out; ages, moments, ports and
+process numbers may differ.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+HOME = "/home/you"
+FAILURES = ("Error", "error:", "The Queue")
+SECONDS = 60
+UP = re.compile(r"(\w+=\S+ )?pumice up\b")
+
+_BLOCK = re.compile(r"^```\n(\$ .*?)^```$", re.MULTILINE | re.DOTALL)
+_CHANGING = [
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "MOMENT"),
+    (re.compile(r"\b(?:\d+d)?(?:\d+h)?(?:\d+m)?\d+[smhd]\b"), "AGE"),
+    (re.compile(r"\bprocess \d+"), "process N"),
+    (re.compile(r"\b(pod/[a-z]+)-[a-z0-9]{5}\b"), r"\1-SUFFIX"),
+    (re.compile(r"(127\.0\.0\.1|localhost):\d+"), r"\1:PORT"),
+    (re.compile(r"\s+"), " "),
+]
+
+
+class Shown(NamedTuple):
+    """A command, and the lines below it."""
+
+    command: str
+    output: list[str]
+
+
+def shown(text: str) -> list[Shown]:
+    """Everything that is typed on a page."""
+    found: list[Shown] = []
+    for block in _BLOCK.findall(text):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(Shown(line.removeprefix("$ "), []))
+            else:
+                found[-1].output.append(line)
+    return found
+
+
+def need_kubectl() -> None:
+    """Skip where there is no kubectl; in CI that is a failure."""
+    if shutil.which("kubectl") is None:
+        assert os.environ.get("CI") != "true", "kubectl is not on PATH; CI has to have it"
+        pytest.skip("kubectl is not on PATH")
+
+
+class Terminal:
+    """Where a page is typed."""
+
+    def __init__(self, home: Path, stop: signal.Signals = signal.SIGINT, folder: Path = ROOT) -> None:
+        self.home = home
+        self._folder = folder
+        self._stop = stop
+        self._up: subprocess.Popen[bytes] | None = None
+        self._started = 0
+        programs = home / "bin"
+        programs.mkdir()
+        (programs / "pumice").write_text(f'#!/bin/sh\nexec {sys.executable} -m pumice "$@"\n')
+        (programs / "pumice").chmod(0o755)
+        ours = {"HOME": str(home), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+        removed = {"KUBECONFIG", "PUMICE_TOKEN", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"}
+        self._environment = {key: value for key, value in os.environ.items() if key not in removed} | ours
+
+    def type(self, one: Shown) -> None:
+        """Type a command, and compare what it prints with the page."""
+        command = one.command.replace(HOME, str(self.home))
+        fails = any(line.startswith(FAILURES) for line in one.output)
+        if command.startswith("export "):
+            name, _, value = command.removeprefix("export ").partition("=")
+            self._environment[name] = value
+            return
+        if UP.match(command) and not fails:
+            said = self._start(command if "--port" in command else f"{command} --port 0")
+        else:
+            done = self.run(command)
+            said = done.stdout + done.stderr
+            assert bool(done.returncode) == fails, f"{command}: exit status {done.returncode}\n{said}"
+        self._compare(one, said)
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Type a command, and wait for its end."""
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=self._folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def _compare(self, one: Shown, said: str) -> None:
+        printed = iter([self._steady(line) for line in said.splitlines()])
+        for line in one.output:  # in this order; the page may leave lines out
+            assert self._steady(line) in printed, f"{one.command}: the page shows {line!r}; it printed\n{said}"
+
+    def _steady(self, line: str) -> str:
+        line = line.replace(str(self.home), HOME)
+        for pattern, instead in _CHANGING:
+            line = pattern.sub(instead, line)
+        return line.strip()
+
+    def _start(self, command: str) -> str:
+        self.stop(self._stop)
+        self._started += 1
+        log = self.home / f"up-{self._started}.log"
+        with log.open("wb") as output:
+            self._up = subprocess.Popen(
+                ["bash", "-c", UP.sub(lambda match: f"{match[1] or ''}exec pumice up", command)],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        for _ in self._patiently():
+            if "export KUBECONFIG=" in log.read_text():
+                break
+            assert self._up.poll() is None, log.read_text()
+        return log.read_text()
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End what was started; when it is asked to, it ends well."""
+        if self._up is None:
+            return
+        process, self._up = self._up, None
+        process.send_signal(how)
+        status = process.wait(timeout=SECONDS)
+        assert status == (-how if how is signal.SIGKILL else 0)
+
+    @staticmethod
+    def _patiently() -> Iterator[None]:
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            yield
+            time.sleep(0.05)
+        raise TimeoutError(f"pumice up did not come up within {SECONDS} s")

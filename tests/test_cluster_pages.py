@@ -1,0 +1,240 @@
+"""The pages about ``pumice up``: every command runs and prints what is shown, and what they claim is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sqlite3
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.apiserver import formats, server, tls
+from pumice.apiserver.controllers import events, nodelife
+from pumice.apiserver.nodes import description, program
+from pumice.apiserver.storage import fsck
+from tests.support.api_servers import pumice_up
+from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
+
+DOCS = ROOT / "docs"
+TRY = (DOCS / "try-without-a-cluster.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    need_kubectl()
+    found = Terminal(tmp_path, stop=signal.SIGKILL)  # the page says that even this is survived
+    yield found
+    found.stop()
+
+
+def test_trying_it(terminal: Terminal) -> None:
+    commands = shown(TRY)
+    assert len(commands) > 30
+    for one in commands:
+        terminal.type(one)
+
+
+def test_the_readme(terminal: Terminal) -> None:
+    commands = shown(README)
+    assert len(commands) > 3
+    for one in commands:
+        terminal.type(one)
+
+
+def test_the_annotations_are_those_that_are_read() -> None:
+    listed = set(re.findall(r"^\| `(pumice\.dev/[\w-]+)`", TRY, re.MULTILINE))
+    assert listed == {program.RUN_SECONDS, program.FAIL, program.STOP_SECONDS}
+
+
+@pytest.mark.parametrize("page", ["try-without-a-cluster.md", "operations.md", "kubernetes-api.md"])
+def test_links(page: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / page).read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (DOCS / link).exists()] == []
+
+
+# ---- docs/operations.md -----------------------------------------------------------------------------------
+
+OPERATIONS = (DOCS / "operations.md").read_text(encoding="utf-8")
+
+
+def test_running_it(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, folder=tmp_path)
+    try:
+        for one in shown(OPERATIONS):
+            if one.command.startswith("cp "):  # "when it is stopped"
+                terminal.stop()
+            terminal.type(one)
+    finally:
+        terminal.stop()
+
+
+def test_the_script_for_ci(tmp_path: Path) -> None:
+    need_kubectl()
+    (script,) = re.findall(r"^```sh\n(.*?)^```$", OPERATIONS, re.MULTILINE | re.DOTALL)
+    said = Terminal(tmp_path, folder=tmp_path).run(f"set -e\n{script}")
+    assert said.returncode == 0, said.stderr
+    assert [line.split()[:2] for line in said.stdout.splitlines()[-2:]] == [
+        ["node-000", "Ready"],
+        ["node-001", "Ready"],
+    ]
+
+
+def test_an_online_backup_is_clean(tmp_path: Path) -> None:
+    with pumice_up(data=tmp_path / "data"):
+        (tmp_path / "copy").mkdir()
+        source, copy = (sqlite3.connect(tmp_path / name / "pumice.db") for name in ("data", "copy"))
+        with closing(source), closing(copy):
+            source.backup(copy)
+    assert fsck.check(tmp_path / "copy") == []
+
+
+def test_the_figures_are_those_of_the_code() -> None:
+    minutes = server.COMPACT_SECONDS / 60
+    assert f"every {minutes:.0f} minutes, so that {minutes:.0f} to {2 * minutes:.0f} minutes of it" in OPERATIONS
+    assert f"{description.PODS}\npods unless" in OPERATIONS
+    assert f"room for {description.MOST_NODES:,} nodes" in OPERATIONS
+    assert f"and {nodelife.QUARANTINE:.0f} seconds later its pods" in OPERATIONS
+    assert f"After {nodelife.GRACE:.0f} seconds\n(here one) it is NotReady" in TRY
+    assert (events.KEPT, tls.DAYS, server.SHUTDOWN_SECONDS) == (3600, 365, 2)  # an hour, a year, two seconds
+    assert f"larger than {formats.LARGEST_BODY >> 20} MiB" in API
+
+
+# ---- docs/kubernetes-api.md -------------------------------------------------------------------------------
+
+API = (DOCS / "kubernetes-api.md").read_text(encoding="utf-8")
+PODS = "/api/v1/namespaces/default/pods"
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "lamps.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Lamp", "plural": "lamps"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"scale": {"specReplicasPath": ".spec.lit", "statusReplicasPath": ".status.lit"}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {"lit": {"type": "integer"}},
+                                "x-kubernetes-validations": [{"rule": "self.lit < 3"}],
+                            },
+                            "status": {"type": "object", "properties": {"lit": {"type": "integer"}}},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+LAMP = {"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": "one"}, "spec": {"lit": 7}}
+
+
+class Asker:
+    """Asks a server over HTTP."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __call__(self, path: str, body: Any = None, method: str = "", **headers: str) -> tuple[int, Any]:
+        """The status of the answer, and the answer."""
+        content = None if body is None else json.dumps(body).encode()
+        named = {"Content-Type": "application/json"} | {key.replace("_", "-"): value for key, value in headers.items()}
+        request = urllib.request.Request(f"{self._url}{path}", content, named, method=method or None)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Asker]:
+    with pumice_up("--nodes", "1") as (endpoint, _):
+        found = Asker(endpoint.url)
+        assert found("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)[0] == 201
+        yield found
+
+
+def test_the_kinds_are_those_that_are_served(ask: Asker) -> None:
+    pages = {"v1": "/api/v1"}
+    for group in ask("/apis")[1]["groups"]:
+        pages |= {version["groupVersion"]: f"/apis/{version['groupVersion']}" for version in group["versions"]}
+    del pages["example.com/v1"]  # our own, above
+    served = {
+        name: {resource["kind"] for resource in ask(page)[1]["resources"] if "/" not in resource["name"]}
+        for name, page in pages.items()
+    }
+    listed: dict[str, set[str]] = {}
+    for groups, kinds in re.findall(r"^\| ((?:core )?`.*?) \| ([A-Z].*?) \|$", API, re.MULTILINE):
+        together = re.findall(r"`(.*?)`", groups)
+        listed[" ".join(together)] = {*kinds.split(", ")}
+    assert {name for names in listed for name in names.split()} == {*served}
+    for names, kinds in listed.items():
+        assert set().union(*(served[name] for name in names.split())) == kinds, names
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/apis/apps/v1/deployments", 404, "Deployments"),
+        ("/api/v1/services", 404, "Services"),
+        ("/api/v1/persistentvolumes", 404, "volumes"),
+        ("/apis/rbac.authorization.k8s.io/v1/roles", 404, "RBAC objects"),
+        ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", 404, "webhooks"),
+        ("/apis/apiregistration.k8s.io/v1/apiservices", 404, "API aggregation"),
+        ("/apis/events.k8s.io/v1/events", 404, "`events.k8s.io`"),
+        (f"{PODS}/x/exec", 404, "`exec`"),
+        (f"{PODS}/x/attach", 404, "`attach`"),
+        (f"{PODS}/x/portforward", 404, "`port-forward`"),
+        (f"{PODS}/x/proxy", 404, "`proxy`"),
+        (f"{PODS}/x/ephemeralcontainers", 404, "ephemeral containers"),
+        (f"{PODS}/x/resize", 404, "resizing"),
+        ("/apis/example.com/v1/namespaces/default/lamps/one/scale", 404, "`scale`"),
+        ("/metrics", 404, "`/metrics`"),
+        ("/api/v1/namespaces/default/serviceaccounts/default/token", 404, "no tokens"),
+    ],
+)
+def test_what_is_not_served(ask: Asker, path: str, status: int, words: str) -> None:
+    assert ask(path)[0] == status
+    assert words in API
+
+
+def test_forms_that_are_refused(ask: Asker) -> None:
+    apply = {"Content_Type": "application/apply-patch+yaml"}
+    assert ask("/api/v1/namespaces/default/configmaps/x?fieldManager=me", {}, "PATCH", **apply)[0] == 415
+    for form in ("application/vnd.kubernetes.protobuf", "application/cbor"):
+        assert ask("/api/v1/nodes", Accept=form)[0] == 406
+        assert ask("/api/v1/nodes", Accept=f"{form},application/json")[0] == 200
+    large = {"metadata": {"name": "large"}, "data": {"a": "x" * formats.LARGEST_BODY}}
+    assert ask("/api/v1/namespaces/default/configmaps", large)[0] == 413
+    two = json.loads(json.dumps(DEFINITION).replace("lamp", "lantern").replace("Lamp", "Lantern"))
+    two["spec"]["versions"].append({**two["spec"]["versions"][0], "name": "v2", "storage": False})
+    two["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
+    assert ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", two)[0] == 422
+
+
+def test_what_is_accepted_without_effect(ask: Asker) -> None:
+    status, lamp = ask("/apis/example.com/v1/namespaces/default/lamps", LAMP)
+    assert (status, lamp["spec"]["lit"]) == (201, 7)  # although the rule says less than 3
+    assert "managedFields" not in lamp["metadata"]
+    review = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    status, who = ask(review, {"apiVersion": "authentication.k8s.io/v1"}, Impersonate_User="bob")
+    assert (status, who["status"]["userInfo"]["username"]) == (201, "admin")
