@@ -324,7 +324,7 @@ def test_refused_file_is_left_alone_and_not_held(tmp_path: Path) -> None:
     database.write_bytes(b"these are not the bytes of a database" * 200)
     before = database.read_bytes()
     for _ in range(2):  # the second time, the first one must have let go of the directory
-        with pytest.raises(Damaged, match="cannot be read: file is not a database$"):
+        with pytest.raises(Damaged, match=r"cannot be read: file is not a database$"):
             asyncio.run(Store.open(tmp_path))
     assert database.read_bytes() == before
 
