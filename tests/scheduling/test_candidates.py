@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from pumice.model.events import Changed, Gone
-from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.model.objects import Constraints, JobPhase, JobSpec, NodeSpec, PodTerm, Queue, TaskSpec, TaskStatus
 from pumice.model.shape import Shape
 from pumice.scheduling.decisions import Condition, Decision
 from pumice.scheduling.engine import Engine
@@ -63,8 +63,8 @@ def cluster(*objects: Any, plugins: tuple[str, ...] = ("gang",)) -> Engine:
     return engine
 
 
-def job(name: str, **more: Any) -> JobSpec:
-    return JobSpec("ns", name, "q", phase=JobPhase.INQUEUE, **more)
+def job(name: str, queue: str = "q", **more: Any) -> JobSpec:
+    return JobSpec("ns", name, queue, phase=JobPhase.INQUEUE, **more)
 
 
 def task(name: str, job_name: str, request: tuple[int, ...] = (1, 0, 1), **more: Any) -> TaskSpec:
@@ -130,6 +130,28 @@ def test_a_gang_is_tried_again_only_when_room_grew() -> None:
     engine.apply(Gone(TaskSpec, "ns/x"))
     engine.cycle(3)
     assert running(engine)["g"] == 2
+
+
+@pytest.mark.parametrize("affinity", [(), (PodTerm("zone", (), None),)], ids=["plain", "coupled"])
+def test_what_can_never_run_does_not_move_its_queue_ahead(affinity: tuple[PodTerm, ...]) -> None:
+    # Three queues, 12 cpu: 4 each. No task of c is there yet; of its 4, rounding hands one to a and one to b (at most
+    # one a job), and two are lent. Neither a nor b lacks cpu more than the other: 4 + 1 + 1 each. Queue a lacks 4 of
+    # memory too, but the one task there that asks for memory asks for more than any node has.
+    engine = cluster(
+        NodeSpec("n", (12, 12, 99)),
+        *[Queue(name, created=1) for name in "abc"],
+        job("a", queue="a"),
+        *[task(f"a{i}", "a", priority=1) for i in range(9)],
+        job("never", queue="a"),
+        task("never", "never", (0, 13, 1), constraints=Constraints(affinity=affinity)),
+        job("soon", queue="a", min_resources=(0, 4, 0)),
+        job("b", queue="b"),
+        *[task(f"b{i}", "b", priority=1) for i in range(9)],
+        job("later", queue="c", min_resources=(12, 0, 0)),
+        plugins=("priority", "gang"),
+    )
+    engine.cycle(1)
+    assert running(engine) == {"a": 6, "never": 0, "soon": 0, "b": 6, "later": 0}
 
 
 class Gatekeeper(Plugin):

@@ -121,6 +121,16 @@ def test_the_wait_counts_from_the_last_start() -> None:
     assert cluster.cycle(551) == []
 
 
+def test_without_patience_it_begins_in_the_cycle_of_the_last_start() -> None:
+    # Entitled to half of 16 cpu, four tasks of 2. Of 5 cpu that come free at once two take 4: the third lacks one, and
+    # the fifth cpu is kept for it. No two units start at the same instant: the second starts just after the cycle did.
+    cluster = Cluster(Cluster.job("big"), *big(cpu=2, count=4), nodes=2)
+    for _ in range(5):
+        cluster.end_one()
+    assert cluster.cycle(1) == ["ns/big", "ns/big"]
+    assert cluster.idle() == 1
+
+
 def test_who_is_not_owed_is_placed_outside_the_hold() -> None:
     cluster = Cluster(Cluster.job("big"), *big(), nodes=2)
     cluster.cycle(1)

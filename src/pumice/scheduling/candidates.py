@@ -33,7 +33,7 @@ class Candidates:
         self.nodes = nodes
         self.policy = policy
         self.units = UnitTable()
-        self.full: dict[Shape, None] = {}  # plain shapes that fit nowhere now
+        self.full: dict[Shape, None] = {}  # shapes that are known to fit nowhere now
         self.mixed: dict[JobNode, None] = {}  # jobs with waiting tasks of several shapes
         self.aside: dict[JobNode, str] = {}  # refused by a gate in this cycle, and why
         self._kept_out: list[Unit] = []  # tried in vain while room was kept for others
@@ -137,9 +137,13 @@ class Candidates:
         unit, new = self.units.unit(parts)
         if new:
             for shape, _ in parts:
-                if shape not in self.full and not shape.coupled and not self.nodes.fits_somewhere(shape):
+                if shape not in self.full and not self._may_fit(shape):
                     self.shape_full(shape)
         return unit
+
+    def _may_fit(self, shape: Shape) -> bool:
+        """Whether a task may find a place now. Where other pods have a say, only a try tells, if any node would do."""
+        return self.nodes.possible(shape) if shape.coupled else self.nodes.fits_somewhere(shape)
 
     def is_open(self, unit: Unit) -> bool:
         """Whether a unit can be placed now, as far as is known."""
@@ -245,7 +249,7 @@ class Candidates:
             if not unit.waiting:
                 self.units.drop(unit)
         for shape in list(self.units.of_shape):
-            if not shape.coupled and not self.nodes.fits_somewhere(shape):
+            if not self._may_fit(shape):
                 self.full[shape] = None
 
     def recheck_mixed(self, leaves: Iterable[JobNode]) -> None:

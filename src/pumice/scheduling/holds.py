@@ -60,9 +60,9 @@ class Holds:
                 self._doubled[leaf] = self._doubled.get(leaf, 0) + 1
                 self._waiting[leaf] = now
         held_below = {_branch(leaf) for leaf in self.active}
-        for leaf in sorted(stuck, key=lambda leaf: (leaf.before, self._since(leaf), leaf.rank)):
+        for leaf in sorted(stuck, key=lambda leaf: (leaf.before, self._since(leaf, now), leaf.rank)):
             branch = _branch(leaf)
-            if branch in held_below or now - self._since(leaf) < self._patience(leaf):
+            if branch in held_below or now - self._since(leaf, now) < self._patience(leaf):
                 continue
             needs, lack = needs_of(engine.nodes, leaf.unit, engine.state.capacity)
             if needs:
@@ -114,8 +114,9 @@ class Holds:
         hold.lack = here
         return now - hold.progress <= self.limit
 
-    def _since(self, leaf: JobNode) -> int:
-        return max(self._waiting[leaf], latest_start(leaf))
+    def _since(self, leaf: JobNode, now: int) -> int:
+        # What started in this cycle may be stamped later than now, so that no two stamps are equal.
+        return min(now, max(self._waiting[leaf], latest_start(leaf)))
 
     def _patience(self, leaf: JobNode) -> int:
         times = self._doubled.get(leaf, 0)
