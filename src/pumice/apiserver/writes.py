@@ -16,6 +16,7 @@ from http import HTTPStatus
 import msgspec
 
 from pumice.apiserver import metadata, status
+from pumice.apiserver.admission import Admission
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.calls import Call
 from pumice.apiserver.catalogue import Catalogue, Object, Resource
@@ -42,6 +43,8 @@ class Writes:
         self._store = store
         self._catalogue = catalogue
         self.quotas = Ledger(store, catalogue)
+        self.admission: Admission | None = None
+        """The rules of a cluster that has any beyond Kubernetes' own: what webhooks are to a real server."""
 
     # ---- create -------------------------------------------------------------------------------------------
 
@@ -70,6 +73,9 @@ class Writes:
             new["metadata"] = {}
             return _only_shown("", new)
         _refuse_if_any(resource, about.get("name", ""), [*_problems(resource, new), *resource.strategy.check(new)])
+        if self.admission:
+            new = self.admission.admit(resource, new, None, call, dry_run=options.dry_run)
+            about = new["metadata"]
         self.quotas.admit(resource, aim.namespace, new)
         key = resource.key(aim.namespace, about["name"])
         for _ in range(NAME_TRIES):
@@ -155,9 +161,14 @@ class Writes:
         if not aim.subresource:
             problems += resource.strategy.check(new)
             problems += resource.strategy.check_update(new, old)
+        _refuse_if_any(resource, aim.name, problems)
+        if not aim.subresource:
+            if self.admission:
+                new = self.admission.admit(resource, new, old, call, dry_run=options.dry_run)
+                if new == old:
+                    return self._unchanged(record)
             if resource.strategy.has_generation and _body(resource, new) != _body(resource, old):
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        _refuse_if_any(resource, aim.name, problems)
         self._convert(resource, new)
         if options.dry_run:
             return _only_shown(aim.key, new)
@@ -212,6 +223,8 @@ class Writes:
         new: Object = _decode(record.value)
         about = new["metadata"]
         check_preconditions(aim, how, about)
+        if self.admission:
+            self.admission.admit_deletion(resource, new, call, dry_run=how.dry_run)
         _propagate(about, how.propagation)
         grace = resource.strategy.grace(new, how.grace)
         self._mark(resource, new, grace, call)

@@ -1,0 +1,47 @@
+"""Admission: what is filled in, and what is refused, before an object is stored.
+
+    request ──► mutate (defaults, in order) ──► validate (every rule) ──► verdict
+                          └────────── World: what rules may look up ──────────┘
+
+Pure functions over objects as JSON has them, one a rule, each with its own message; ``table`` says which apply to what.
+The embedded API server calls them in its write path, a webhook for a real one behind HTTP.
+
+What is *not* admission's part: it writes one object at a time, the one it is asked about. Expanding a hierarchy,
+deleting what is below a deleted queue, giving a plain pod its podgroup (it has no uid to be named after yet), settling
+the user limits of a queue whose first child came or whose last child went, and making an Event of the annotation
+``pumice.dev/routed`` are the controllers'. They use ``with_user_limits_settled``, ``doomed`` and ``route`` from here.
+"""
+
+from __future__ import annotations
+
+from pumice.admission.queue_deletion import PROTECTED, Doomed, doomed
+from pumice.admission.request import CREATE, DELETE, UPDATE, Object, Refusal, Request, Settings, Verdict
+from pumice.admission.routing import ROUTED, Route, route
+from pumice.admission.table import ADMITTED, admit, mutate, validate
+from pumice.admission.user_limits import USER_LIMITS, with_user_limits_settled
+from pumice.admission.world import FOLLOWED, World
+
+__all__ = [
+    "ADMITTED",
+    "CREATE",
+    "DELETE",
+    "FOLLOWED",
+    "PROTECTED",
+    "ROUTED",
+    "UPDATE",
+    "USER_LIMITS",
+    "Doomed",
+    "Object",
+    "Refusal",
+    "Request",
+    "Route",
+    "Settings",
+    "Verdict",
+    "World",
+    "admit",
+    "doomed",
+    "mutate",
+    "route",
+    "validate",
+    "with_user_limits_settled",
+]

@@ -1,0 +1,86 @@
+"""Which leaf a job goes to that names a parent, or no queue at all (fairness.md 11).
+
+The Open leaf below with the lowest utilisation: what it holds and what its jobs wait for, by what it deserves or, where
+it names nothing, by its part of the cluster by weight; of all resources but ``pods`` the one of which it has most.
+What was routed a moment ago waits already, so a burst spreads. Ties go by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from pumice.admission.request import Object, Request, annotate, metadata_of, spec_of
+from pumice.admission.world import World
+from pumice.model.objects import ROOT
+from pumice.model.resources import PODS
+
+ROUTED: Final = "pumice.dev/routed"
+"""The annotation that says where a job went and why. Whoever looks after the object makes an Event of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a job goes."""
+
+    asked: str
+    queue: str
+    utilisation: Fraction
+    choices: int
+
+    @property
+    def message(self) -> str:
+        """Where it went and why, for an Event."""
+        among = f"the least used of {self.choices} open queues" if self.choices > 1 else "the only open queue"
+        used = f"{float(self.utilisation * 100):.1f}"
+        return f"sent to queue '{self.queue}': it is {among} below '{self.asked}', with {used} % in use or waited for"
+
+
+def route(asked: str, world: World) -> Route | None:
+    """The way from a parent to a leaf below it; None if no leaf there is open."""
+    leaves = [name for name in world.tree.leaves(asked) if takes_routed_jobs(name, world)]
+    if not leaves:
+        return None
+    used, best = min((utilisation(name, world), name) for name in leaves)
+    return Route(asked, best, used, len(leaves))
+
+
+def takes_routed_jobs(leaf: str, world: World) -> bool:
+    """Whether a leaf is Open, with everybody above it, and is there to stay."""
+    leaving = any(world.is_leaving(name) for name in (leaf, *(queue.name for queue in world.tree.above(leaf))))
+    return world.tree.is_open(leaf) and not leaving
+
+
+def utilisation(leaf: str, world: World) -> Fraction:
+    """How much of a leaf is in use or waited for. What it has none of counts as one whole."""
+    tree = world.tree
+    path = tree.path(leaf)
+    if path is None:
+        raise ValueError(f"queue '{leaf}' stands nowhere in the tree")
+    part, deserved = tree.part(path), dict(tree.queues[leaf].deserved)
+    most = Fraction(0)
+    for j, held in enumerate(world.load(leaf)):
+        if held > 0 and j != PODS:
+            by_weight = part * world.capacity[j] if j < len(world.capacity) else Fraction(0)
+            whole = Fraction(deserved.get(j, by_weight))
+            most = max(most, held / whole if whole > 0 else Fraction(1))
+    return most
+
+
+def send_to_leaf(new: Object, request: Request, world: World) -> None:
+    """A job goes to the queue it names, else to that of its namespace; from a parent to a leaf below."""
+    asked = spec_of(new).get("queue") or ""
+    if request.old is not None:
+        before = spec_of(request.old).get("queue") or ""
+        asked = asked or before  # a later version need not repeat it
+        if asked == before:
+            new["spec"].update({"queue": before} if before else {})
+            return  # whatever has become of the queue: the job is in it
+    asked = asked or world.default_queue(metadata_of(new).get("namespace") or "") or ROOT
+    found = None if world.tree.path(asked) is None or world.tree.is_leaf(asked) else route(asked, world)
+    if found is not None:
+        annotate(new, ROUTED, found.message)
+    queue = found.queue if found is not None else asked
+    if new["spec"].get("queue") != queue:
+        new["spec"]["queue"] = queue

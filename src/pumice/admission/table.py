@@ -1,0 +1,131 @@
+"""Which rules apply to what: one table for what is filled in, one for what is checked.
+
+``admit`` is the whole of admission: it fills in, then checks what came of it. Nothing is looked up but the ``World``,
+and nothing is changed, neither what it is given nor the world: who stores the object tells the world of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from pumice.admission import (
+    entering,
+    job_defaults,
+    job_policies,
+    job_tasks,
+    job_update,
+    queue_amounts,
+    queue_defaults,
+    queue_deletion,
+    queue_place,
+)
+from pumice.admission.queue_change import QueueChange, queue_change
+from pumice.admission.request import (
+    CREATE,
+    DELETE,
+    JOBS,
+    OPERATIONS,
+    PODGROUPS,
+    PODS,
+    QUEUES,
+    UPDATE,
+    Object,
+    Refusal,
+    Request,
+    Verdict,
+    metadata_of,
+    spec_of,
+)
+from pumice.admission.routing import send_to_leaf
+from pumice.admission.users import stamp_user
+from pumice.admission.world import World
+
+Default = Callable[[Object, Request, World], None]
+"""Fills something in. ``new``, its metadata and its spec are its to edit; what lies deeper is to be replaced."""
+
+Rule = Callable[[Request, World], Iterable[Refusal]]
+"""Says what is wrong."""
+
+_PLACES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_place.RULES, *queue_amounts.RULES)
+
+
+def queue_is_sound(request: Request, world: World) -> Iterator[Refusal]:
+    """The queue can be read, and the tree with it is sound: every rule about places and amounts, in turn."""
+    change = queue_change(request, world)
+    if isinstance(change, Refusal):
+        yield change
+    elif change is not None:
+        for rule in _PLACES:
+            yield from rule(change)
+
+
+DEFAULTS: dict[tuple[str, str], tuple[Default, ...]] = {
+    (QUEUES, CREATE): queue_defaults.RULES,
+    (QUEUES, UPDATE): queue_defaults.RULES,
+    (PODGROUPS, CREATE): (stamp_user, send_to_leaf),
+    (PODGROUPS, UPDATE): (stamp_user, send_to_leaf),
+    (JOBS, CREATE): (stamp_user, send_to_leaf, *job_defaults.RULES),
+    (JOBS, UPDATE): (stamp_user, send_to_leaf, *job_defaults.RULES),
+    (PODS, CREATE): (stamp_user,),
+    (PODS, UPDATE): (stamp_user,),
+}
+
+RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
+    (QUEUES, CREATE): (queue_is_sound,),
+    (QUEUES, UPDATE): (queue_is_sound,),
+    (QUEUES, DELETE): queue_deletion.RULES,
+    (PODGROUPS, CREATE): entering.RULES,
+    (PODGROUPS, UPDATE): (*entering.RULES, entering.moves_only_while_pending),
+    (JOBS, CREATE): (*entering.RULES, *job_tasks.RULES, *job_policies.RULES),
+    (JOBS, UPDATE): (*job_update.RULES, *job_tasks.RULES, *job_policies.RULES),
+}
+
+ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))
+"""The resources that admission has anything to say about."""
+
+
+def admit(request: Request, world: World) -> Verdict:
+    """What comes of a request."""
+    if request.operation not in OPERATIONS:
+        known = ", ".join(OPERATIONS)
+        return Verdict(None, [Refusal(f"{request.operation!r} is no operation that is admitted; there are {known}")])
+    filled = replace(request, new=mutate(request, world)) if request.new is not None else request
+    return Verdict(filled.new, validate(filled, world), warnings(filled, world))
+
+
+def mutate(request: Request, world: World) -> Object:
+    """The object with everything filled in: a new one, or the same if there was nothing to do."""
+    if request.new is None:
+        raise ValueError(f"{request.operation} has no object to fill anything into")
+    rules = DEFAULTS.get((request.resource, request.operation), ())
+    if not rules or _is_leaving(request):
+        return request.new
+    new = {**request.new, "metadata": dict(metadata_of(request.new)), "spec": dict(spec_of(request.new))}
+    for rule in rules:
+        rule(new, request, world)
+    return new if new != request.new else request.new
+
+
+def validate(request: Request, world: World) -> list[Refusal]:
+    """Everything that is wrong with a request whose object has been filled in."""
+    if _is_leaving(request):
+        return []
+    return [
+        refusal for rule in RULES.get((request.resource, request.operation), ()) for refusal in rule(request, world)
+    ]
+
+
+def warnings(request: Request, world: World) -> list[str]:
+    """What the caller should know although nothing is wrong."""
+    if request.resource != JOBS or request.operation != CREATE:
+        return []
+    known, named = world.settings.job_plugins, (spec_of(request.object).get("plugins") or {}).keys()
+    return [
+        f"spec.plugins.{name}: has no effect; there are {', '.join(sorted(known))}" for name in sorted(named - known)
+    ]
+
+
+def _is_leaving(request: Request) -> bool:
+    """Whether an update is about an object that is being deleted: nothing may keep it from letting go."""
+    return request.operation == UPDATE and "deletionTimestamp" in metadata_of(request.object)

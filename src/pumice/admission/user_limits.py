@@ -1,0 +1,59 @@
+"""User limits belong to leaves (fairness.md 8).
+
+A leaf that becomes a parent has both of them set to null and keeps them in an annotation; when it is a leaf again
+they come back. Which of the two a queue is depends on *other* queues: the write that makes it a parent is that of its
+first child. So it is the queue controller that settles a queue whose children come or go; admission settles whatever
+queue is being written by itself, by the same function.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from pumice.admission.request import Object, annotate, annotations_of
+
+USER_LIMITS: Final = "pumice.dev/user-limits"
+FIELDS: Final = ("minUserLimitPercent", "userLimitFactor")
+
+
+def with_user_limits_settled(queue: Object, *, leaf: bool) -> Object:
+    """A queue with its user limits where they belong; the same object if they are there already."""
+    copy = {**queue, "metadata": dict(queue["metadata"]), "spec": dict(queue.get("spec") or {})}
+    settle(copy, leaf=leaf)
+    return queue if copy == {**queue, "spec": queue.get("spec") or {}} else copy
+
+
+def settle(queue: Object, *, leaf: bool) -> None:
+    """Put the user limits of a queue that is ours to edit where they belong."""
+    spec = queue["spec"]
+    given = {name: spec[name] for name in FIELDS if spec.get(name) is not None}
+    if leaf:
+        kept = _kept(queue)
+        if USER_LIMITS in annotations_of(queue):
+            annotate(queue, USER_LIMITS, None)
+            spec.update(kept | given)  # what was written since then counts
+    elif given:
+        for name in given:
+            del spec[name]
+        annotate(queue, USER_LIMITS, json.dumps(_kept(queue) | given, sort_keys=True))
+
+
+def _kept(queue: Object) -> Object:
+    """What the annotation keeps. Anybody may write there, so only what could stand in the spec counts."""
+    try:
+        kept = json.loads(annotations_of(queue).get(USER_LIMITS, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(kept, dict):
+        return {}
+    return {name: kept[name] for name in FIELDS if name in kept and _valid(name, kept[name])}
+
+
+def _valid(name: str, value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    if name == "minUserLimitPercent":
+        return isinstance(value, int) and 0 <= value <= 100
+    return value > 0 or value == -1

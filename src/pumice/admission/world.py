@@ -1,0 +1,267 @@
+"""What rules may look up: the queues and their tree, the work in each of them, the size of the cluster.
+
+A ``World`` follows objects. Whoever has them (the embedded server its store, a webhook its informers) tells it of
+each that is new, changed or gone; it keeps of each only what rules ask for. Nothing here waits, and nothing is ever
+listed: a rule costs what it looks at, not what there is.
+
+What a queue's jobs wait for is counted from the moment at which they are let in: a Job by the pods it will have until
+it has a PodGroup, a PodGroup by its ``minResources`` until it runs; from then on it is part of what the queue holds
+(``status.allocated``). So a burst of jobs sees its own beginning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pumice.admission.request import (
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    QUEUES,
+    Object,
+    Settings,
+    annotations_of,
+    spec_of,
+)
+from pumice.admission.tree import Tree
+from pumice.kube import wire
+from pumice.kube.errors import FieldError
+from pumice.kube.queues import queue as queue_of
+from pumice.kube.reading import microseconds, read
+from pumice.model.objects import Queue, Vector
+from pumice.model.podrequest import pod_request
+from pumice.model.resources import Registry, ResourceError, add, subtract
+
+FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
+"""The resources whose objects a world wants to be told of."""
+
+QUEUE_NAME: Final = "volcano.sh/queue-name"
+"""The annotation with which a namespace names the queue of its jobs."""
+
+_OVER = frozenset({"Completed", "Failed", "Terminated"})  # phases that nothing comes after; an aborted job may resume
+_WAITING = frozenset({"", "Pending", "Inqueue"})
+
+Key = tuple[str, str, str]
+"""Resource, namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A PodGroup or Job, as far as queues are concerned."""
+
+    queue: str
+    unfinished: bool
+    waits_for: Vector = ()
+    owner: Key | None = None
+    """The Job that a PodGroup stands for."""
+
+
+class World:
+    """The newest state of a cluster, as admission sees it."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.registry = Registry()
+        self.queues: dict[str, Object] = {}
+        """All queues as they are written; not to be changed."""
+        self.capacity: Vector = ()
+        """What all nodes have together, ready or not: what a queue may be promised does not follow every reboot."""
+        self._described: dict[str, Queue] = {}
+        self._tree: Tree | None = None
+        self._work: dict[Key, Work] = {}
+        self._in_queue: dict[str, set[Key]] = {}
+        self._waiting: dict[str, Vector] = {}
+        self._groups: Counter[Key] = Counter()  # of each job
+        self._nodes: dict[str, Vector] = {}
+        self._default_queues: dict[str, str] = {}
+
+    # ---- what rules ask ------------------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> Tree:
+        """Where the queues stand."""
+        if self._tree is None:
+            self._tree = Tree(self._described)
+        return self._tree
+
+    def is_leaving(self, queue: str) -> bool:
+        """Whether a queue is being deleted."""
+        return "deletionTimestamp" in self.queues.get(queue, {}).get("metadata", {})
+
+    def default_queue(self, namespace: str) -> str:
+        """The queue that a namespace names for its jobs; empty if none."""
+        return self._default_queues.get(namespace, "")
+
+    def unfinished(self, queue: str) -> list[str]:
+        """The jobs in a queue that are not over, waiting ones too: ``PodGroup ns/name``, ``Job ns/name``."""
+        found = []
+        for key in self._in_queue.get(queue, ()):
+            if self._work[key].unfinished:
+                kind = "PodGroup" if key[0] == PODGROUPS else "Job"
+                found.append(f"{kind} {key[1]}/{key[2]}")
+        return sorted(found)
+
+    def allocated(self, queue: str) -> Vector:
+        """What a queue holds, by its own account."""
+        return self._vector((self.queues.get(queue, {}).get("status") or {}).get("allocated"))
+
+    def load(self, queue: str) -> Vector:
+        """What a queue holds and what its jobs wait for."""
+        return add(self.allocated(queue), self._waiting.get(queue, ()))
+
+    # ---- what it is told -----------------------------------------------------------------------------------
+
+    def note(self, resource: str, namespace: str, name: str, found: Object | None) -> None:
+        """An object is as described, or (None) gone. Resources that are not followed are passed over."""
+        key = (resource, namespace, name)
+        match resource:
+            case "queues.scheduling.volcano.sh":
+                self._note_queue(name, found)
+            case "podgroups.scheduling.volcano.sh":
+                self._note_work(key, self._group(namespace, found) if found else None)
+            case "jobs.batch.volcano.sh":
+                self._note_work(key, self._job(found) if found else None)
+            case "nodes":
+                self._note_node(name, found)
+            case "namespaces":
+                queue = annotations_of(found).get(QUEUE_NAME) if found else None
+                if queue:
+                    self._default_queues[name] = queue
+                else:
+                    self._default_queues.pop(name, None)
+
+    def _note_queue(self, name: str, found: Object | None) -> None:
+        if found is None:
+            self.queues.pop(name, None)
+        else:
+            self.queues[name] = found
+        old, new = self._described.get(name), self._read(found)
+        if new is None:
+            self._described.pop(name, None)
+        else:
+            self._described[name] = new
+        stays = old is not None and new is not None and replace(old, state=new.state) == new
+        if not stays and (old, new) != (None, None):
+            self._tree = None
+
+    def _read(self, found: Object | None) -> Queue | None:
+        """A queue that cannot be read has no place, as if it were not there."""
+        try:
+            return None if found is None else described(found, self.registry)
+        except FieldError:
+            return None
+
+    def _note_node(self, name: str, found: Object | None) -> None:
+        has = self._vector((found.get("status") or {}).get("allocatable")) if found else ()
+        had = self._nodes.pop(name, ())
+        if has:
+            self._nodes[name] = has
+        if has != had:
+            self.capacity = add(subtract(self.capacity, had), has)
+
+    def _note_work(self, key: Key, new: Work | None) -> None:
+        old = self._work.get(key)
+        if old == new:
+            return
+        if old is not None:
+            self._in_queue[old.queue].discard(key)
+            self._count(key, old, -1)
+            self._stand_for(old.owner, -1)
+            del self._work[key]
+        if new is not None:
+            self._work[key] = new
+            self._in_queue.setdefault(new.queue, set()).add(key)
+            self._count(key, new, +1)
+            self._stand_for(new.owner, +1)
+
+    def _count(self, key: Key, work: Work, sign: int) -> None:
+        """What waits, or no longer does. A job does not, once its PodGroup does."""
+        if work.waits_for and not self._groups[key]:
+            change = add if sign > 0 else subtract
+            self._waiting[work.queue] = change(self._waiting.get(work.queue, ()), work.waits_for)
+
+    def _stand_for(self, job: Key | None, sign: int) -> None:
+        """A PodGroup stands for a job from now on, or no longer."""
+        if job is None:
+            return
+        work = self._work.get(job)
+        if work is not None:
+            self._count(job, work, -1)
+        self._groups[job] += sign
+        if not self._groups[job]:
+            del self._groups[job]
+        if work is not None:
+            self._count(job, work, +1)
+
+    def _group(self, namespace: str, found: Object) -> Work:
+        phase = (found.get("status") or {}).get("phase") or ""
+        owners = (found.get("metadata") or {}).get("ownerReferences") or ()
+        job = next((o for o in owners if o["kind"] == "Job" and o["apiVersion"].startswith("batch.volcano.sh/")), None)
+        return Work(
+            queue=spec_of(found).get("queue") or "",
+            unfinished=phase not in _OVER,
+            waits_for=self._vector(spec_of(found).get("minResources")) if phase in _WAITING else (),
+            owner=(JOBS, namespace, job["name"]) if job else None,
+        )
+
+    def _job(self, found: Object) -> Work:
+        phase = ((found.get("status") or {}).get("state") or {}).get("phase") or ""
+        waits = job_request(found, self.registry) if phase in _WAITING else ()
+        return Work(spec_of(found).get("queue") or "", phase not in _OVER, waits)
+
+    def _vector(self, amounts: Mapping[str, str | int] | None) -> Vector:
+        try:
+            return self.registry.vector(amounts, where="") if amounts else ()
+        except ResourceError:
+            return ()
+
+
+def described(found: Object, registry: Registry) -> Queue:
+    """The queue that an object describes. ``FieldError`` if there is something in it that cannot be meant."""
+    try:
+        manifest = read(found, wire.Queue)
+        created = manifest.metadata.creation_timestamp
+        return queue_of(manifest, microseconds(created) if created else 0, registry)
+    except ResourceError as error:
+        field, _, message = str(error).partition(": ")
+        raise FieldError(field, message) from None
+    except RecursionError:
+        raise FieldError("spec.hierarchy", "is nested too deeply") from None
+
+
+def job_request(job: Object, registry: Registry) -> Vector:
+    """What the pods of a job ask for that must start together, as far as their templates can be read."""
+    total: Vector = ()
+    for task in spec_of(job).get("tasks") or ():
+        pods = task.get("minAvailable") or task.get("replicas") or 0
+        try:
+            one = template_request((task.get("template") or {}).get("spec") or {}, registry, "")
+        except FieldError:
+            continue
+        total = add(total, [amount * pods for amount in one])
+    return total
+
+
+def template_request(pod_spec: Object, registry: Registry, where: str) -> Vector:
+    """What a pod made from a template asks for. ``FieldError`` if there is something in it that cannot be meant."""
+    try:
+        pod = read(pod_spec, wire.PodSpec, where=where)
+        containers, initial = (
+            [{"resources": _asked(one.resources), "restartPolicy": one.restart_policy} for one in some]
+            for some in (pod.containers, pod.init_containers)
+        )
+        pod_level = _asked(pod.resources) if pod.resources else None
+        return pod_request(registry, containers, initial, pod.overhead, pod_level, where=where)
+    except ResourceError as error:
+        field, _, message = str(error).partition(": ")
+        raise FieldError(field, message) from None
+    except RecursionError:
+        raise FieldError(where, "is nested too deeply") from None
+
+
+def _asked(resources: wire.Resources) -> dict[str, wire.Quantities | None]:
+    return {"requests": resources.requests, "limits": resources.limits}

@@ -1,0 +1,164 @@
+"""Routing to a leaf, whose an object is, and what a podgroup may still change."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from pumice.admission import CREATE, ROUTED, Request, mutate, route
+from pumice.admission.request import JOBS, PODGROUPS, PODS
+from pumice.admission.routing import utilisation
+from tests.support.admitted import ask, group, job, node, put, queue, tell, world
+
+USER = "volcano.sh/user"
+
+
+# ---- routing --------------------------------------------------------------------------------------------------
+
+
+def test_utilisation_goes_by_deserved_else_by_weight():
+    # 12 cpu; weights 1 : 2 under root: a has 4, b has 8. b's c names 6 cpu, and by weight has all of b's memory.
+    around = world(
+        node("n", cpu="12", memory="12Gi"),
+        queue("a", weight=1, allocated={"cpu": "1"}),
+        queue("b", weight=2),
+        queue("c", parent="b", deserved={"cpu": "6"}, allocated={"cpu": "3", "memory": "6Gi"}),
+    )
+    assert utilisation("a", around) == Fraction(1, 4)
+    assert utilisation("c", around) == Fraction(6, 8), "6 of 8 Gi is more than 3 of 6 cpu"
+
+
+def test_what_waits_counts_and_what_runs_does_not_count_twice():
+    around = world(node("n", cpu="10"), queue("q"))
+    tell(around, group("pending", "q", minResources={"cpu": "1"}))
+    tell(around, group("inqueue", "q", "Inqueue", minResources={"cpu": "2"}))
+    tell(around, group("running", "q", "Running", minResources={"cpu": "4"}))
+    assert utilisation("q", around) == Fraction(3, 10)
+
+
+def test_a_job_counts_until_its_podgroup_does():
+    asks = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}
+    around = world(node("n", cpu="10"), queue("q"))
+    tell(around, job("j", "q", [{"name": "t", "replicas": 2, "template": asks}]))
+    assert utilisation("q", around) == Fraction(4, 10)
+    owned = group("g", "q", minResources={"cpu": "3"})
+    owned["metadata"]["ownerReferences"] = [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"}]
+    tell(around, owned)
+    assert utilisation("q", around) == Fraction(3, 10)
+    around.note(PODGROUPS, "ns", "g", None)
+    assert utilisation("q", around) == Fraction(4, 10)
+    around.note(JOBS, "ns", "j", None)
+    assert utilisation("q", around) == 0
+
+
+def test_a_podgroup_seen_before_its_job():
+    around = world(node("n", cpu="10"), queue("q"))
+    owned = group("g", "q", minResources={"cpu": "3"})
+    owned["metadata"]["ownerReferences"] = [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"}]
+    tell(around, owned)
+    asks = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}
+    tell(around, job("j", "q", [{"name": "t", "replicas": 2, "template": asks}]))
+    assert utilisation("q", around) == Fraction(3, 10)
+
+
+def test_a_burst_spreads():
+    # a and b weigh the same, c twice as much: of eight alike jobs c takes four
+    around = world(node("n", cpu="100"), queue("a"), queue("b"), queue("c", weight=2))
+    went = []
+    for i in range(8):
+        verdict = put(around, group(f"g{i}", minResources={"cpu": "1"}))
+        assert verdict.object is not None
+        went.append(verdict.object["spec"]["queue"])
+    assert went == ["a", "b", "c", "c", "a", "b", "c", "c"]
+
+
+def test_the_event_says_where_and_why():
+    around = world(node("n", cpu="10"), queue("a", allocated={"cpu": "1"}), queue("b", allocated={"cpu": "2"}))
+    verdict = ask(around, job("j"))
+    assert verdict.object is not None
+    # a has 5 of 10 cpu by weight, and holds 1
+    assert verdict.object["metadata"]["annotations"][ROUTED] == (
+        "sent to queue 'a': it is the least used of 2 open queues below 'root', with 20.0 % in use or waited for"
+    )
+    assert ROUTED not in ask(around, job("j", "b")).object["metadata"]["annotations"]
+    assert route("b", around) is None, "there is nothing below a leaf"
+
+
+def test_nobody_is_sent_into_a_queue_that_is_being_deleted():
+    leaving = queue("a", deletionTimestamp="2024-01-01T00:00:00Z")
+    around = world(leaving, queue("b"))
+    assert ask(around, job("j")).object["spec"]["queue"] == "b"
+    assert "queue 'a' takes no jobs: it is being deleted" in ask(around, job("j", "a")).message
+
+
+def test_a_job_in_a_queue_without_a_place_is_told_why():
+    around = world(queue("a", parent="nowhere"))
+    assert (
+        "queue 'a' has no place in the tree; see there: spec.parent: there is no queue 'nowhere'"
+        in ask(around, job("j", "a")).message
+    )
+
+
+# ---- later versions -------------------------------------------------------------------------------------------
+
+
+def test_a_podgroup_stays_where_it_is_whatever_became_of_its_queue():
+    old = group("g", "p", "Completed")
+    around = world(queue("p"), queue("c", parent="p"), old)
+    verdict = ask(around, group("g", "p", "Completed", minMember=2), "UPDATE", old)
+    assert verdict.allowed and verdict.object["spec"]["queue"] == "p"
+    assert ask(around, group("g", "", "Completed"), "UPDATE", old).object["spec"]["queue"] == "p"
+
+
+def test_a_podgroup_moves_only_while_it_is_pending():
+    around = world(queue("a"), queue("b"), queue("c", state="Closed"))
+    waiting, running = group("g", "a"), group("g", "a", "Running")
+    assert ask(around, group("g", "b"), "UPDATE", waiting).allowed
+    assert "takes no jobs" in ask(around, group("g", "c"), "UPDATE", waiting).message
+    assert (
+        "only while the podgroup is Pending; it is Running" in ask(around, group("g", "b"), "UPDATE", running).message
+    )
+
+
+# ---- users ----------------------------------------------------------------------------------------------------
+
+
+def stamped(given=None, resource=PODGROUPS, old=None, **more):
+    new = group("g", "q") if resource == PODGROUPS else {"metadata": {"name": "p"}, "spec": {"schedulerName": "pumice"}}
+    if given:
+        new["metadata"]["annotations"] = {USER: given}
+    operation = CREATE if old is None else "UPDATE"
+    request = Request(operation, resource, new, old, **{"user": "anne", **more})
+    return mutate(request, world(queue("q")))["metadata"].get("annotations", {}).get(USER)
+
+
+def anybody(_):
+    return True
+
+
+@pytest.mark.parametrize("resource", [PODGROUPS, PODS])
+def test_whoever_asks_is_the_user(resource):
+    assert stamped(resource=resource) == "anne"
+    assert stamped("bert", resource) == "anne", "anne may not act as bert"
+    assert stamped("bert", resource, may_impersonate=anybody) == "bert"
+    assert stamped("bert", resource, may_impersonate=lambda user: user == "carl") == "anne"
+
+
+def test_controllers_copy_the_user_and_are_none_themselves():
+    controller = "system:serviceaccount:kube-system:job-controller"
+    assert stamped("bert", user=controller) == "bert"
+    assert stamped(user=controller) is None
+
+
+def test_a_later_version_keeps_the_user():
+    old = {"metadata": {"name": "g", "annotations": {USER: "bert"}}, "spec": {"queue": "q"}}
+    assert stamped(old=old) == "bert"
+    assert stamped("anne", old=old) == "anne", "she acts for herself"
+    assert stamped("carl", old=old) == "bert"
+    assert stamped("carl", old=old, may_impersonate=anybody) == "carl"
+
+
+def test_pods_of_other_schedulers_are_left_alone():
+    pod = {"metadata": {"name": "p"}, "spec": {"schedulerName": "default-scheduler"}}
+    assert mutate(Request(CREATE, PODS, pod, user="anne"), world()) is pod
