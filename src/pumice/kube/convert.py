@@ -6,7 +6,8 @@ and translated. Whatever is wrong with it is an ``ObjectError``; nothing is half
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from pumice.kube import wire
@@ -71,23 +72,43 @@ def decode(
     ``created`` is its creation time, in microseconds, unless it carries one of its own.
     """
     kind = _kind(document)
+    with _named(lambda: _name(document, kind)):
+        return _translated(kind, read(document, kind.shape), registry, created, schedulers)
+
+
+def describe(
+    kind: str, decoded: wire.Object, *, registry: Registry, schedulers: Collection[str] = SCHEDULERS
+) -> Described | None:
+    """What the engine is told about an object that an API has sent, already decoded; None if nothing."""
+    about = decoded.metadata
+    with _named(lambda: "/".join(filter(None, (kind, about.namespace, about.name)))):
+        return _translated(_KINDS[kind], decoded, registry, 0, schedulers)
+
+
+def _translated(
+    kind: _Kind, decoded: wire.Object, registry: Registry, created: int, schedulers: Collection[str]
+) -> Described | None:
+    metadata = decoded.metadata
+    _check_names(metadata, kind)
+    if metadata.creation_timestamp is not None:
+        created = microseconds(metadata.creation_timestamp)
+    if kind.translate is None:
+        return None
+    return kind.translate(_Source(decoded, metadata.namespace or "default", created, registry, schedulers))
+
+
+@contextmanager
+def _named(name: Callable[[], str]) -> Iterator[None]:
+    """Say which object it is that something is wrong with."""
     try:
-        decoded = read(document, kind.shape)
-        metadata = decoded.metadata
-        _check_names(metadata, kind)
-        if metadata.creation_timestamp is not None:
-            created = microseconds(metadata.creation_timestamp)
-        if kind.translate is None:
-            return None
-        namespace = metadata.namespace or "default"
-        return kind.translate(_Source(decoded, namespace, created, registry, schedulers))
+        yield
     except FieldError as error:
-        raise ObjectError(_name(document, kind), error.field, error.message) from None
+        raise ObjectError(name(), error.field, error.message) from None
     except ResourceError as error:
         field, _, message = str(error).partition(": ")
-        raise ObjectError(_name(document, kind), field, message) from None
+        raise ObjectError(name(), field, message) from None
     except RecursionError:
-        raise ObjectError(_name(document, kind), "spec.hierarchy", "is nested too deeply") from None
+        raise ObjectError(name(), "spec.hierarchy", "is nested too deeply") from None
 
 
 def _kind(document: Mapping[str, Any]) -> _Kind:

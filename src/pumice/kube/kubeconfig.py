@@ -34,6 +34,8 @@ class Access:
     client_key: bytes = b""
     verify: bool = True
     server_name: str = ""
+    token_file: Path | None = None
+    """Where the token comes from, if it is one that is replaced from time to time."""
 
 
 def default_paths(environment: Mapping[str, str]) -> list[Path]:
@@ -138,9 +140,10 @@ def _access(
     if bool(certificate) != bool(key):
         missing = "client-key" if certificate else "client-certificate"
         raise FieldError(who.field(f"user.{missing}"), "certificate and key belong together, but one is missing")
-    token = user.get("token") or ""
+    token, token_file = user.get("token") or "", None
     if not token and user.get("tokenFile"):
         token = _read(who, "user.tokenFile", user["tokenFile"]).decode().strip()
+        token_file = who.file.parent / user["tokenFile"]
     other = next((name for name in _CREDENTIALS if user.get(name)), None)
     if other and not token and not certificate:
         raise FieldError(who.field(f"user.{other}"), "not supported; use a token or a client certificate")
@@ -153,6 +156,7 @@ def _access(
         client_key=key,
         verify=not cluster.get("insecure-skip-tls-verify"),
         server_name=cluster.get("tls-server-name") or "",
+        token_file=token_file,
     )
 
 

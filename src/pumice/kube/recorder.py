@@ -1,0 +1,201 @@
+"""Events on objects, as ``kubectl describe`` shows them: said at once, written when there is time.
+
+Whoever has something to say never waits. The same thing said again about the same object (its reason and message, word
+for word) is not another event but a higher count. Events are written one by one and no faster than allowed; while they
+wait, counts go on rising. What does not fit into the line is dropped and counted: an event is a courtesy, and nothing
+may depend on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+from pumice.kube.api import Api
+from pumice.kube.pace import Backoff, TokenBucket
+from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.resources import EVENTS
+
+WAITING = 1000  # events that wait to be written before more are dropped
+REMEMBERED = 5000  # events beside them that can still be counted up
+FORGOTTEN_SECONDS = 600.0  # said again after so long it is a new event
+LONGEST_MESSAGE = 1024  # characters; the API takes no more
+LONGEST_NAME = 253
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+
+class _Topic(NamedTuple):
+    """What makes two events the same."""
+
+    subject: Subject
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Event:
+    """How often something was said, and when."""
+
+    name: str  # of the Event object
+    first: float
+    last: float
+    count: int = 0
+    written: bool = False
+
+
+class Recorder:
+    """Writes events in the name of one component; ``run`` does the writing until cancelled."""
+
+    def __init__(
+        self,
+        api: Api,
+        component: str,
+        *,
+        bucket: TokenBucket | None = None,
+        backoff: Backoff | None = None,
+        waiting: int = WAITING,
+        remembered: int = REMEMBERED,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.dropped = 0
+        self._api = api
+        self._component = component
+        self._bucket = bucket or TokenBucket(rate=20.0, burst=100)
+        self._backoff = backoff or Backoff()
+        self._most_waiting = waiting
+        self._most_events = waiting + remembered
+        self._now = now
+        self._events: OrderedDict[_Topic, _Event] = OrderedDict()  # what was said longest ago comes first
+        self._waiting: OrderedDict[_Topic, None] = OrderedDict()  # those that have something to be written
+        self._some = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._number = 0
+
+    def say(
+        self, subject: Subject, reason: str, message: str, *, kind: Literal["Normal", "Warning"] = "Normal"
+    ) -> None:
+        """Note an event. Never waits."""
+        topic = _Topic(subject, kind, reason, message[:LONGEST_MESSAGE])
+        if topic not in self._waiting and len(self._waiting) >= self._most_waiting:
+            self.dropped += 1
+            return
+        now = self._now()
+        event = self._events.get(topic)
+        if event is None or now - event.last > FORGOTTEN_SECONDS:
+            event = self._events[topic] = _Event(self._name(subject, now), now, now)
+        event.count += 1
+        event.last = now
+        self._events.move_to_end(topic)
+        self._wait(topic)
+        if len(self._events) > self._most_events:
+            del self._events[next(known for known in self._events if known not in self._waiting)]
+
+    def _wait(self, topic: _Topic) -> None:
+        self._waiting[topic] = None
+        self._some.set()
+        self._idle.clear()
+
+    async def run(self) -> None:
+        """Write what waits, the oldest first."""
+        while True:
+            await self._some.wait()
+            await self._bucket.take()
+            topic, _ = self._waiting.popitem(last=False)
+            event = self._events[topic]
+            try:
+                await self._write(topic, event)
+                self._backoff.reset()
+            except RefusedError as error:  # its namespace is going, say
+                self.dropped += 1
+                log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
+            except UnreachableError as error:
+                log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
+                if topic in self._events:
+                    self._wait(topic)
+                    self._waiting.move_to_end(topic, last=False)
+                await asyncio.sleep(self._backoff.next())
+            if not self._waiting:
+                self._some.clear()
+                self._idle.set()
+
+    async def flush(self, seconds: float) -> bool:
+        """Wait until everything said is written, but no longer than this; whether it is."""
+        try:
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _write(self, topic: _Topic, event: _Event) -> None:
+        namespace = topic.subject.namespace or "default"
+        if event.written:
+            counted = {"count": event.count, "lastTimestamp": _stamp(event.last)}
+            try:
+                await self._api.patch(EVENTS, event.name, counted, namespace)
+                return
+            except RefusedError as error:
+                if not error.absent:
+                    raise
+            # The server has forgotten it, as it does after an hour: this is a new one.
+            event.name, event.first, event.written = self._name(topic.subject, event.last), event.last, False
+        try:
+            await self._api.create(EVENTS, self._document(topic, event, namespace))
+        except RefusedError as error:
+            if not error.exists:
+                raise
+            self._wait(topic)  # the answer to an earlier attempt was lost, and the count may have risen since
+        event.written = True
+
+    def _document(self, topic: _Topic, event: _Event, namespace: str) -> dict[str, Any]:
+        subject = topic.subject
+        about = {
+            "apiVersion": subject.api_version,
+            "kind": subject.kind,
+            "name": subject.name,
+            "namespace": subject.namespace,
+            "uid": subject.uid,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": event.name, "namespace": namespace},
+            "involvedObject": {name: value for name, value in about.items() if value},
+            "type": topic.type,
+            "reason": topic.reason,
+            "message": topic.message,
+            "count": event.count,
+            "firstTimestamp": _stamp(event.first),
+            "lastTimestamp": _stamp(event.last),
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+        }
+
+    def _name(self, subject: Subject, now: float) -> str:
+        """A name that no event had before: from the time, and a number for those of one moment."""
+        self._number = (self._number + 1) % 0x1000
+        mark = f".{int(now * 1e6):013x}{self._number:03x}"
+        return subject.name[: LONGEST_NAME - len(mark)] + mark
+
+
+def _stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,105 @@
+"""The collections of a Kubernetes API: where each is found, and as what its objects are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import quote
+
+import msgspec
+
+from pumice.kube import wire
+from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.reading import read
+
+T = TypeVar("T")
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """One collection. ``shape`` is a wire struct, or ``dict`` for objects with everything in them."""
+
+    api_version: str
+    plural: str
+    kind: str
+    shape: type[T]
+    namespaced: bool = True
+
+    @property
+    def name(self) -> str:
+        """``pods``, or ``queues.scheduling.volcano.sh`` outside the core group."""
+        group = self.api_version.rpartition("/")[0]
+        return f"{self.plural}.{group}" if group else self.plural
+
+    @property
+    def raw(self) -> Resource[Document]:
+        """The same collection, its objects read whole: what is read as a struct must not be written back."""
+        return replace(cast("Resource[Document]", self), shape=dict)
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Where the collection is (of a namespace, or of all), or one of its objects, or a part of that."""
+        root = "/apis/" if "/" in self.api_version else "/api/"
+        found = root + self.api_version
+        if namespace and self.namespaced:
+            found += f"/namespaces/{quote(namespace, safe='')}"
+        found += f"/{self.plural}"
+        if name:
+            if self.namespaced and not namespace:
+                raise ValueError(f"{self.kind} {name}: which namespace? {self.plural} are in one")
+            found += f"/{quote(name, safe='')}"
+        return f"{found}/{subresource}" if subresource else found
+
+    def decode(self, content: bytes | msgspec.Raw) -> T:
+        """Read one object. ``ObjectError`` if it is not what its kind should be."""
+        if self.shape is dict:
+            return cast("T", self._named(_anything.decode(content)))
+        try:
+            return cast("T", _decoder(self.shape).decode(content))
+        except msgspec.ValidationError:
+            document = _anything.decode(content)
+        try:  # slower, but it takes a null for an absence, and says what is wrong in words
+            return read(document, self.shape)
+        except FieldError as error:
+            raise ObjectError(f"{self.kind}/{_key(document)}", error.field, error.message) from None
+
+    def _named(self, document: Any) -> Document:
+        """A document that says what it is; in the items of a list a server leaves that out."""
+        if not isinstance(document, dict):
+            raise ObjectError(f"{self.kind}/?", "", f"{type(document).__name__} given, but a mapping is needed")
+        if "kind" not in document:
+            return {"apiVersion": self.api_version, "kind": self.kind, **document}
+        return document
+
+
+_anything = msgspec.json.Decoder()
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(shape: type[Any]) -> msgspec.json.Decoder[Any]:
+    found = _decoders.get(shape)
+    if found is None:
+        found = _decoders[shape] = msgspec.json.Decoder(shape)
+    return found
+
+
+def _key(document: Any) -> str:
+    about = document.get("metadata") if isinstance(document, dict) else None
+    about = about if isinstance(about, dict) else {}
+    return "/".join(str(about[part]) for part in ("namespace", "name") if about.get(part)) or "?"
+
+
+_SCHEDULING = "scheduling.volcano.sh/v1beta1"
+
+NAMESPACES = Resource("v1", "namespaces", "Namespace", wire.Object, namespaced=False)
+NODES = Resource("v1", "nodes", "Node", wire.Node, namespaced=False)
+PODS = Resource("v1", "pods", "Pod", wire.Pod)
+RESOURCE_QUOTAS = Resource("v1", "resourcequotas", "ResourceQuota", wire.ResourceQuota)
+EVENTS: Resource[Document] = Resource("v1", "events", "Event", dict)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", wire.PriorityClass, namespaced=False
+)
+POD_DISRUPTION_BUDGETS = Resource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", wire.PodDisruptionBudget)
+QUEUES = Resource(_SCHEDULING, "queues", "Queue", wire.Queue, namespaced=False)
+POD_GROUPS = Resource(_SCHEDULING, "podgroups", "PodGroup", wire.PodGroup)
+JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)

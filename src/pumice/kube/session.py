@@ -1,0 +1,247 @@
+"""HTTP to one cluster: connections that are kept, as many calls at a time as are allowed, and what is tried again.
+
+A call is tried again when that cannot do harm: a GET always; anything else only when it certainly was not carried out,
+because nobody was there to take it, or because the API said "later" (429 with a time). Whatever else happens to a write
+is for its author, who is told whether it may have been carried out (``UnreachableError.sent``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from urllib.parse import urlencode
+
+import aiohttp
+from yarl import URL
+
+from pumice.kube.kubeconfig import Access
+from pumice.kube.pace import Backoff, TokenBucket
+from pumice.kube.refusals import RefusedError, UnreachableError, refusal
+from pumice.kube.tls import client_context
+
+JSON = "application/json"
+BUSY = frozenset({429, 500, 502, 503, 504})  # a GET is tried again after these
+TOKEN_SECONDS = 60.0  # a token from a file is read again after so long
+READ_AHEAD = 512 * 1024  # bytes of a watch that may wait to be looked at
+# A peer that vanished without a word is noticed after about a minute: idle, then so many probes so far apart.
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is asked of a cluster, and for how long."""
+
+    in_flight: int = 64
+    """Calls at a time; watches are not counted."""
+    writes_per_second: float = 0.0
+    """0: as many as can be."""
+    burst: int = 1
+    """Writes at once, before the rate counts."""
+    timeout: float = 30.0
+    """Seconds for one attempt."""
+    connect: float = 10.0
+    attempts: int = 5
+    first_pause: float = 0.1
+    longest_pause: float = 5.0
+    longest_wait: float = 60.0
+    """If the API asks for more patience than this, the call fails instead."""
+
+
+class Session:
+    """Calls one cluster. Use it as ``async with Session(access) as session``."""
+
+    def __init__(
+        self, access: Access, limits: Limits | None = None, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.access = access
+        self._limits = limits = limits or Limits()
+        self._in_flight = asyncio.Semaphore(limits.in_flight)
+        rate = limits.writes_per_second
+        self._bucket = TokenBucket(rate, limits.burst) if rate else None
+        self._token = _Token(access, now)
+        self._http: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Session:
+        limits = self._limits
+        connector = aiohttp.TCPConnector(
+            ssl=client_context(self.access) if self.access.server.startswith("https://") else False,
+            limit=0,  # calls are counted here; a watch must not keep them out
+            socket_factory=_socket,
+        )
+        self._http = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=limits.timeout, sock_connect=limits.connect),
+            # Packing costs the server more time than it saves on the wire of one data centre.
+            headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "pumice"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=READ_AHEAD,
+            middlewares=(self._send_once,),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._http is not None
+        await self._http.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        media: str = JSON,
+        patient: bool = True,
+    ) -> bytes:
+        """The body of the answer. ``patient``: come back by itself when the API says "later"."""
+        backoff = Backoff(self._limits.first_pause, self._limits.longest_pause)
+        reads = method == "GET"
+        if self._bucket and not reads:
+            await self._bucket.take()
+        for left in reversed(range(self._limits.attempts)):
+            pause = 0.0
+            try:
+                async with self._in_flight:
+                    return await self._once(method, path, query, body, media)
+            except RefusedError as error:
+                asked = error.retry_after or 0.0
+                later = error.code == 429 and error.retry_after is not None and patient
+                fresh = error.code == 401 and self._token.renewed()
+                if not left or not (later or fresh or (reads and error.code in BUSY)):
+                    raise
+                if asked > self._limits.longest_wait:
+                    raise
+                pause = 0.0 if fresh else backoff.next(least=asked)
+            except UnreachableError as error:
+                if not left or not (reads or not error.sent):
+                    raise
+                pause = backoff.next()
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _once(self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str) -> bytes:
+        headers = self._token.headers()
+        if body:
+            headers["Content-Type"] = media
+        with self._troubles():
+            async with self._opened.request(
+                method,
+                self._url(path, query),
+                data=body or None,
+                headers=headers,
+                allow_redirects=False,  # our token is for nobody else
+                server_hostname=self.access.server_name or None,
+            ) as answer:
+                content = await answer.read()
+        if answer.status >= 300:
+            raise refusal(answer.status, answer.reason or "", content, answer.headers.get("Retry-After", ""))
+        return content
+
+    async def lines(self, path: str, query: Mapping[str, str], *, silence: float) -> AsyncGenerator[list[bytes], None]:
+        """The lines of an answer that goes on and on, as many at a time as have come.
+
+        It ends when the server ends it. When nothing has come for ``silence`` seconds it counts as lost. A line that
+        was cut off is not given.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect, sock_read=silence)
+        with self._troubles():
+            async with self._opened.request(
+                "GET",
+                self._url(path, query),
+                headers=self._token.headers(),
+                timeout=timeout,
+                allow_redirects=False,
+                server_hostname=self.access.server_name or None,
+            ) as answer:
+                if answer.status != 200:
+                    content = await answer.read()
+                    if answer.status == 401:
+                        self._token.renewed()
+                    raise refusal(answer.status, answer.reason or "", content, answer.headers.get("Retry-After", ""))
+                rest = bytearray()
+                async for chunk in answer.content.iter_any():
+                    end = chunk.rfind(b"\n")
+                    if end < 0:
+                        rest += chunk
+                        continue
+                    lines = (bytes(rest) + chunk[:end]).split(b"\n")
+                    rest = bytearray(chunk[end + 1 :])
+                    yield lines
+
+    async def _send_once(
+        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Keep aiohttp from sending a PUT or DELETE a second time by itself, which it does after errors of its own."""
+        with self._troubles():
+            return await send(request)
+
+    @property
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            raise RuntimeError("the session is not open; use: async with Session(access) as session")
+        return self._http
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
+        asked = f"?{urlencode(query)}" if query else ""
+        return URL(f"{self.access.server}{path}{asked}", encoded=True)
+
+    @contextlib.contextmanager
+    def _troubles(self) -> Iterator[None]:
+        """Whatever happens to a connection, as one of ours."""
+        try:
+            yield
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+            said = str(error) or type(error).__name__
+            raise UnreachableError(f"{self.access.server}: {said}", sent=not unsent) from error
+
+
+class _Token:
+    """The bearer token. One that comes from a file is replaced there long before it runs out."""
+
+    def __init__(self, access: Access, now: Callable[[], float]) -> None:
+        self._file = access.token_file
+        self._token = access.token
+        self._now = now
+        self._read_at = now()
+
+    def headers(self) -> dict[str, str]:
+        """What a request says about who sends it."""
+        if self._file is not None and self._now() - self._read_at >= TOKEN_SECONDS:
+            self.renewed()
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def renewed(self) -> bool:
+        """Read the file again; whether the token is another one now."""
+        if self._file is None:
+            return False
+        self._read_at = self._now()
+        try:
+            token = self._file.read_text().strip()
+        except OSError as error:
+            log.warning("%s cannot be read (%s); the token read before is used", self._file, error.strerror)
+            return False
+        changed = bool(token) and token != self._token
+        self._token = token or self._token
+        return changed
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that notices when the other side is gone."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEPALIVE.items():
+        if hasattr(socket, option):  # not every system has all of them
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made

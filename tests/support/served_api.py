@@ -1,0 +1,18 @@
+"""An API of this process behind HTTP, for tests of clients."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pumice.apiserver.server import bound, listening
+from pumice.apiserver.verbs import Api
+
+
+@asynccontextmanager
+async def served(api: Api, port: int = 0, *, token: str = "", tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Answer on loopback; gives the port."""
+    with bound(port=port) as sockets:
+        async with listening(api, sockets, token=token, tls=tls) as taken:
+            yield taken
