@@ -70,7 +70,7 @@ def test_it_says_where_it_is_and_that_nobody_schedules(home: dict[str, str]) -> 
             rf"Kubernetes API at http://127\.0\.0\.1:\d+, 1 simulated node, data in {place}\n", lines[0]
         )
         assert lines[1:] == [
-            "no scheduler runs here yet: bind pods yourself, or set spec.nodeName\n",
+            "no scheduler runs here yet: start one with pumice scheduler, or bind pods yourself\n",
             f"export KUBECONFIG={place}/kubeconfig\n",
         ]
         assert str(place) in pumice_command("up", "--data", place, **home).stderr

@@ -55,9 +55,10 @@ class Api:
         return [_decode(record.value) for record in self.store.list(prefix).records]
 
     async def create(self, resource: str, namespace: str, new: Object) -> Object:
-        """Create an object. ``ApiError`` if it is refused."""
+        """Create an object, which need not say of what kind it is. ``ApiError`` if it is refused."""
         aim = Target(self._known(resource), namespace)
-        record = await self.writes.create(aim, _decode(_encode(new)), Writing(), self.call())
+        whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, **new}
+        record = await self.writes.create(aim, _decode(_encode(whole)), Writing(), self.call())
         return _decode(record.value)  # type: ignore[no-any-return]  # what is stored is an object
 
     async def modify(

@@ -28,7 +28,7 @@ def announce(settings: Settings, running: Cluster, asked: int | None) -> None:
         echo(f"reachable from other machines as {running.outside}; the token is in {kubeconfig}", err=True)
     if asked is not None and asked < count:
         echo(f"{asked:,} nodes asked for, {count:,} are there; kubectl delete node removes some", err=True)
-    echo("no scheduler runs here yet: bind pods yourself, or set spec.nodeName", err=True)
+    echo("no scheduler runs here yet: start one with pumice scheduler, or bind pods yourself", err=True)
     echo(f"export KUBECONFIG={shlex.quote(str(kubeconfig))}")
 
 

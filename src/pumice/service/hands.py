@@ -1,0 +1,141 @@
+"""Carrying decisions out: bindings, evictions, and what people read about their jobs.
+
+Nothing here decides. What the cluster refuses comes back to the engine as an event; what may or may not have arrived
+(the connection broke) is looked up before it is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from pumice.kube.api import Api, Patch
+from pumice.kube.recorder import Recorder, Subject
+from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.resources import POD_GROUPS, PODS
+from pumice.model.events import Event
+from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict
+from pumice.service.mirror import Mirror
+
+log = logging.getLogger(__name__)
+
+GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
+
+
+class Hands:
+    """Writes decisions to the cluster; ``report`` hears of those that it refused."""
+
+    def __init__(self, api: Api, mirror: Mirror, recorder: Recorder, report: Callable[[Iterable[Event]], None]) -> None:
+        self._api = api
+        self._mirror = mirror
+        self._recorder = recorder
+        self._report = report
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.bound = 0
+        self.failed = 0
+
+    def carry_out(self, decisions: Iterable[Decision]) -> None:
+        """Begin to do what was decided. The mirror shows it from now on."""
+        for decision in decisions:
+            match decision:
+                case Bind(task, node):
+                    self._start(self._bind(task, node, self._mirror.assume_bound(task, node)))
+                case Evict():
+                    self._start(self._evict(decision, self._mirror.assume_evicted(decision.task)))
+                case Enqueue(job):
+                    self._mirror.assume_entered(job)
+                    self._start(self._group(job, {"phase": "Inqueue"}))
+                case Condition():
+                    self._start(self._condition(decision))
+                case _:
+                    pass  # a pipelined task waits; its binding follows
+
+    async def done(self) -> None:
+        """Wait for everything that is under way."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ---- pods ---------------------------------------------------------------------------------------------
+
+    async def _bind(self, key: str, node: str, uid: str) -> None:
+        namespace, name = key.split("/")
+        try:
+            await self._api.bind(namespace, name, node, uid=uid)
+        except RefusedError as error:
+            self._refused(key, uid, f"cannot be bound to {node}", error)
+        except UnreachableError as error:
+            if not await self._is_on(namespace, name, node, uid):
+                self._refused(key, uid, f"cannot be bound to {node}", error)
+        else:
+            self.bound += 1
+            subject = Subject("v1", "Pod", name, namespace, uid)
+            self._recorder.say(subject, "Scheduled", f"Successfully assigned {key} to {node}")
+
+    async def _is_on(self, namespace: str, name: str, node: str, uid: str) -> bool:
+        """Whether a binding arrived although its answer did not."""
+        try:
+            pod = await self._api.get(PODS.raw, name, namespace)
+        except (RefusedError, UnreachableError):
+            return False
+        return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
+
+    async def _evict(self, decision: Evict, uid: str) -> None:
+        namespace, name = decision.task.split("/")
+        try:
+            await self._api.evict(namespace, name, uid=uid)
+        except RefusedError as error:
+            if not error.absent:
+                self._refused(decision.task, uid, "cannot be evicted", error)
+        except UnreachableError as error:
+            self._refused(decision.task, uid, "cannot be evicted", error)
+        else:
+            subject = Subject("v1", "Pod", name, namespace, uid)
+            words = f"evicted from {decision.node} to make room for {decision.taker} ({decision.action})"
+            self._recorder.say(subject, "Evict", words, kind="Warning")
+
+    def _refused(self, key: str, uid: str, what: str, error: Exception) -> None:
+        self.failed += 1
+        log.warning("pod %s %s: %s", key, what, error)
+        self._report(self._mirror.failed(key, uid))
+
+    # ---- podgroups ----------------------------------------------------------------------------------------
+
+    async def _condition(self, decision: Condition) -> None:
+        now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = {
+            "type": decision.type,
+            "status": "True",
+            "reason": decision.reason,
+            "message": decision.message,
+            "lastTransitionTime": now,
+            "transitionID": str(time.time_ns()),
+        }
+        await self._group(decision.job, {"conditions": [condition]})
+        namespace, name = decision.job.split("/")
+        subject = Subject(GROUP_VERSION, "PodGroup", name, namespace, self._mirror.uid("podgroups", decision.job))
+        waits = decision.type == "Unschedulable"
+        self._recorder.say(subject, decision.type, decision.message, kind="Warning" if waits else "Normal")
+
+    async def _group(self, job: str, status: dict[str, Any]) -> None:
+        """Change the status of a podgroup; it has no status subresource."""
+        namespace, name = job.split("/")
+        try:
+            await self._api.patch(POD_GROUPS.raw, name, {"status": status}, namespace, how=Patch.MERGE)
+        except RefusedError as error:
+            if not error.absent:
+                log.warning("podgroup %s: %s", job, error)
+        except UnreachableError as error:
+            log.warning("podgroup %s: %s", job, error)
+
+    def write_group(self, job: str, status: dict[str, Any]) -> None:
+        """Begin to write phase and counts of a podgroup."""
+        self._start(self._group(job, status))

@@ -1,0 +1,151 @@
+"""The cluster as the engine is told about it: what was seen, and over it what was decided and is not seen yet.
+
+A bound pod is on its node from the moment of the decision. Messages that were under way at that moment still show it
+without one; they must not undo the decision. So each decision is assumed until the cluster shows it, in an object of
+the same uid, or refuses it; then the cluster's word counts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pumice.kube.convert import SCHEDULERS, describe
+from pumice.kube.errors import ObjectError
+from pumice.kube.feed import Change
+from pumice.model.events import BindFailed, Changed, Described, Event, EvictFailed, Gone
+from pumice.model.objects import (
+    DisruptionBudget,
+    JobPhase,
+    JobSpec,
+    NodeSpec,
+    PriorityClass,
+    Queue,
+    Quota,
+    TaskSpec,
+    TaskStatus,
+)
+from pumice.model.resources import Registry
+
+KINDS: dict[str, tuple[str, type[Described]]] = {
+    "nodes": ("Node", NodeSpec),
+    "pods": ("Pod", TaskSpec),
+    "resourcequotas": ("ResourceQuota", Quota),
+    "poddisruptionbudgets.policy": ("PodDisruptionBudget", DisruptionBudget),
+    "priorityclasses.scheduling.k8s.io": ("PriorityClass", PriorityClass),
+    "queues.scheduling.volcano.sh": ("Queue", Queue),
+    "podgroups.scheduling.volcano.sh": ("PodGroup", JobSpec),
+}
+"""The resources that the engine hears of: their kind, and what it becomes."""
+
+ENTERED = (JobPhase.INQUEUE, JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Where a pod is by decision: on a node, or on its way out."""
+
+    uid: str
+    node: str = ""  # empty: it is being evicted
+
+
+class Mirror:
+    """Turns changes of the cluster into events of the engine."""
+
+    def __init__(self, registry: Registry, refused: Callable[[ObjectError], None] = lambda error: None) -> None:
+        self._registry = registry
+        self._refused = refused
+        self._tasks: dict[str, TaskSpec] = {}  # as last seen, by key
+        self._uids: dict[str, str] = {}  # of pods and podgroups, by resource and key
+        self._assumed: dict[str, Assumption] = {}
+        self._entered: dict[str, str] = {}  # jobs that were let in, and the uid of their group
+
+    # ---- what is seen -------------------------------------------------------------------------------------
+
+    def events(self, change: Change[Any]) -> Iterator[Event]:
+        """What a change tells the engine: nothing, if it is no news to it."""
+        kind, described = KINDS[change.resource]
+        if change.new is None:
+            self._forget(change)
+            yield Gone(described, change.key)
+            return
+        try:
+            found = describe(kind, change.new, registry=self._registry, schedulers=SCHEDULERS)
+        except ObjectError as error:
+            self._refused(error)  # the last state that could be understood stays in force
+            return
+        if isinstance(found, TaskSpec):
+            self._uids[f"pods/{change.key}"] = change.uid
+            self._tasks[change.key] = found
+            found = self._as_assumed(change.key, change.uid, found)
+        elif isinstance(found, JobSpec):
+            self._uids[f"podgroups/{change.key}"] = change.uid
+            found = self._as_entered(change.key, change.uid, found)
+        if found is not None:
+            yield Changed(found)
+
+    def _forget(self, change: Change[Any]) -> None:
+        if change.resource == "pods":
+            self._tasks.pop(change.key, None)
+            self._assumed.pop(change.key, None)
+            self._uids.pop(f"pods/{change.key}", None)
+        elif change.resource == "podgroups.scheduling.volcano.sh":
+            self._entered.pop(change.key, None)
+            self._uids.pop(f"podgroups/{change.key}", None)
+
+    def _as_assumed(self, key: str, uid: str, seen: TaskSpec) -> TaskSpec:
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return seen
+        is_over = seen.status in {TaskStatus.SUCCEEDED, TaskStatus.FAILED}
+        confirmed = is_over or (bool(seen.node) if assumed.node else seen.status is TaskStatus.RELEASING)
+        if assumed.uid != uid or confirmed:
+            del self._assumed[key]
+            return seen
+        if assumed.node:
+            return replace(seen, node=assumed.node, status=TaskStatus.BOUND)
+        return replace(seen, status=TaskStatus.RELEASING)
+
+    def _as_entered(self, key: str, uid: str, seen: JobSpec) -> JobSpec:
+        if self._entered.get(key) != uid:
+            return seen
+        if seen.phase in ENTERED:
+            del self._entered[key]
+            return seen
+        return replace(seen, phase=JobPhase.INQUEUE)
+
+    # ---- what is decided ----------------------------------------------------------------------------------
+
+    def uid(self, resource: str, key: str) -> str:
+        """The uid of a pod or podgroup, as last seen."""
+        return self._uids.get(f"{resource}/{key}", "")
+
+    def assume_bound(self, key: str, node: str) -> str:
+        """A pod is on a node, by decision. Gives its uid: the decision is about this very pod."""
+        uid = self.uid("pods", key)
+        self._assumed[key] = Assumption(uid, node)
+        return uid
+
+    def assume_evicted(self, key: str) -> str:
+        """A pod goes, by decision."""
+        uid = self.uid("pods", key)
+        self._assumed[key] = Assumption(uid)
+        return uid
+
+    def assume_entered(self, job: str) -> None:
+        """A job was let in."""
+        self._entered[job] = self.uid("podgroups", job)
+
+    def failed(self, key: str, uid: str) -> list[Event]:
+        """A decision about a pod could not be carried out: what the engine must hear, unless it has moved on."""
+        assumed = self._assumed.get(key)
+        if assumed is None or assumed.uid != uid:
+            return []
+        del self._assumed[key]
+        return [BindFailed(key) if assumed.node else EvictFailed(key), Changed(self._tasks[key])]
+
+    @property
+    def open_assumptions(self) -> int:
+        """How many decisions the cluster has not shown yet."""
+        return len(self._assumed)

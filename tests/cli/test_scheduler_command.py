@@ -1,0 +1,73 @@
+"""``pumice scheduler``, as a process of its own beside ``pumice up``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.cli.command import pumice_command
+from tests.support.api_servers import pumice_up
+
+GROUP = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {"name": "g"},
+    "spec": {"minMember": 2, "queue": "default"},
+}
+
+
+def send(url: str, body: dict[str, Any] | None = None) -> Any:
+    content = json.dumps(body).encode() if body else None
+    request = urllib.request.Request(url, content, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def pod(name: str) -> dict[str, Any]:
+    about = {"name": name, "annotations": {"scheduling.k8s.io/group-name": "g"}}
+    containers = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
+    return {"kind": "Pod", "metadata": about, "spec": {"schedulerName": "pumice", "containers": containers}}
+
+
+def test_it_places_a_gang_and_stops_when_told() -> None:
+    with pumice_up("--nodes", "2") as (endpoint, kubeconfig):
+        command = [sys.executable, "-m", "pumice", "scheduler", "--kubeconfig", str(kubeconfig)]
+        scheduler = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            send(f"{endpoint.url}/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups", GROUP)
+            pods = f"{endpoint.url}/api/v1/namespaces/default/pods"
+            for name in ("a", "b"):
+                send(pods, pod(name))
+            deadline = time.monotonic() + 30
+            while not all(found["spec"].get("nodeName") for found in send(pods)["items"]):
+                assert scheduler.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            os.kill(scheduler.pid, signal.SIGTERM)
+            _, said = scheduler.communicate(timeout=20)
+            assert scheduler.returncode == 0
+            assert said == f"scheduling {endpoint.url}\n"
+        finally:
+            scheduler.kill()
+            scheduler.wait()
+
+
+def test_what_it_cannot_use_is_named(tmp_path: Path) -> None:
+    bad = tmp_path / "config.yaml"
+    bad.write_text("actions: dance\n")
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("nonsense: true\n")
+    done = pumice_command("scheduler", "--kubeconfig", kubeconfig)
+    assert done.returncode == 2 and str(kubeconfig) in done.stderr
+    kubeconfig.write_text(
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+    )
+    done = pumice_command("scheduler", "--kubeconfig", kubeconfig, "--config", bad)
+    assert done.returncode == 2 and str(bad) in done.stderr and "dance" in done.stderr

@@ -1,0 +1,166 @@
+"""The service on the embedded API with simulated nodes: pods are created by anybody and run where they should."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pumice.apiserver.nodes.description import nodes, parse_capacity
+from pumice.apiserver.up import Cluster, Settings, cluster
+from pumice.kube.api import Api
+from pumice.kube.kubeconfig import Access
+from pumice.kube.session import Session
+from pumice.service.scheduler import Scheduler
+from pumice.sim.configuration import default_config
+
+QUEUES = "queues.scheduling.volcano.sh"
+GROUPS = "podgroups.scheduling.volcano.sh"
+CPU = 4
+
+
+@asynccontextmanager
+async def scheduling(server: str) -> AsyncIterator[Scheduler]:
+    async with Session(Access(server)) as session:
+        scheduler = Scheduler(Api(session), default_config())
+        work = asyncio.create_task(scheduler.run())
+        try:
+            yield scheduler
+        finally:
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+            await scheduler.hands.done()
+
+
+def live(place: Path, check: Callable[[Cluster], Awaitable[None]], *, count: int = 3) -> None:
+    async def run() -> None:
+        wanted = nodes(count, parse_capacity(f"cpu={CPU},memory=64Gi"))
+        settings = Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted)
+        async with cluster(settings) as running, asyncio.timeout(60):
+            await check(running)
+
+    asyncio.run(run())
+
+
+async def submit(
+    running: Cluster, name: str, size: int, *, queue: str = "default", least: int = 0, **annotations: str
+) -> None:
+    """A gang of one-cpu pods."""
+    spec = {"minMember": least or size, "queue": queue}
+    await running.api.create(GROUPS, "default", {"metadata": {"name": name}, "spec": spec})
+    for number in range(size):
+        about = {"name": f"{name}-{number}", "annotations": {"scheduling.k8s.io/group-name": name, **annotations}}
+        request = {"requests": {"cpu": "1"}}
+        pod = {"schedulerName": "pumice", "containers": [{"name": "c", "image": "x", "resources": request}]}
+        await running.api.create("pods", "default", {"metadata": about, "spec": pod})
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)
+
+
+def placed(running: Cluster) -> dict[str, list[str]]:
+    """The pods of each job that have a node."""
+    found = defaultdict(list)
+    for pod in running.api.list("pods"):
+        if pod["spec"].get("nodeName"):
+            found[pod["metadata"]["name"].rpartition("-")[0]].append(pod["spec"]["nodeName"])
+    return found
+
+
+def said(running: Cluster) -> Counter[tuple[str, str]]:
+    return Counter((event["involvedObject"]["kind"], event["reason"]) for event in running.api.list("events"))
+
+
+def phase(running: Cluster, name: str) -> str:
+    found = running.api.read(GROUPS, "default", name)
+    return str((found or {}).get("status", {}).get("phase", ""))
+
+
+def test_a_gang_starts_whole_and_one_that_does_not_fit_waits(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        async with scheduling(running.server):
+            await submit(running, "fits", 4)
+            await eventually(lambda: phase(running, "fits") == "Running")
+            # 12 cpu in all, 4 of them taken: 9 do not fit, 4 do. Each job is entitled to 4, so nobody has too much.
+            await submit(running, "large", 9)
+            await submit(running, "small", 4)
+            await eventually(lambda: len(placed(running)["small"]) == 4)
+            assert {job: len(where) for job, where in placed(running).items()} == {"fits": 4, "small": 4}
+            assert phase(running, "large") in {"Pending", "Inqueue"}
+            load = Counter(node for where in placed(running).values() for node in where)
+            assert max(load.values()) <= CPU
+
+    live(tmp_path, check)
+
+
+def test_what_ends_makes_room_and_the_group_says_what_became_of_it(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        async with scheduling(running.server):
+            await submit(running, "first", 12, **{"pumice.dev/run-seconds": "0.3"})
+            await submit(running, "second", 12, **{"pumice.dev/run-seconds": "0.3"})
+            await eventually(lambda: phase(running, "first") == phase(running, "second") == "Completed")
+            found: dict[str, Any] = running.api.read(GROUPS, "default", "second") or {}
+            assert found["status"]["succeeded"] == 12 and not found["status"].get("running")
+            await eventually(lambda: said(running)["Pod", "Scheduled"] == 24)
+
+    live(tmp_path, check)
+
+
+def test_a_queue_that_wakes_has_its_part_back(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        for name, weight in (("a", 2), ("b", 1)):
+            await running.api.create(
+                QUEUES, "", {"metadata": {"name": name}, "spec": {"weight": weight, "parent": "root"}}
+            )
+        async with scheduling(running.server):
+            await submit(running, "lent", 12, queue="b", least=1, **{"pumice.dev/stop-seconds": "0.1"})
+            await eventually(lambda: len(placed(running)["lent"]) == 12)
+            await submit(running, "owner", 12, queue="a", least=1)
+            # By weight 2 : 1 of 12 cpu: 8 and 4.
+            await eventually(lambda: len(placed(running)["owner"]) == 8)
+            await asyncio.sleep(0.5)
+            assert len(placed(running)["owner"]) == 8 and len(placed(running)["lent"]) == 4
+
+    live(tmp_path, check)
+
+
+def test_a_binding_that_somebody_was_quicker_with_is_taken_as_it_is(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        async with scheduling(running.server) as scheduler:
+            await eventually(lambda: scheduler.cycles > 0)
+            real = scheduler.hands._api.bind
+
+            async def late(namespace: str, pod: str, node: str, **more: Any) -> None:
+                # Another scheduler has put it elsewhere in the meantime.
+                await real(namespace, pod, "node-002", **more)
+                await real(namespace, pod, node, **more)
+
+            scheduler.hands._api.bind = late  # type: ignore[method-assign,assignment]  # a race, on purpose
+            await submit(running, "raced", 2)
+            await eventually(lambda: placed(running)["raced"] == ["node-002", "node-002"])
+            await eventually(lambda: scheduler.hands.failed == 2 and scheduler.mirror.open_assumptions == 0)
+            await eventually(lambda: phase(running, "raced") == "Running")
+            scheduler.engine.validate()
+
+    live(tmp_path, check)
+
+
+def test_a_scheduler_that_is_replaced_goes_on_from_what_it_finds(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        for number in range(3):
+            await submit(running, f"j{number}", 4)
+        async with scheduling(running.server):
+            await eventually(lambda: bool(placed(running)))
+        async with scheduling(running.server) as again:
+            await eventually(lambda: all(phase(running, f"j{number}") == "Running" for number in range(3)))
+            load = Counter(node for where in placed(running).values() for node in where)
+            assert max(load.values()) <= CPU and sum(load.values()) == 12
+            again.engine.validate()
+
+    live(tmp_path, check)
