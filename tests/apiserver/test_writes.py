@@ -148,3 +148,20 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing() -> None:
         assert api.store.revision == before and api.read("configmaps", "default", "a") is None
 
     ask(check)
+
+
+def test_what_a_write_is_judged_by_includes_what_is_on_its_way_to_the_disk() -> None:
+    async def check(api: Api, aim: Target) -> None:
+        under_way = asyncio.ensure_future(api.create("configmaps", "default", MAP))
+        await asyncio.sleep(0)  # it has begun, and its commit is not there yet
+        call = api.call()
+        assert call.find("configmaps", "default", "a") is not None
+        assert [found["metadata"]["name"] for found in call.list("configmaps", "default")] == ["a"]
+        assert api.store.get(aim.key) is None  # nobody else sees it
+        await under_way
+        gone = asyncio.ensure_future(api.delete("configmaps", "default", "a"))
+        await asyncio.sleep(0)
+        assert list(call.list("configmaps", "default")) == [] and api.list("configmaps", "default")
+        await gone
+
+    ask(check)

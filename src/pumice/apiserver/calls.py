@@ -40,5 +40,5 @@ class Call:
         known = self._catalogue.stored(resource)
         if known is None:
             return
-        for record in self._store.list(known.prefix(namespace)).records:
+        for record in self._store.newest(known.prefix(namespace)):
             yield msgspec.json.decode(record.value)

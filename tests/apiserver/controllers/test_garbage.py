@@ -71,6 +71,7 @@ def test_an_owner_in_the_foreground_waits_for_those_that_block_it():
             await make(c.api, "d", a)  # goes as well, but nobody waits for it
             await c.api.delete(MAPS, "default", "a", propagation="Foreground")
             await eventually(lambda: there(c.api) == {"a", "b", "c"})
+            await eventually(lambda: "deletionTimestamp" in c.api.read(MAPS, "default", "c")["metadata"])
             held = {name: c.api.read(MAPS, "default", name)["metadata"] for name in "abc"}
             await c.api.modify(MAPS, "default", "c", lambda found: found["metadata"].update(finalizers=[]))
             await eventually(lambda: not there(c.api))
