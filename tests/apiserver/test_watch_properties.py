@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from pumice.apiserver import formats
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.requests import Choice, Reading, Target, choice
 from pumice.apiserver.status import ApiError
+from pumice.apiserver.storage import store
 from pumice.apiserver.verbs import Api
 from pumice.apiserver.watching import Watch
 from tests.support.apiserver import memory_api
@@ -48,6 +50,7 @@ class Client:
         self._aim = Target(api.catalogue.stored("configmaps"), "default")  # type: ignore[arg-type]  # it is there
         self._chosen = chosen
         self._model = model
+        self.lost = 0
         self.restart()
 
     def restart(self) -> None:
@@ -96,6 +99,7 @@ class Client:
         found = event["object"]
         if event["type"] == "ERROR":
             assert found["code"] == 410 and found["reason"] == "Expired"
+            self.lost += 1
             self._stream, self.revision = None, 0  # all over again
             self._list()
             return
@@ -117,7 +121,14 @@ class Client:
         assert self.known == self._at(at), "not what was there at that revision"
 
 
-async def live(script: list[Any], selector: str) -> None:
+async def live(script: list[Any], selector: str) -> int:
+    """Live through a script; gives how often the client had to begin anew."""
+    # The store remembers its latest changes whatever is compacted: few here, so that history can be lost.
+    with mock.patch.object(store, "RECENT_CHANGES", 3):
+        return await _live(script, selector)
+
+
+async def _live(script: list[Any], selector: str) -> int:
     async with memory_api() as api:
         model: list[tuple[int, dict[str, Object]]] = [(0, {})]
         resource = api.catalogue.stored("configmaps")
@@ -167,6 +178,7 @@ async def live(script: list[Any], selector: str) -> None:
             while await client.read():
                 pass
         assert client.known == client._at(api.store.revision)
+        return client.lost
 
 
 def _take_over(old: Object, new: Object) -> None:
@@ -182,6 +194,13 @@ def test_a_client_that_is_cut_off_sees_everything(script: list[Any]) -> None:
 @given(steps)
 def test_a_client_with_a_selector_sees_everything_that_it_chose(script: list[Any]) -> None:
     asyncio.run(live(script, "colour=red"))
+
+
+def test_a_client_that_was_away_for_too_long_begins_anew() -> None:
+    away = [("write", "a", "red"), ("write", "b", "red"), ("read", 1)]
+    away += [("write", name, colour) for colour in COLOURS for name in NAMES] + [("delete", "a"), ("compact",)]
+    assert asyncio.run(live(away, "")) == 1
+    assert asyncio.run(live(away, "colour=red")) == 1
 
 
 def test_a_list_of_a_revision_that_nobody_has_seen_is_refused() -> None:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from pumice.apiserver.builtin.notation import expand
+from pumice.apiserver.builtin.notation import OBJECT_REFERENCE, expand
 from pumice.apiserver.catalogue import Resource, Strategy
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.tables import AGE, NAME
 
-SHAPES: Final = """
+SHAPES: Final = (
+    """
 ServiceAccount
   automountServiceAccountToken bool
   imagePullSecrets [NameReference]
   secrets [ObjectReference] by name
 NameReference
   name text
-ObjectReference
-  apiVersion text
-  fieldPath text
-  kind text
-  name text
-  namespace text
-  resourceVersion text
-  uid text
 """
+    + OBJECT_REFERENCE
+)
 
 
 class ServiceAccountStrategy(Strategy):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pumice.apiserver import metadata
-from pumice.apiserver.builtin.notation import expand
+from pumice.apiserver.builtin.notation import OBJECT_REFERENCE, expand
 from pumice.apiserver.catalogue import Column, Object, Resource, Strategy
 from pumice.apiserver.problems import Problem, invalid, required
 from pumice.apiserver.schema import Schema
@@ -20,7 +20,8 @@ from pumice.apiserver.tables.ages import age
 LONGEST_WORD: Final = 128
 LONGEST_MESSAGE: Final = 1024
 
-SHAPES: Final = """
+SHAPES: Final = (
+    """
 Event
   action text
   count int32
@@ -42,15 +43,9 @@ EventSeries
 EventSource
   component text
   host text
-ObjectReference
-  apiVersion text
-  fieldPath text
-  kind text
-  name text
-  namespace text
-  resourceVersion text
-  uid text
 """
+    + OBJECT_REFERENCE
+)
 
 
 class EventStrategy(Strategy):

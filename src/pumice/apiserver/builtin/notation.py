@@ -42,6 +42,18 @@ _SCALARS: Final[Mapping[str, OpenApi]] = {
     "time": {"type": "string", "format": "date-time"},
     "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
+OBJECT_REFERENCE: Final = """
+ObjectReference
+  apiVersion text
+  fieldPath text
+  kind text
+  name text
+  namespace text
+  resourceVersion text
+  uid text
+"""
+"""A shape that several kinds have: which object is meant."""
+
 _ZEROS: Final[Mapping[str, object]] = {"text": "", "bool": False, "int32": 0, "int64": 0, "number": 0, "int-or-text": 0}
 
 

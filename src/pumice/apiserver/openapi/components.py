@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pumice.apiserver.builtin.notation import expand
+from pumice.apiserver.builtin.notation import OBJECT_REFERENCE, expand
 from pumice.apiserver.catalogue import Object, Resource
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
-SHAPES: Final = """
+SHAPES: Final = (
+    """
 ObjectMeta
   annotations {text}
   creationTimestamp time
@@ -84,15 +85,9 @@ Eviction
   deleteOptions DeleteOptions
   kind text
   metadata ObjectMeta
-ObjectReference
-  apiVersion text
-  fieldPath text
-  kind text
-  name text
-  namespace text
-  resourceVersion text
-  uid text
 """
+    + OBJECT_REFERENCE
+)
 
 PATCH_OPERATIONS: Final[Object] = {
     "type": "array",
