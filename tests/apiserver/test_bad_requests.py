@@ -97,16 +97,13 @@ class Session:
         """One request, and what always holds."""
         asked.body = self._filled(asked)
         before = self.served.revision
-        started = time.monotonic()
         said = self._exchange(asked)
-        took = time.monotonic() - started
         grown = self.served.revision - before
         book.setdefault(asked.label, Counter())[said.code] += 1
         about = f"{self._before}{asked.wire()[:4000]!r}\n  -> {said.code} {said.body[:600]!r}, revision +{grown}"
         self._before = f"after {asked.wire()[:600]!r} -> {said.code}\n"
         assert not self._log, f"{about}\n{self._log[0]}"
         assert said.code < 500 or said.code == GATEWAY_TIMEOUT, about
-        assert took < 5, f"{took:.1f} s: {about}"
         if not self._alone:
             grown = 0
         if said.code >= 400:

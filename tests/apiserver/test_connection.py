@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.apiserver.connection import HIGH_WATER, MOST_HEADER_BYTES, Answer, Request
-from pumice.apiserver.server import SHUTDOWN_SECONDS
 from tests.apiserver import wire
 from tests.apiserver.wire import Client, Loop, Said
 
@@ -445,10 +444,11 @@ def test_a_server_stops_in_time_whatever_its_clients_do(loop: Loop) -> None:
                 client.send(start)
             time.sleep(0.1)
             begun = time.monotonic()
-        assert time.monotonic() - begun < SHUTDOWN_SECONDS + 5  # it is not what takes the time
+        assert time.monotonic() - begun < HANGS  # no measure of speed: somebody is waited for without end
     assert not log
 
 
+HANGS = 60.0
 WATCH = b"GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
