@@ -58,6 +58,27 @@ def test_it_places_a_gang_and_stops_when_told() -> None:
             scheduler.wait()
 
 
+def test_controllers_give_a_group_to_a_pod_and_stop_when_told() -> None:
+    with pumice_up("--nodes", "1") as (endpoint, kubeconfig):
+        command = [sys.executable, "-m", "pumice", "controllers", "--kubeconfig", str(kubeconfig)]
+        running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            alone = pod("alone")
+            del alone["metadata"]["annotations"]
+            send(f"{endpoint.url}/api/v1/namespaces/default/pods", alone)
+            groups = f"{endpoint.url}/apis/scheduling.volcano.sh/v1beta1/podgroups"
+            deadline = time.monotonic() + 30
+            while not send(groups)["items"]:
+                assert running.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            os.kill(running.pid, signal.SIGTERM)
+            _, said = running.communicate(timeout=20)
+            assert (running.returncode, said) == (0, f"controlling {endpoint.url}\n")
+        finally:
+            running.kill()
+            running.wait()
+
+
 def test_what_it_cannot_use_is_named(tmp_path: Path) -> None:
     bad = tmp_path / "config.yaml"
     bad.write_text("actions: dance\n")

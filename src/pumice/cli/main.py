@@ -18,7 +18,7 @@ from pumice.cli.demo import demo
 from pumice.cli.entitle import entitle
 from pumice.cli.fsck import fsck
 from pumice.cli.run import run
-from pumice.cli.scheduler import scheduler
+from pumice.cli.scheduler import controllers, scheduler
 from pumice.cli.sim_node import sim
 from pumice.cli.terminal import complain, echo
 from pumice.cli.up import up
@@ -40,7 +40,7 @@ def cli() -> None:
     """
 
 
-for command in (run, check, entitle, demo, up, scheduler, sim, fsck):
+for command in (run, check, entitle, demo, up, scheduler, controllers, sim, fsck):
     cli.add_command(command)
 
 

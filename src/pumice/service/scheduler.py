@@ -78,6 +78,10 @@ class Scheduler:
                 self.cycle()
                 await self._more()
 
+    async def done(self) -> None:
+        """Wait for what is being carried out."""
+        await self.hands.done()
+
     def cycle(self) -> None:
         """Tell the engine what is new, and do what it decides."""
         heard, self._heard = self._heard, []

@@ -1,0 +1,62 @@
+"""Keys that want to be looked at: each once, a few side by side, again later if it failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from pumice.kube.pace import Backoff
+from pumice.kube.refusals import RefusedError, UnreachableError
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 16
+
+
+class Keys:
+    """A list of keys, and workers that look at them; ``run`` until cancelled."""
+
+    def __init__(self, look: Callable[[str], Awaitable[None]], at_once: int = AT_ONCE) -> None:
+        self._look = look
+        self._at_once = at_once
+        self._waiting: dict[str, None] = {}  # in the order in which they came
+        self._busy: set[str] = set()
+        self._failures: dict[str, Backoff] = {}
+        self._some = asyncio.Event()
+
+    def add(self, key: str) -> None:
+        """Look at this key, soon; once more if somebody is just looking at it."""
+        self._waiting[key] = None
+        self._some.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nobody looks."""
+        return not self._waiting and not self._busy
+
+    async def run(self) -> None:
+        """Look at what comes."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(self._at_once):
+                tasks.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = next((key for key in self._waiting if key not in self._busy), None)
+            if key is None:
+                self._some.clear()
+                await self._some.wait()
+                continue
+            del self._waiting[key]
+            self._busy.add(key)
+            try:
+                await self._look(key)
+                self._failures.pop(key, None)
+            except (RefusedError, UnreachableError) as error:
+                pause = self._failures.setdefault(key, Backoff()).next()
+                log.info("%s: %s; again in %.1f s", key, error, pause)
+                asyncio.get_running_loop().call_later(pause, self.add, key)
+            finally:
+                self._busy.discard(key)
+                self._some.set()

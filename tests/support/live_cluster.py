@@ -1,0 +1,81 @@
+"""The whole of it in one loop, for tests: the embedded API with simulated nodes, and the scheduler at work on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from pumice.apiserver.nodes.description import nodes, parse_capacity
+from pumice.apiserver.up import Cluster, Settings, cluster
+from pumice.kube.api import Api
+from pumice.kube.kubeconfig import Access
+from pumice.kube.session import Session
+from pumice.service.scheduler import Scheduler
+from pumice.sim.configuration import default_config
+
+QUEUES = "queues.scheduling.volcano.sh"
+GROUPS = "podgroups.scheduling.volcano.sh"
+CPU = 4
+
+
+@asynccontextmanager
+async def scheduling(server: str) -> AsyncIterator[Scheduler]:
+    async with Session(Access(server)) as session:
+        scheduler = Scheduler(Api(session), default_config())
+        work = asyncio.create_task(scheduler.run())
+        try:
+            yield scheduler
+        finally:
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+            await scheduler.hands.done()
+
+
+def live(place: Path, check: Callable[[Cluster], Awaitable[None]], *, count: int = 3) -> None:
+    async def run() -> None:
+        wanted = nodes(count, parse_capacity(f"cpu={CPU},memory=64Gi"))
+        settings = Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted)
+        async with cluster(settings) as running, asyncio.timeout(60):
+            await check(running)
+
+    asyncio.run(run())
+
+
+async def submit(
+    running: Cluster, name: str, size: int, *, queue: str = "default", least: int = 0, **annotations: str
+) -> None:
+    """A gang of one-cpu pods."""
+    spec = {"minMember": least or size, "queue": queue}
+    await running.api.create(GROUPS, "default", {"metadata": {"name": name}, "spec": spec})
+    for number in range(size):
+        about = {"name": f"{name}-{number}", "annotations": {"scheduling.k8s.io/group-name": name, **annotations}}
+        request = {"requests": {"cpu": "1"}}
+        pod = {"schedulerName": "pumice", "containers": [{"name": "c", "image": "x", "resources": request}]}
+        await running.api.create("pods", "default", {"metadata": about, "spec": pod})
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)
+
+
+def placed(running: Cluster) -> dict[str, list[str]]:
+    """The pods of each job that have a node."""
+    found = defaultdict(list)
+    for pod in running.api.list("pods"):
+        if pod["spec"].get("nodeName"):
+            found[pod["metadata"]["name"].rpartition("-")[0]].append(pod["spec"]["nodeName"])
+    return found
+
+
+def said(running: Cluster) -> Counter[tuple[str, str]]:
+    return Counter((event["involvedObject"]["kind"], event["reason"]) for event in running.api.list("events"))
+
+
+def phase(running: Cluster, name: str) -> str:
+    found = running.api.read(GROUPS, "default", name)
+    return str((found or {}).get("status", {}).get("phase", ""))
