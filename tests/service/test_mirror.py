@@ -48,6 +48,15 @@ def task(mirror: Mirror, change: Change[Any]) -> TaskSpec:
     return event.object
 
 
+def test_what_is_no_news_is_not_told() -> None:
+    mirror = Mirror(Registry())
+    task(mirror, pod())
+    assert list(mirror.events(pod())) == []
+    task(mirror, pod(phase="Running", node="n1"))
+    list(mirror.events(gone()))
+    task(mirror, pod())  # another one
+
+
 def test_an_older_message_does_not_undo_a_binding() -> None:
     mirror = Mirror(Registry())
     assert task(mirror, pod()).status is TaskStatus.PENDING
@@ -92,7 +101,7 @@ def test_an_eviction_holds_until_the_pod_is_seen_to_go() -> None:
     task(mirror, pod(node="n1", phase="Running"))
     uid = mirror.assume_evicted("ns/a")
     assert task(mirror, pod(node="n1", phase="Running")).status is TaskStatus.RELEASING
-    assert task(mirror, pod(node="n1", phase="Running", deleted=True)).status is TaskStatus.RELEASING
+    assert list(mirror.events(pod(node="n1", phase="Running", deleted=True))) == []  # no news, but a confirmation
     assert mirror.open_assumptions == 0
     mirror.assume_evicted("ns/a")
     assert mirror.failed("ns/a", uid)[0] == EvictFailed("ns/a")
@@ -112,6 +121,7 @@ def test_a_job_that_was_let_in_stays_in() -> None:
     assert phase(group("Running")) is JobPhase.RUNNING
     assert phase(group("Pending")) is JobPhase.PENDING  # somebody has set it back, and that is seen
     mirror.assume_entered("ns/g")
+    list(mirror.events(Change("podgroups.scheduling.volcano.sh", "ns/g", "g1", "2", group("Pending").new, None)))
     assert phase(group("Pending", uid="g2")) is JobPhase.PENDING
 
 

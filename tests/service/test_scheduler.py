@@ -11,6 +11,11 @@ from pumice.apiserver.up import Cluster
 from tests.support.live_cluster import CPU, GROUPS, QUEUES, eventually, live, phase, placed, said, scheduling, submit
 
 
+def status(running: Cluster, queue: str) -> dict[str, Any]:
+    found: dict[str, Any] = (running.api.read(QUEUES, "", queue) or {}).get("status", {})
+    return found
+
+
 def test_a_gang_starts_whole_and_one_that_does_not_fit_waits(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         async with scheduling(running.server):
@@ -55,6 +60,12 @@ def test_a_queue_that_wakes_has_its_part_back(tmp_path: Path) -> None:
             await eventually(lambda: len(placed(running)["owner"]) == 8)
             await asyncio.sleep(0.5)
             assert len(placed(running)["owner"]) == 8 and len(placed(running)["lent"]) == 4
+            await eventually(lambda: status(running, "a").get("share") == 0.6667)
+            shown = status(running, "a")
+            assert (shown["allocated"]["cpu"], shown["entitled"]["cpu"], shown["running"]) == ("8", "8", 1)
+            await eventually(lambda: status(running, "b")["allocated"]["cpu"] == "4")
+            # The root counts for everything below it.
+            await eventually(lambda: status(running, "root")["running"] == 2)
 
     live(tmp_path, check)
 

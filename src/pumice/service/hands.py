@@ -16,7 +16,7 @@ from typing import Any
 from pumice.kube.api import Api, Patch
 from pumice.kube.recorder import Recorder, Subject
 from pumice.kube.refusals import RefusedError, UnreachableError
-from pumice.kube.resources import POD_GROUPS, PODS
+from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.model.events import Event
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict
 from pumice.service.mirror import Mirror
@@ -135,6 +135,19 @@ class Hands:
                 log.warning("podgroup %s: %s", job, error)
         except UnreachableError as error:
             log.warning("podgroup %s: %s", job, error)
+
+    def write_queue(self, name: str, status: dict[str, Any]) -> None:
+        """Begin to write the status of a queue."""
+        self._start(self._queue(name, status))
+
+    async def _queue(self, name: str, status: dict[str, Any]) -> None:
+        try:
+            await self._api.patch_status(QUEUES.raw, name, status)
+        except RefusedError as error:
+            if not error.absent:
+                log.warning("queue %s: %s", name, error)
+        except UnreachableError as error:
+            log.warning("queue %s: %s", name, error)
 
     def write_group(self, job: str, status: dict[str, Any]) -> None:
         """Begin to write phase and counts of a podgroup."""

@@ -59,6 +59,7 @@ class Mirror:
         self._tasks: dict[str, TaskSpec] = {}  # as last seen, by key
         self._uids: dict[str, str] = {}  # of pods and podgroups, by resource and key
         self._assumed: dict[str, Assumption] = {}
+        self._told: dict[tuple[str, str], Described] = {}  # by resource and key: much that changes concerns nobody here
         self._entered: dict[str, str] = {}  # jobs that were let in, and the uid of their group
 
     # ---- what is seen -------------------------------------------------------------------------------------
@@ -68,6 +69,7 @@ class Mirror:
         kind, described = KINDS[change.resource]
         if change.new is None:
             self._forget(change)
+            self._told.pop((change.resource, change.key), None)
             yield Gone(described, change.key)
             return
         try:
@@ -82,7 +84,9 @@ class Mirror:
         elif isinstance(found, JobSpec):
             self._uids[f"podgroups/{change.key}"] = change.uid
             found = self._as_entered(change.key, change.uid, found)
-        if found is not None:
+        place = (change.resource, change.key)
+        if found is not None and self._told.get(place) != found:
+            self._told[place] = found
             yield Changed(found)
 
     def _forget(self, change: Change[Any]) -> None:

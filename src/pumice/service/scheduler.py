@@ -33,6 +33,7 @@ from pumice.scheduling.engine import Engine
 from pumice.service.hands import Hands
 from pumice.service.mirror import Mirror
 from pumice.service.phases import Phases
+from pumice.service.queues import Queues
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class Scheduler:
         self._recorder = Recorder(api, "pumice")
         self.hands = Hands(api, self.mirror, self._recorder, self._hear)
         self._phases = Phases(self.engine, self.hands)
+        self._queues = Queues(self.engine, self.hands)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
         self._heard: list[Event] = []
         self._woken = asyncio.Event()
@@ -95,6 +97,7 @@ class Scheduler:
         self.cycles += 1
         self.hands.carry_out(decisions)
         self._phases.refresh(changes, decisions)
+        self._queues.refresh(self._now(), moved=bool(changes or decisions))
 
     async def _more(self) -> None:
         """Wait until there is something to do, and a moment longer for the rest of it."""
