@@ -120,6 +120,14 @@ def test_without_nodes_nobody_knows_how_large_the_cluster_is():
     assert ask(world(node("n", cpu="1")), queue("a", deserved={"nvidia.com/gpu": "8"})).allowed, "they may yet come"
 
 
+def test_what_is_kept_for_children_their_parent_may_use():
+    # 6 + 5 of at most 10: the parent could never hold what is kept free below it.
+    around = world(queue("p", parent="root", capability={"cpu": "10"}), queue("a", parent="p", guarantee={"cpu": "6"}))
+    refused = ask(around, queue("b", parent="p", guarantee={"cpu": "5"}))
+    assert "would have guarantee cpu 11 together, more than the capability cpu 10 of queue 'p'" in refused.message
+    assert ask(around, queue("b", parent="p", guarantee={"cpu": "4"})).allowed
+
+
 def test_what_a_parent_does_not_name_the_next_above_does():
     # p promises 10; c names nothing, so what is below it counts: 6 + 5
     around = world(
