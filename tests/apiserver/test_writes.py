@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from pumice.apiserver.requests import Choice, Deletion, Target, Writing, choice
+from pumice.apiserver.server import compact
 from pumice.apiserver.status import ApiError
+from pumice.apiserver.storage import StorageFailed
 from pumice.apiserver.verbs import Api
 from pumice.apiserver.writes import replace
 from tests.support.apiserver import memory_api
@@ -163,5 +166,45 @@ def test_what_a_write_is_judged_by_includes_what_is_on_its_way_to_the_disk() -> 
         await asyncio.sleep(0)
         assert list(call.list("configmaps", "default")) == [] and api.list("configmaps", "default")
         await gone
+
+    ask(check)
+
+
+def test_no_answer_rests_on_a_write_that_failed() -> None:
+    async def check(api: Api, aim: Target) -> None:
+        made = await api.create("configmaps", "default", MAP)
+        changed = {**made, "data": {"k": "w"}}
+        again = {**changed, "metadata": {"name": "a"}}
+        other = {"metadata": {"name": "b"}}
+        with mock.patch.object(api.store._log, "append", side_effect=OSError("the disk is full")):
+            answers = await asyncio.gather(
+                api.writes.update(aim, replace(changed), Writing(), api.call(), replaces=True),
+                api.writes.update(aim, replace(again), Writing(), api.call(), replaces=True),
+                api.create("configmaps", "default", other),
+                api.create("configmaps", "default", other),
+                return_exceptions=True,
+            )
+        # The second update changes nothing, the second create finds the name taken: both by what was not written.
+        assert [type(answer) for answer in answers] == [StorageFailed] * 4
+        assert api.read("configmaps", "default", "a") == made and api.read("configmaps", "default", "b") is None
+        await api.create("configmaps", "default", other)  # and it goes on
+
+    ask(check)
+
+
+def test_a_compaction_that_fails_is_tried_again() -> None:
+    async def check(api: Api, _: Target) -> None:
+        turns = 0
+
+        async def pause(_: float) -> None:
+            nonlocal turns
+            turns += 1
+            if turns == 3:
+                raise asyncio.CancelledError
+
+        with mock.patch.object(api.store, "compact", side_effect=StorageFailed("locked")) as compacting:
+            with pytest.raises(asyncio.CancelledError):
+                await compact(api, pause)
+            assert compacting.call_count == 2
 
     ask(check)

@@ -100,11 +100,44 @@ def test_an_eviction_holds_until_the_pod_is_seen_to_go() -> None:
     mirror = Mirror(Registry())
     task(mirror, pod(node="n1", phase="Running"))
     uid = mirror.assume_evicted("ns/a")
-    assert task(mirror, pod(node="n1", phase="Running")).status is TaskStatus.RELEASING
-    assert list(mirror.events(pod(node="n1", phase="Running", deleted=True))) == []  # no news, but a confirmation
+    assert list(mirror.events(pod(node="n1", phase="Running"))) == []  # the engine knows better, and needs no telling
+    assert mirror.open_assumptions == 1
+    assert task(mirror, pod(node="n1", phase="Running", deleted=True)).status is TaskStatus.RELEASING
     assert mirror.open_assumptions == 0
     mirror.assume_evicted("ns/a")
     assert mirror.failed("ns/a", uid)[0] == EvictFailed("ns/a")
+
+
+def test_after_a_refusal_the_word_of_the_cluster_is_news_again() -> None:
+    mirror = Mirror(Registry())
+    task(mirror, pod())
+    uid = mirror.assume_bound("ns/a", "n1")
+    assert task(mirror, pod(phase="Pending", hostNetwork=False, priority=1)).node == "n1"  # another message in between
+    mirror.failed("ns/a", uid)  # the answer was lost, and nobody could say whether it arrived
+    assert task(mirror, pod(node="n1", priority=1)).node == "n1"  # it had
+
+
+def test_an_eviction_that_is_refused_after_another_message_leaves_the_task_running() -> None:
+    from pumice.extensions import plugin_factories
+    from pumice.scheduling.engine import Engine
+    from pumice.sim.configuration import default_config
+
+    config = default_config()
+    engine = Engine(config, plugin_factories(config), Registry())
+    mirror = Mirror(engine.state.registry)
+
+    def tell(*events: Any) -> None:
+        for event in events:
+            engine.apply(event)
+
+    tell(*mirror.events(pod(node="n1", phase="Running")))
+    found = engine.state.tasks["ns/a"]
+    engine.state.evict(found)
+    uid = mirror.assume_evicted("ns/a")
+    tell(*mirror.events(pod(node="n1", phase="Running", priority=1)))
+    assert found.status is TaskStatus.RELEASING
+    tell(*mirror.failed("ns/a", uid))
+    assert engine.state.tasks["ns/a"].status is TaskStatus.RUNNING
 
 
 def test_a_job_that_was_let_in_stays_in() -> None:

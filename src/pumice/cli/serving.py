@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -76,6 +76,8 @@ async def _serve(access: Access, make: Callable[[Api], Worker], doing: str) -> N
             work.result()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        finish: Awaitable[None] = worker.done()
-        async with asyncio.timeout(STOP_SECONDS):
-            await finish
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await worker.done()
+        except TimeoutError:
+            echo("what was under way could not be finished in time", err=True)

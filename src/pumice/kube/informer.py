@@ -120,7 +120,7 @@ class Informer(Generic[T]):
         clock = asyncio.get_running_loop().time
         while True:
             try:
-                if self._position and isinstance(self.trouble, UnreachableError):
+                if self._position:
                     await self._look_back()
                 if not self._position:
                     await self._list()
@@ -141,7 +141,7 @@ class Informer(Generic[T]):
             await asyncio.sleep(pause)
 
     async def _look_back(self) -> None:
-        """Ask who has been away whether it is the one that was known: a server that starts afresh counts afresh."""
+        """Before each watch but the first: is it the server that was known? One that starts afresh counts afresh."""
         async with aclosing(self._api.pages(self.resource, self._choice, limit=1)) as pages:
             async for page in pages:
                 if _older(page.revision, self._position):

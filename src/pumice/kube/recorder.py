@@ -163,7 +163,8 @@ class Recorder:
         except RefusedError as error:
             if not error.exists:
                 raise
-            self._wait(topic)  # the answer to an earlier attempt was lost, and the count may have risen since
+            if topic in self._events:  # else it was said too long ago to matter
+                self._wait(topic)  # the answer to an earlier attempt was lost, and the count may have risen since
         event.written = True
 
     def _document(self, topic: _Topic, event: _Event, namespace: str) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from pumice.kube.api import Api, Patch
+from pumice.kube.api import Api
 from pumice.kube.recorder import Recorder, Subject
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.model.events import Event
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict
 from pumice.service.mirror import Mirror
+from pumice.service.statuses import Status, Statuses
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class Hands:
         self._recorder = recorder
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
+        self._statuses = Statuses(api)
         self.bound = 0
         self.failed = 0
 
@@ -48,9 +50,9 @@ class Hands:
                     self._start(self._evict(decision, self._mirror.assume_evicted(decision.task)))
                 case Enqueue(job):
                     self._mirror.assume_entered(job)
-                    self._start(self._group(job, {"phase": "Inqueue"}))
+                    self.write_group(job, {"phase": "Inqueue"})
                 case Condition():
-                    self._start(self._condition(decision))
+                    self._say_condition(decision)
                 case _:
                     pass  # a pipelined task waits; its binding follows
 
@@ -58,6 +60,7 @@ class Hands:
         """Wait for everything that is under way."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
+        await self._statuses.done()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -109,7 +112,7 @@ class Hands:
 
     # ---- podgroups ----------------------------------------------------------------------------------------
 
-    async def _condition(self, decision: Condition) -> None:
+    def _say_condition(self, decision: Condition) -> None:
         now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = {
             "type": decision.type,
@@ -119,36 +122,16 @@ class Hands:
             "lastTransitionTime": now,
             "transitionID": str(time.time_ns()),
         }
-        await self._group(decision.job, {"conditions": [condition]})
+        self.write_group(decision.job, {"conditions": [condition]})
         namespace, name = decision.job.split("/")
         subject = Subject(GROUP_VERSION, "PodGroup", name, namespace, self._mirror.uid("podgroups", decision.job))
         waits = decision.type == "Unschedulable"
         self._recorder.say(subject, decision.type, decision.message, kind="Warning" if waits else "Normal")
 
-    async def _group(self, job: str, status: dict[str, Any]) -> None:
-        """Change the status of a podgroup; it has no status subresource."""
-        namespace, name = job.split("/")
-        try:
-            await self._api.patch(POD_GROUPS.raw, name, {"status": status}, namespace, how=Patch.MERGE)
-        except RefusedError as error:
-            if not error.absent:
-                log.warning("podgroup %s: %s", job, error)
-        except UnreachableError as error:
-            log.warning("podgroup %s: %s", job, error)
+    def write_group(self, job: str, status: Status) -> None:
+        """Write phase, counts or conditions of a podgroup."""
+        self._statuses.write(POD_GROUPS.name, job, status)
 
-    def write_queue(self, name: str, status: dict[str, Any]) -> None:
-        """Begin to write the status of a queue."""
-        self._start(self._queue(name, status))
-
-    async def _queue(self, name: str, status: dict[str, Any]) -> None:
-        try:
-            await self._api.patch_status(QUEUES.raw, name, status)
-        except RefusedError as error:
-            if not error.absent:
-                log.warning("queue %s: %s", name, error)
-        except UnreachableError as error:
-            log.warning("queue %s: %s", name, error)
-
-    def write_group(self, job: str, status: dict[str, Any]) -> None:
-        """Begin to write phase and counts of a podgroup."""
-        self._start(self._group(job, status))
+    def write_queue(self, name: str, status: Status) -> None:
+        """Write the status of a queue."""
+        self._statuses.write(QUEUES.name, name, status)

@@ -109,7 +109,7 @@ class Mirror:
             return seen
         if assumed.node:
             return replace(seen, node=assumed.node, status=TaskStatus.BOUND)
-        return replace(seen, status=TaskStatus.RELEASING)
+        return seen  # the engine knows by itself that it goes, until it is told that it does not
 
     def _as_entered(self, key: str, uid: str, seen: JobSpec) -> JobSpec:
         if self._entered.get(key) != uid:
@@ -147,7 +147,8 @@ class Mirror:
         if assumed is None or assumed.uid != uid:
             return []
         del self._assumed[key]
-        return [BindFailed(key) if assumed.node else EvictFailed(key), Changed(self._tasks[key])]
+        seen = self._told["pods", key] = self._tasks[key]
+        return [BindFailed(key) if assumed.node else EvictFailed(key), Changed(seen)]
 
     @property
     def open_assumptions(self) -> int:

@@ -6,10 +6,14 @@ written only where it differs from what was written before. A parent counts for 
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pumice.fairness.tree import ShareNode
+from pumice.kube.feed import Change
+from pumice.kube.resources import QUEUES
 from pumice.model.objects import JobPhase
 from pumice.model.resources import dominant_share
 
@@ -26,19 +30,23 @@ Status = dict[str, Any]
 class Queues:
     """Keeps the status of queues."""
 
-    def __init__(self, engine: Engine, hands: Hands) -> None:
+    def __init__(self, engine: Engine, hands: Hands, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
+        self._clock = clock
         self._hands = hands
         self._written: dict[str, Status] = {}
         self._next = 0.0
         self._moved = True
 
-    def refresh(self, now: float, *, moved: bool) -> None:
+    def refresh(self, changes: Iterable[Change[Any]], *, moved: bool) -> None:
         """Look at the queues, if something has moved and the last look is long enough ago."""
+        for change in changes:
+            if change.resource == QUEUES.name and (change.old is None or change.new is None):
+                self._written.pop(change.key, None)  # another one of that name has no status yet
         self._moved = self._moved or moved
-        if not self._moved or now < self._next:
+        if not self._moved or self._clock() < self._next:
             return
-        self._moved, self._next = False, now + EVERY
+        self._moved, self._next = False, self._clock() + EVERY
         found = statuses(self._engine)
         for name in self._written.keys() - found.keys():
             del self._written[name]

@@ -97,7 +97,7 @@ class Scheduler:
         self.cycles += 1
         self.hands.carry_out(decisions)
         self._phases.refresh(changes, decisions)
-        self._queues.refresh(self._now(), moved=bool(changes or decisions))
+        self._queues.refresh(changes, moved=bool(changes or decisions))
 
     async def _more(self) -> None:
         """Wait until there is something to do, and a moment longer for the rest of it."""

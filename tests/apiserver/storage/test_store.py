@@ -267,7 +267,8 @@ def test_waiting_for_a_change() -> None:
                 await waiting[5]
             last = asyncio.create_task(store.wait("nodes/", 0))
             await asyncio.sleep(0)
-        assert await last is False  # the store is closed
+        with pytest.raises(StorageFailed):  # the store is closed: nothing will come any more
+            await last
 
     asyncio.run(story())
 

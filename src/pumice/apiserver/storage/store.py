@@ -249,7 +249,9 @@ class Store:
             raise ValueError(f"the prefix {prefix} does not end with a slash")
         deadline = None if timeout is None else self._loop.time() + timeout
         while not self._changed(prefix, after):
-            if self._closed or (deadline is not None and self._loop.time() >= deadline):
+            if self._closed:
+                raise StorageFailed("the store is closed")
+            if deadline is not None and self._loop.time() >= deadline:
                 return False
             await self._bell.heard(prefix, deadline)
         return True
@@ -294,9 +296,12 @@ class Store:
         return write.future
 
     async def flushed(self) -> None:
-        """Wait until everything that is under way now is on disk, or refused."""
+        """Wait until everything that is under way now is on disk. StorageFailed if it never will be."""
         if self._pending:
+            epoch = self._epoch
             await asyncio.wait([self._pending[-1].future])
+            if epoch != self._epoch:
+                raise StorageFailed("what this answer rests on was not written")
 
     def _committed(self, batch: Batch) -> None:
         """A batch is on disk: show it to readers and watchers, then tell the writers."""

@@ -1,0 +1,75 @@
+"""Writing what objects say of themselves, until it is written.
+
+For each object one write is under way at a time, and what comes meanwhile is put together for the next: so nothing is
+overtaken by what is older. What does not arrive is sent again, unless it has been replaced by then; what the cluster
+refuses for good is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from pumice.kube.api import Api
+from pumice.kube.pace import Backoff
+from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.resources import POD_GROUPS, QUEUES
+
+log = logging.getLogger(__name__)
+
+LATER = frozenset({408, 429, 500, 502, 503, 504})
+"""Refusals that say nothing against the write."""
+
+Status = dict[str, Any]
+Place = tuple[str, str]  # resource and key
+
+
+class Statuses:
+    """Keeps writing."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._waiting: dict[Place, Status] = {}
+        self._writing: dict[Place, asyncio.Task[None]] = {}
+
+    def write(self, resource: str, key: str, status: Status) -> None:
+        """Write parts of an object's status; later parts of the same name win."""
+        place = (resource, key)
+        self._waiting[place] = {**self._waiting.get(place, {}), **status}
+        if place not in self._writing:
+            task = self._writing[place] = asyncio.create_task(self._write(place))
+            task.add_done_callback(lambda _: self._writing.pop(place, None))
+
+    async def done(self) -> None:
+        """Wait until everything is written."""
+        while self._writing:
+            await asyncio.wait(set(self._writing.values()))
+
+    async def _write(self, place: Place) -> None:
+        backoff = Backoff()
+        while status := self._waiting.pop(place, None):
+            try:
+                await self._patch(place, status)
+                backoff.reset()
+            except UnreachableError as error:
+                await self._again(place, status, backoff, error)
+            except RefusedError as error:
+                if error.code in LATER:
+                    await self._again(place, status, backoff, error)
+                elif not error.absent:
+                    log.warning("%s %s: %s", *place, error)
+
+    async def _patch(self, place: Place, status: Status) -> None:
+        resource, key = place
+        if resource == QUEUES.name:
+            await self._api.patch_status(QUEUES.raw, key, status)
+        else:  # podgroups have no status subresource
+            namespace, name = key.split("/")
+            await self._api.patch(POD_GROUPS.raw, name, {"status": status}, namespace)
+
+    async def _again(self, place: Place, status: Status, backoff: Backoff, error: Exception) -> None:
+        self._waiting[place] = {**status, **self._waiting.get(place, {})}
+        pause = backoff.next()
+        log.info("%s %s: %s; again in %.1f s", *place, error, pause)
+        await asyncio.sleep(pause)

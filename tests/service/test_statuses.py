@@ -1,0 +1,68 @@
+"""What objects say of themselves arrives, in order, however long it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from unittest import mock
+
+from pumice.kube.pace import Backoff
+from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.resources import POD_GROUPS, QUEUES
+from pumice.service import statuses
+from pumice.service.statuses import Statuses
+
+
+class Server:
+    """Keeps what is patched; ``troubles`` are raised instead, one after the other."""
+
+    def __init__(self, *troubles: Exception) -> None:
+        self.troubles = list(troubles)
+        self.found: dict[str, dict[str, Any]] = {}
+        self.calls = 0
+
+    async def _take(self, name: str, status: dict[str, Any]) -> None:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if self.troubles:
+            raise self.troubles.pop(0)
+        self.found.setdefault(name, {}).update(status)
+
+    async def patch(self, _: object, name: str, patch: dict[str, Any], namespace: str) -> None:
+        await self._take(f"{namespace}/{name}", patch["status"])
+
+    async def patch_status(self, _: object, name: str, status: dict[str, Any]) -> None:
+        await self._take(name, status)
+
+
+def play(server: Server, *writes: tuple[str, str, dict[str, Any]]) -> Server:
+    async def run() -> None:
+        with mock.patch.object(statuses, "Backoff", return_value=Backoff(0.001, 0.002)):
+            writing = Statuses(server)  # type: ignore[arg-type]  # it does what is needed of an API
+            for write in writes:
+                writing.write(*write)
+            await writing.done()
+
+    asyncio.run(run())
+    return server
+
+
+def test_what_comes_while_one_is_under_way_is_written_together_and_after_it() -> None:
+    phases = [{"phase": phase} for phase in ("Inqueue", "Running", "Completed")]
+    server = play(
+        Server(), *((POD_GROUPS.name, "ns/g", phase) for phase in phases), (POD_GROUPS.name, "ns/g", {"running": 2})
+    )
+    assert server.found == {"ns/g": {"phase": "Completed", "running": 2}}
+    assert server.calls == 1  # nothing had begun when the last one came
+
+
+def test_what_did_not_arrive_is_sent_again() -> None:
+    busy = RefusedError(503, "ServiceUnavailable", "not now")
+    server = play(Server(UnreachableError("cut"), busy), (QUEUES.name, "q", {"share": 0.5}))
+    assert server.found == {"q": {"share": 0.5}} and server.calls == 3
+
+
+def test_what_is_refused_for_good_is_dropped() -> None:
+    gone = RefusedError(404, "NotFound", "no such queue")
+    server = play(Server(gone), (QUEUES.name, "q", {"share": 0.5}), (QUEUES.name, "r", {"share": 0.1}))
+    assert server.found == {"r": {"share": 0.1}} and server.calls == 2
