@@ -114,6 +114,30 @@ def test_a_second_start_on_the_same_data_says_who_holds_it(tmp_path: Path) -> No
     asyncio.run(twice())
 
 
+def test_a_web_page_has_no_say_where_no_token_is_needed(tmp_path: Path) -> None:
+    async def knock() -> None:
+        async with cluster(settings(tmp_path)) as running:
+            url = f"{running.server}/api/v1/namespaces/default"
+
+            def code(**headers: str) -> int:
+                try:
+                    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+                        return int(answer.status)
+                except urllib.error.HTTPError as error:
+                    return error.code
+
+            for headers, expected in (
+                ({}, 200),
+                ({"Host": "localhost:1"}, 200),
+                ({"Host": "[::1]:80"}, 200),
+                ({"Host": "evil.example"}, 403),
+                ({"Origin": "http://evil.example"}, 403),
+            ):
+                assert await asyncio.to_thread(code, **headers) == expected, headers
+
+    asyncio.run(knock())
+
+
 def test_a_token_brings_tls_with_it(tmp_path: Path) -> None:
     async def knock() -> None:
         async with cluster(settings(tmp_path, token="s3cret")) as running:

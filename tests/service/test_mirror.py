@@ -60,7 +60,7 @@ def test_what_is_no_news_is_not_told() -> None:
 def test_an_older_message_does_not_undo_a_binding() -> None:
     mirror = Mirror(Registry())
     assert task(mirror, pod()).status is TaskStatus.PENDING
-    assert mirror.assume_bound("ns/a", "n1") == "u1"
+    assert mirror.assume_bound("ns/a", "n1").uid == "u1"
     stale = task(mirror, pod())  # a label changed, say, before the binding arrived
     assert (stale.status, stale.node) == (TaskStatus.BOUND, "n1")
     confirmed = task(mirror, pod(node="n1", phase="Running"))
@@ -104,8 +104,8 @@ def test_an_eviction_holds_until_the_pod_is_seen_to_go() -> None:
     assert mirror.open_assumptions == 1
     assert task(mirror, pod(node="n1", phase="Running", deleted=True)).status is TaskStatus.RELEASING
     assert mirror.open_assumptions == 0
-    mirror.assume_evicted("ns/a")
-    assert mirror.failed("ns/a", uid)[0] == EvictFailed("ns/a")
+    assert mirror.failed("ns/a", uid) == []  # of a decision that is no longer the last
+    assert mirror.failed("ns/a", mirror.assume_evicted("ns/a"))[0] == EvictFailed("ns/a")
 
 
 def test_after_a_refusal_the_word_of_the_cluster_is_news_again() -> None:

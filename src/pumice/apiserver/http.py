@@ -19,6 +19,7 @@ from pumice.apiserver.catalogue import Object
 from pumice.apiserver.connection import Answer, Request
 from pumice.apiserver.documents import Documents
 from pumice.apiserver.formats import Format, accepted
+from pumice.apiserver.protection import is_loopback
 from pumice.apiserver.reads import Listing
 from pumice.apiserver.requests import Target
 from pumice.apiserver.storage import Record, StorageFailed
@@ -85,7 +86,9 @@ class Http:
         return answer
 
     def _authenticate(self, request: Request) -> None:
-        if self._token:
+        if not self._token:
+            _refuse_web_pages(request)
+        else:
             given = request.header("authorization").encode("latin-1")
             if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
                 raise status.unauthorized()
@@ -194,6 +197,17 @@ class Http:
 
 
 # ---- parts ------------------------------------------------------------------------------------------------
+
+
+def _refuse_web_pages(request: Request) -> None:
+    """Without a token whoever is on this machine may do everything, but not what a web page makes their browser do.
+
+    A page sends its origin, or has had its own name lead here.
+    """
+    host = request.header("host")
+    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+    if request.header("origin") or (name and not is_loopback(name.strip("[]"))):
+        raise status.ApiError(403, "Forbidden", "without a token this server is for programs on this machine alone")
 
 
 def _form(request: Request, *, listing: bool = False) -> Format:

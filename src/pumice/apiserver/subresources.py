@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -46,7 +47,11 @@ async def create_eviction(api: Api, aim: Target, body: Any, options: Writing, ca
             where = budget["metadata"]
             await api.modify(BUDGETS, where["namespace"], where["name"], take, subresource="status")
     if pod and not how.dry_run:
-        await api.modify("pods", aim.namespace, aim.name, partial(_mark_evicted, now=call.now), subresource="status")
+        # From here on it is about the very pod that was judged: another may take its name while the disk is waited for.
+        uid = pod["metadata"]["uid"]
+        how = dataclasses.replace(how, uid=uid)
+        mark = partial(_mark_evicted, now=call.now)
+        await api.modify("pods", aim.namespace, aim.name, mark, subresource="status", uid=uid)
     await api.writes.delete(Target(aim.resource, aim.namespace, aim.name), how, call)
     return status.success(code=201)
 

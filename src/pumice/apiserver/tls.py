@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -54,9 +55,13 @@ def certificates(folder: Path, host: str) -> Certificates:
 def _usable(found: Certificates, host: str) -> bool:
     try:
         loaded = x509.load_pem_x509_certificate(found.certificate.read_bytes())
-        found.authority.stat(), found.key.stat()
-    except (OSError, ValueError):
+        authority = x509.load_pem_x509_certificate(found.authority.read_bytes())
+        key = serialization.load_pem_private_key(found.key.read_bytes(), None)
+        loaded.verify_directly_issued_by(authority)
+    except (OSError, ValueError, TypeError, InvalidSignature):
         return False
+    if loaded.public_key() != key.public_key():
+        return False  # a crash between one file and the next
     names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return loaded.not_valid_after_utc > datetime.now(UTC) + timedelta(days=1) and _name(host) in list(names)
 

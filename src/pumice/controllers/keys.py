@@ -53,9 +53,10 @@ class Keys:
             try:
                 await self._look(key)
                 self._failures.pop(key, None)
-            except (RefusedError, UnreachableError) as error:
+            except Exception as error:  # one bad object must not end the controller for all the others
                 pause = self._failures.setdefault(key, Backoff()).next()
-                log.info("%s: %s; again in %.1f s", key, error, pause)
+                known = isinstance(error, RefusedError | UnreachableError)
+                log.log(logging.INFO if known else logging.ERROR, "%s: %r; again in %.1f s", key, error, pause)
                 asyncio.get_running_loop().call_later(pause, self.add, key)
             finally:
                 self._busy.discard(key)

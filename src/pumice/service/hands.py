@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pumice.kube.api import Api
+from pumice.kube.pace import Backoff
 from pumice.kube.recorder import Recorder, Subject
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.model.events import Event
-from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict
-from pumice.service.mirror import Mirror
+from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
+from pumice.service.mirror import Assumption, Mirror
 from pumice.service.statuses import Status, Statuses
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class Hands:
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
         self._statuses = Statuses(api)
+        self._brakes: dict[str, Backoff] = {}  # of pods that something was refused for
         self.bound = 0
         self.failed = 0
 
@@ -53,8 +55,17 @@ class Hands:
                     self.write_group(job, {"phase": "Inqueue"})
                 case Condition():
                     self._say_condition(decision)
-                case _:
-                    pass  # a pipelined task waits; its binding follows
+                case QueueCondition(queue, message):
+                    self._say_of_queue(queue, message)
+                case Pipeline():
+                    pass  # the task waits; its binding follows
+
+    def _say_of_queue(self, queue: str, message: str) -> None:
+        subject = Subject(GROUP_VERSION, "Queue", queue)
+        if message:
+            self._recorder.say(subject, "Halted", message, kind="Warning")
+        else:
+            self._recorder.say(subject, "Resumed", "jobs may start here again")
 
     async def done(self) -> None:
         """Wait for everything that is under way."""
@@ -69,18 +80,19 @@ class Hands:
 
     # ---- pods ---------------------------------------------------------------------------------------------
 
-    async def _bind(self, key: str, node: str, uid: str) -> None:
+    async def _bind(self, key: str, node: str, assumed: Assumption) -> None:
         namespace, name = key.split("/")
         try:
-            await self._api.bind(namespace, name, node, uid=uid)
+            await self._api.bind(namespace, name, node, uid=assumed.uid)
         except RefusedError as error:
-            self._refused(key, uid, f"cannot be bound to {node}", error)
+            await self._refused(key, assumed, f"cannot be bound to {node}", error)
         except UnreachableError as error:
-            if not await self._is_on(namespace, name, node, uid):
-                self._refused(key, uid, f"cannot be bound to {node}", error)
+            if not await self._is_on(namespace, name, node, assumed.uid):
+                await self._refused(key, assumed, f"cannot be bound to {node}", error)
         else:
             self.bound += 1
-            subject = Subject("v1", "Pod", name, namespace, uid)
+            self._brakes.pop(key, None)
+            subject = Subject("v1", "Pod", name, namespace, assumed.uid)
             self._recorder.say(subject, "Scheduled", f"Successfully assigned {key} to {node}")
 
     async def _is_on(self, namespace: str, name: str, node: str, uid: str) -> bool:
@@ -91,24 +103,29 @@ class Hands:
             return False
         return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
 
-    async def _evict(self, decision: Evict, uid: str) -> None:
+    async def _evict(self, decision: Evict, assumed: Assumption) -> None:
         namespace, name = decision.task.split("/")
         try:
-            await self._api.evict(namespace, name, uid=uid)
+            await self._api.evict(namespace, name, uid=assumed.uid)
         except RefusedError as error:
             if not error.absent:
-                self._refused(decision.task, uid, "cannot be evicted", error)
+                await self._refused(decision.task, assumed, "cannot be evicted", error)
         except UnreachableError as error:
-            self._refused(decision.task, uid, "cannot be evicted", error)
+            await self._refused(decision.task, assumed, "cannot be evicted", error)
         else:
-            subject = Subject("v1", "Pod", name, namespace, uid)
+            subject = Subject("v1", "Pod", name, namespace, assumed.uid)
             words = f"evicted from {decision.node} to make room for {decision.taker} ({decision.action})"
             self._recorder.say(subject, "Evict", words, kind="Warning")
 
-    def _refused(self, key: str, uid: str, what: str, error: Exception) -> None:
+    async def _refused(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
+        """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""
         self.failed += 1
         log.warning("pod %s %s: %s", key, what, error)
-        self._report(self._mirror.failed(key, uid))
+        await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())
+        events = self._mirror.failed(key, assumed)
+        if not events:
+            self._brakes.pop(key, None)  # the cluster has shown what became of it
+        self._report(events)
 
     # ---- podgroups ----------------------------------------------------------------------------------------
 

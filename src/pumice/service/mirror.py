@@ -42,9 +42,9 @@ KINDS: dict[str, tuple[str, type[Described]]] = {
 ENTERED = (JobPhase.INQUEUE, JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Assumption:
-    """Where a pod is by decision: on a node, or on its way out."""
+    """Where a pod is by decision: on a node, or on its way out. Each is the one of one decision."""
 
     uid: str
     node: str = ""  # empty: it is being evicted
@@ -125,26 +125,23 @@ class Mirror:
         """The uid of a pod or podgroup, as last seen."""
         return self._uids.get(f"{resource}/{key}", "")
 
-    def assume_bound(self, key: str, node: str) -> str:
-        """A pod is on a node, by decision. Gives its uid: the decision is about this very pod."""
-        uid = self.uid("pods", key)
-        self._assumed[key] = Assumption(uid, node)
-        return uid
+    def assume_bound(self, key: str, node: str) -> Assumption:
+        """A pod is on a node, by decision; the decision is about this very pod."""
+        assumed = self._assumed[key] = Assumption(self.uid("pods", key), node)
+        return assumed
 
-    def assume_evicted(self, key: str) -> str:
+    def assume_evicted(self, key: str) -> Assumption:
         """A pod goes, by decision."""
-        uid = self.uid("pods", key)
-        self._assumed[key] = Assumption(uid)
-        return uid
+        assumed = self._assumed[key] = Assumption(self.uid("pods", key))
+        return assumed
 
     def assume_entered(self, job: str) -> None:
         """A job was let in."""
         self._entered[job] = self.uid("podgroups", job)
 
-    def failed(self, key: str, uid: str) -> list[Event]:
+    def failed(self, key: str, assumed: Assumption) -> list[Event]:
         """A decision about a pod could not be carried out: what the engine must hear, unless it has moved on."""
-        assumed = self._assumed.get(key)
-        if assumed is None or assumed.uid != uid:
+        if self._assumed.get(key) is not assumed:
             return []
         del self._assumed[key]
         seen = self._told["pods", key] = self._tasks[key]

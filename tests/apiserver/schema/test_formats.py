@@ -47,3 +47,15 @@ def test_formats(name: str, good: list[str], bad: list[str]) -> None:
 @given(st.sampled_from(sorted(TEXTS)), st.text())
 def test_any_text_is_judged(name: str, text: str) -> None:
     assert TEXTS[name](text) in {True, False}
+
+
+def test_a_time_that_is_let_in_can_be_read_by_everybody() -> None:
+    for text, good in (
+        ("2024-01-01T00:00:00+23:59", True),
+        ("2024-01-01T00:00:00+24:00", False),  # an offset is less than a day
+        ("2024-01-01T00:00:00+99:00", False),
+        ("2024-01-01T00:00:00.123456789Z", True),
+    ):
+        assert TEXTS["date-time"](text) is good, text
+        if good:
+            moment(text)

@@ -87,9 +87,13 @@ class Recorder:
 
 
 def is_stale(event: Object, now: float) -> bool:
-    """Whether an event is older than an hour."""
-    last = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
-    return moment(last) + KEPT < now
+    """Whether an event is older than an hour. One whose times nobody can read counts from when it was made."""
+    about = event["metadata"]["creationTimestamp"]
+    last = event.get("lastTimestamp") or event.get("eventTime") or about
+    try:
+        return moment(last) + KEPT < now
+    except (ValueError, OverflowError):
+        return moment(about) + KEPT < now
 
 
 async def run(api: Api, clock: Clock) -> None:
@@ -99,5 +103,7 @@ async def run(api: Api, clock: Clock) -> None:
         stale = [event["metadata"] for event in api.list("events") if is_stale(event, now)]
         for start in range(0, len(stale), AT_ONCE):
             batch = stale[start : start + AT_ONCE]
-            await asyncio.gather(*(api.delete("events", about["namespace"], about["name"]) for about in batch))
+            # What cannot be deleted now is looked at again by the next sweep.
+            work = (api.delete("events", about["namespace"], about["name"]) for about in batch)
+            await asyncio.gather(*work, return_exceptions=True)
         await asyncio.sleep(SWEEP)

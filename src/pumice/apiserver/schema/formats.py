@@ -58,8 +58,8 @@ def is_quantity(value: str | float) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    found = _TIME.fullmatch(text)
-    return found is not None and _reads(lambda: datetime.fromisoformat(f"{found[1]}T{found[2]}"))
+    # With its offset: whoever reads a time that was let in must be able to.
+    return _TIME.fullmatch(text) is not None and _reads(lambda: datetime.fromisoformat(text.upper()).timestamp())
 
 
 def _is_date(text: str) -> bool:
