@@ -25,6 +25,7 @@ from pumice.service.statuses import Status, Statuses
 
 log = logging.getLogger(__name__)
 
+MOST_BRAKES = 10_000
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
 
@@ -84,11 +85,11 @@ class Hands:
         namespace, name = key.split("/")
         try:
             await self._api.bind(namespace, name, node, uid=assumed.uid)
-        except RefusedError as error:
-            await self._refused(key, assumed, f"cannot be bound to {node}", error)
         except UnreachableError as error:
             if not await self._is_on(namespace, name, node, assumed.uid):
                 await self._refused(key, assumed, f"cannot be bound to {node}", error)
+        except Exception as error:  # whatever it was: the engine must not take it for bound for ever
+            await self._refused(key, assumed, f"cannot be bound to {node}", error)
         else:
             self.bound += 1
             self._brakes.pop(key, None)
@@ -107,11 +108,9 @@ class Hands:
         namespace, name = decision.task.split("/")
         try:
             await self._api.evict(namespace, name, uid=assumed.uid)
-        except RefusedError as error:
-            if not error.absent:
+        except Exception as error:
+            if not (isinstance(error, RefusedError) and error.absent):
                 await self._refused(decision.task, assumed, "cannot be evicted", error)
-        except UnreachableError as error:
-            await self._refused(decision.task, assumed, "cannot be evicted", error)
         else:
             subject = Subject("v1", "Pod", name, namespace, assumed.uid)
             words = f"evicted from {decision.node} to make room for {decision.taker} ({decision.action})"
@@ -121,6 +120,8 @@ class Hands:
         """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""
         self.failed += 1
         log.warning("pod %s %s: %s", key, what, error)
+        if len(self._brakes) > MOST_BRAKES:
+            self._brakes.clear()  # of pods that are long gone, most of them
         await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())
         events = self._mirror.failed(key, assumed)
         if not events:

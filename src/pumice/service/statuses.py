@@ -38,8 +38,7 @@ class Statuses:
         place = (resource, key)
         self._waiting[place] = {**self._waiting.get(place, {}), **status}
         if place not in self._writing:
-            task = self._writing[place] = asyncio.create_task(self._write(place))
-            task.add_done_callback(lambda _: self._writing.pop(place, None))
+            self._writing[place] = asyncio.create_task(self._write(place))
 
     async def done(self) -> None:
         """Wait until everything is written."""
@@ -59,6 +58,7 @@ class Statuses:
                     await self._again(place, status, backoff, error)
                 elif not error.absent:
                     log.warning("%s %s: %s", *place, error)
+        del self._writing[place]  # in the same breath as the last look, so that nobody's status falls in between
 
     async def _patch(self, place: Place, status: Status) -> None:
         resource, key = place

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.apiserver.clock import moment
 from pumice.apiserver.schema.formats import TEXTS
 
 UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
