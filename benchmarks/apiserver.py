@@ -168,7 +168,14 @@ def _watchers(server: Endpoint, namespace: str, watchers: int, count: int) -> It
         if process.stdout.readline() != "ready\n":
             raise RuntimeError(f"the watchers of {server.name} did not start")
         output = process.stdout
-        yield lambda: json.loads(output.read())
+
+        def seen() -> Any:
+            text = output.read()
+            if not text:
+                raise RuntimeError(f"the watchers of {server.name} ended before they had seen everything; run it again")
+            return json.loads(text)
+
+        yield seen
     finally:
         process.kill()
         process.wait()
