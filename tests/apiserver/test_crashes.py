@@ -153,7 +153,7 @@ class Worker(threading.Thread):
 
     def work(self) -> None:
         """Until the server goes (an exception of ``Gone``) or this is to stop."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of client does its own work
 
     def stop(self) -> None:
         self._stopping.set()

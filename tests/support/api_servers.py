@@ -24,19 +24,10 @@ def pumice_up(*arguments: str, data: Path | None = None, token: str = "") -> Ite
         kept = ["--memory"] if data is None else ["--data", str(data)]
         command = [sys.executable, "-m", "pumice", "up", *kept, "--port", "0", "--kubeconfig", str(kubeconfig)]
         command += [*(["--token", token] if token else []), *arguments]
-        with log.open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        try:
+        with kubernetes.started(log, command) as process:
             url = _url(kubeconfig, process, log)
             kubernetes.await_ready(url, token, process, log)
             yield Endpoint("pumice", url, token, (process.pid,)), kubeconfig
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 def _url(kubeconfig: Path, process: subprocess.Popen[bytes], log: Path) -> str:

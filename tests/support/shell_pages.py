@@ -22,7 +22,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-HOME = "/home/you"
+HOME = "$HOME"
 FAILURES = ("Error", "error:", "The Queue")
 SECONDS = 60
 UP = re.compile(r"(\w+=\S+ )?pumice up\b")

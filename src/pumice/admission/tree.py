@@ -9,27 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
-from pumice.model.hierarchy import Path, Refusal, lay_out
+from pumice.model.hierarchy import Path, Refusal, fields_of, lay_out
 from pumice.model.objects import ROOT, HierarchyEntry, Queue, QueueState
 from pumice.model.states import in_force
 
 NEWEST: Final = 2**62
 """Created after everybody else: of two queues that can't both stand, the one that is being judged does not."""
-
-# A parameter of a hierarchy entry, and the field of a queue that it sets.
-_FIELDS = {
-    "weight": "weight",
-    "priority": "priority",
-    "reclaimable": "reclaimable",
-    "capability": "capability",
-    "deserved": "deserved",
-    "guarantee": "guarantee",
-    "minUserLimitPercent": "min_user_limit_percent",
-    "userLimitFactor": "user_limit_factor",
-    "affinity": "affinity",
-}
 
 
 class Tree:
@@ -135,14 +122,9 @@ def expanded(queue: Queue, existing: Mapping[str, Queue]) -> Iterator[Queue]:
     """The queues that a queue's hierarchy will make of itself, parents first; of those that exist, as they will be."""
     for entry in queue.hierarchy:
         child = existing.get(entry.name) or Queue(entry.name, created=NEWEST)
-        child = replace(child, parent=queue.name, hierarchy=entry.hierarchy or child.hierarchy, **_fields(entry))
+        child = replace(child, parent=queue.name, hierarchy=entry.hierarchy or child.hierarchy, **fields_of(entry))
         yield child
         yield from expanded(replace(child, hierarchy=entry.hierarchy), existing)
-
-
-def _fields(entry: HierarchyEntry) -> dict[str, Any]:
-    given = dict(entry.parameters)
-    return {ours: given[name] for name, ours in _FIELDS.items() if name in given}
 
 
 def named_parents(queues: Iterable[Queue]) -> Iterator[tuple[str, str, str]]:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
-from pumice.model.objects import ROOT, Queue
+from pumice.model.objects import ROOT, HierarchyEntry, Queue
 
 Path = tuple[str, ...]
 
@@ -200,3 +201,28 @@ def _circle(name: str, waiting: Mapping[str, Queue]) -> list[str]:
 def inner_paths(paths: Iterable[Path]) -> set[Path]:
     """The paths that have something below them."""
     return {path[:-1] for path in paths if len(path) > 1}
+
+
+# ---- entries of spec.hierarchy ----------------------------------------------------------------------------
+
+_FIELDS = {
+    "weight": "weight",
+    "priority": "priority",
+    "reclaimable": "reclaimable",
+    "capability": "capability",
+    "deserved": "deserved",
+    "guarantee": "guarantee",
+    "minUserLimitPercent": "min_user_limit_percent",
+    "userLimitFactor": "user_limit_factor",
+    "affinity": "affinity",
+}
+"""Parameters that the model keeps as they are, and its name for each."""
+
+
+def fields_of(entry: HierarchyEntry) -> dict[str, Any]:
+    """What the parameters of an entry set in its queue, by the model's names."""
+    given = dict(entry.parameters)
+    found = {ours: given[name] for name, ours in _FIELDS.items() if name in given}
+    if "dequeueStrategy" in given:
+        found["fifo"] = given["dequeueStrategy"] == "fifo"
+    return found

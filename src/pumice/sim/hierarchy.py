@@ -9,22 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from pumice.model.hierarchy import fields_of
 from pumice.model.objects import HierarchyEntry, Queue
-
-_FIELDS = {
-    "weight": "weight",
-    "priority": "priority",
-    "reclaimable": "reclaimable",
-    "capability": "capability",
-    "deserved": "deserved",
-    "guarantee": "guarantee",
-    "minUserLimitPercent": "min_user_limit_percent",
-    "userLimitFactor": "user_limit_factor",
-    "affinity": "affinity",
-}
-"""Parameters that the model keeps as they are, and its name for each."""
 
 
 @dataclass(slots=True)
@@ -64,7 +51,7 @@ def _children(parent: Queue, queues: Mapping[str, Queue], found: Expansion) -> I
             found.conflicts.append((parent.name, message))
             continue
         below = entry.hierarchy or child.hierarchy
-        child = replace(child, parent=parent.name, hierarchy=below, **_parameters(entry))
+        child = replace(child, parent=parent.name, hierarchy=below, **fields_of(entry))
         found.queues[child.name] = child
         found.owner[child.name] = parent.name
         yield child
@@ -89,11 +76,3 @@ def _entries(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
     for entry in entries:
         yield entry
         yield from _entries(entry.hierarchy)
-
-
-def _parameters(entry: HierarchyEntry) -> dict[str, Any]:
-    given = dict(entry.parameters)
-    changes = {ours: given[name] for name, ours in _FIELDS.items() if name in given}
-    if "dequeueStrategy" in given:
-        changes["fifo"] = given["dequeueStrategy"] == "fifo"
-    return changes
