@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pumice.controllers.podgroups import PodGroups, group_of, lacks_group
+from pumice.controllers.together import Together
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
@@ -69,7 +70,7 @@ def test_a_batch_job_runs_to_its_end_and_its_group_goes_with_it(tmp_path: Path) 
 
     async def check(running: Any) -> None:
         async with Session(Access(running.server)) as session, scheduling(running.server):
-            work = asyncio.create_task(PodGroups(Api(session)).run())
+            work = asyncio.create_task(Together(Api(session), [PodGroups]).run())
             try:
                 spec = {"completions": 4, "parallelism": 2, "template": template}
                 await running.api.create("jobs.batch", "default", {"metadata": {"name": "sums"}, "spec": spec})

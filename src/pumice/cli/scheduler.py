@@ -54,6 +54,7 @@ def controllers(kubeconfig: Path | None, context: str) -> None:
     Without a group the scheduler does not know a pod. Pods of one owner, a batch Job say, share one. Works until
     stopped.
     """
-    from pumice.controllers.podgroups import PodGroups
+    from pumice.controllers.everybody import EVERYBODY
+    from pumice.controllers.together import Together
 
-    serve(reach(kubeconfig, context), PodGroups, "controlling")
+    serve(reach(kubeconfig, context), lambda api: Together(api, EVERYBODY), "controlling")

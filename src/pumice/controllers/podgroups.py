@@ -8,14 +8,11 @@ together.
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 from pumice.controllers.keys import Keys
+from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
-from pumice.kube.feed import Change, Feed
-from pumice.kube.informer import Informer
+from pumice.kube.feed import Change
 from pumice.kube.pods import GROUP_NAME
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import POD_GROUPS, PODS, Document
@@ -69,32 +66,20 @@ def group_of(pod: Document) -> Document:
 
 
 class PodGroups:
-    """Gives groups to pods; ``run`` until cancelled."""
+    """Gives groups to pods."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, seen: Seen) -> None:
         self._api = api
-        self._feed = Feed()
-        self._pods = Informer(api, PODS.raw, self._feed)
+        self._pods = seen.all(PODS)
         self.keys = Keys(self._look)
 
-    async def run(self) -> None:
-        """Follow pods, and give groups to those that lack them."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._pods.run())
-            tasks.create_task(self.keys.run())
-            async for batch in self._feed:
-                for change in batch:
-                    self._take(change)
-
-    async def done(self) -> None:
-        """Nothing has to be finished: whoever comes next begins with what there is."""
-
-    def _take(self, change: Change[Any]) -> None:
-        if change.new is not None and lacks_group(change.new):
+    def take(self, change: Change[Document]) -> None:
+        """A pod has come, or has changed."""
+        if change.resource == PODS.name and change.new is not None and lacks_group(change.new):
             self.keys.add(change.key)
 
     async def _look(self, key: str) -> None:
-        known = self._pods.known.get(key)
+        known = self._pods.get(key)
         if known is None or not lacks_group(known.object):
             return
         group = group_of(known.object)

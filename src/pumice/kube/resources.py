@@ -103,3 +103,5 @@ POD_DISRUPTION_BUDGETS = Resource("policy/v1", "poddisruptionbudgets", "PodDisru
 QUEUES = Resource(_SCHEDULING, "queues", "Queue", wire.Queue, namespaced=False)
 POD_GROUPS = Resource(_SCHEDULING, "podgroups", "PodGroup", wire.PodGroup)
 JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)
+COMMANDS: Resource[Document] = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", dict)
+CONFIG_MAPS: Resource[Document] = Resource("v1", "configmaps", "ConfigMap", dict)

@@ -1,0 +1,88 @@
+"""The controllers of a cluster at work together, over one copy of what there is.
+
+Several of them care for the same pods and podgroups; each resource is followed once, and every change goes to all
+controllers that watch it. Nobody decides before everything has been listed: that something is missing can only be said
+by somebody who has seen the whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from pumice.controllers.keys import Keys
+from pumice.kube.api import Api
+from pumice.kube.feed import Change, Feed
+from pumice.kube.informer import Informer, Known
+from pumice.kube.resources import Document, Resource
+
+
+class Seen:
+    """What there is, as last seen: one informer a resource, for everybody."""
+
+    def __init__(self, api: Api, feed: Feed) -> None:
+        self._api = api
+        self._feed = feed
+        self.informers: dict[str, Informer[Document]] = {}
+
+    def all(self, resource: Resource[Any]) -> Mapping[str, Known[Document]]:
+        """The objects of a resource by key, each whole; kept up to date from now on."""
+        if resource.name not in self.informers:
+            self.informers[resource.name] = Informer(self._api, resource.raw, self._feed)
+        return _Copy(self.informers[resource.name])
+
+
+class _Copy(Mapping[str, Known[Document]]):
+    """The copy of an informer, which replaces it at every list."""
+
+    def __init__(self, informer: Informer[Document]) -> None:
+        self._informer = informer
+
+    def __getitem__(self, key: str) -> Known[Document]:
+        return self._informer.known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._informer.known)
+
+    def __len__(self) -> int:
+        return len(self._informer.known)
+
+
+class Controller(Protocol):
+    """Keeps something true."""
+
+    keys: Keys
+
+    def take(self, change: Change[Document]) -> None:
+        """Something that somebody follows has changed: note the keys that it concerns."""
+
+
+class Together:
+    """Runs controllers until cancelled."""
+
+    def __init__(self, api: Api, makers: Sequence[Callable[[Api, Seen], Controller]]) -> None:
+        self._feed = Feed()
+        self.seen = Seen(api, self._feed)
+        self.controllers = [make(api, self.seen) for make in makers]
+
+    async def run(self) -> None:
+        """Follow, and let each look at what concerns it."""
+        async with asyncio.TaskGroup() as tasks:
+            informers = list(self.seen.informers.values())
+            for informer in informers:
+                tasks.create_task(informer.run())
+            tasks.create_task(self._tell())
+            for informer in informers:
+                await informer.synced.wait()
+            for controller in self.controllers:
+                tasks.create_task(controller.keys.run())
+
+    async def done(self) -> None:
+        """Nothing has to be finished: whoever comes next begins with what there is."""
+
+    async def _tell(self) -> None:
+        async for batch in self._feed:
+            for change in batch:
+                for controller in self.controllers:
+                    controller.take(change)
