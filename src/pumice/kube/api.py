@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import Enum
+from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -95,6 +96,17 @@ _events = Decoder(_Event)
 _statuses = Decoder(dict[str, Any])
 
 
+class _Identity(Struct, frozen=True):
+    uid: str = ""
+
+
+class _Identified(Struct, frozen=True):
+    metadata: _Identity = _Identity()
+
+
+KUBE_SYSTEM = Resource("v1", "namespaces", "Namespace", _Identified, namespaced=False)
+
+
 class Api:
     """One cluster's API."""
 
@@ -106,6 +118,16 @@ class Api:
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
         """One object."""
         return _decoded(resource, await self.session.call("GET", resource.path(namespace, name)))
+
+    async def identity(self) -> str:
+        """Which cluster this is: the uid of its kube-system, which tells clusters apart; empty if it is hidden."""
+        try:
+            found = await self.get(KUBE_SYSTEM, "kube-system")
+        except RefusedError as error:
+            if error.absent or error.code == HTTPStatus.FORBIDDEN:
+                return ""
+            raise
+        return found.metadata.uid
 
     async def list(self, resource: Resource[T], choice: Choice = EVERYTHING, *, limit: int = PAGE) -> Listing[T]:
         """All objects that are chosen, as they were at one moment."""

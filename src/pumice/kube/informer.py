@@ -100,6 +100,7 @@ class Informer(Generic[T]):
         self._unreadable = unreadable
         self._known: dict[str, Known[T]] = {}
         self._position = ""  # the revision that the copy stands at; empty: a list is needed
+        self._identity = ""  # of the cluster, once it is known
 
     @property
     def known(self) -> Mapping[str, Known[T]]:
@@ -120,8 +121,7 @@ class Informer(Generic[T]):
         clock = asyncio.get_running_loop().time
         while True:
             try:
-                if self._position:
-                    await self._look_back()
+                await self._look_back()
                 if not self._position:
                     await self._list()
                 began, before = clock(), self._position
@@ -141,7 +141,14 @@ class Informer(Generic[T]):
             await asyncio.sleep(pause)
 
     async def _look_back(self) -> None:
-        """Before each watch but the first: is it the server that was known? One that starts afresh counts afresh."""
+        """Is it the server that was known? One that starts afresh counts afresh, and may have counted past us."""
+        identity = await self._api.identity()
+        if self._identity and identity and identity != self._identity:
+            log.warning("%s: this is another cluster than before", self.resource.name)
+            self._position = ""
+        self._identity = identity or self._identity
+        if not self._position:
+            return
         async with aclosing(self._api.pages(self.resource, self._choice, limit=1)) as pages:
             async for page in pages:
                 if _older(page.revision, self._position):
