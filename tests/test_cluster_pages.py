@@ -218,8 +218,6 @@ def test_what_is_not_served(ask: Asker, path: str, status: int, words: str) -> N
 
 
 def test_forms_that_are_refused(ask: Asker) -> None:
-    apply = {"Content_Type": "application/apply-patch+yaml"}
-    assert ask("/api/v1/namespaces/default/configmaps/x?fieldManager=me", {}, "PATCH", **apply)[0] == 415
     for form in ("application/vnd.kubernetes.protobuf", "application/cbor"):
         assert ask("/api/v1/nodes", Accept=form)[0] == 406
         assert ask("/api/v1/nodes", Accept=f"{form},application/json")[0] == 200

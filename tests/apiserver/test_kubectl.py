@@ -190,6 +190,30 @@ def test_apply_of_our_kinds(kubectl: Namespace) -> None:
     assert kubectl("create", "-f", "-", given=command) == "command.bus.volcano.sh/close created\n"
 
 
+def test_apply_on_the_server(kubectl: Namespace) -> None:
+    apply = ("apply", "--server-side", "-f", "-")
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"a": "1", "b": "2"}}
+    assert kubectl(*apply, given=settings) == "configmap/s serverside-applied\n"
+    assert kubectl(*apply, given={**settings, "data": {"a": "1"}}) == "configmap/s serverside-applied\n"
+    assert kubectl("get", "configmap", "s", "-o", "jsonpath={.data}") == '{"a":"1"}'
+    other = {**settings, "data": {"a": "9"}}
+    status, said = kubectl.tried(*apply, "--field-manager=other", given=other)
+    assert status == 1
+    assert 'conflict with "kubectl": .data.a' in said
+    assert "--force-conflicts" in said  # kubectl knows what kind of refusal it is
+    kubectl(*apply, "--field-manager=other", "--force-conflicts", given=other)
+    fields = kubectl(
+        "get", "configmap", "s", "-o", "jsonpath={.metadata.managedFields[*].manager}", "--show-managed-fields"
+    )
+    assert fields == "other"
+    # What kubectl has applied by itself before, it takes over.
+    queue = {**QUEUE, "metadata": {"name": kubectl.name}}
+    kubectl("apply", "-f", "-", given=queue)
+    kubectl(*apply, given={**queue, "spec": {"weight": 7}})
+    assert kubectl("get", "queue", kubectl.name, "-o", "jsonpath={.spec.weight}") == "7"
+    assert kubectl.tried("diff", "--server-side", "-f", "-", given={**queue, "spec": {"weight": 8}})[0] == 1
+
+
 def test_diff(kubectl: Namespace) -> None:
     queue = {**QUEUE, "metadata": {"name": kubectl.name}}
     kubectl("apply", "-f", "-", given=queue)

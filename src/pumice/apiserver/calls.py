@@ -17,7 +17,7 @@ ADMIN = "admin"
 class Call:
     """The ``Context`` of strategies. Lookups see writes whose commit is under way, as the write itself will."""
 
-    __slots__ = ("_catalogue", "_store", "doubled", "moment", "now", "user", "warnings")
+    __slots__ = ("_catalogue", "_store", "doubled", "manager", "moment", "now", "user", "warnings")
 
     def __init__(self, store: Store, catalogue: Catalogue, user: str = ADMIN) -> None:
         self._store = store
@@ -25,6 +25,8 @@ class Call:
         self.moment = time.time()
         self.now = stamp(self.moment)
         self.user = user
+        self.manager = user
+        """Which program writes, as the books of who set what know it."""
         self.warnings: list[str] = []
         self.doubled: list[str] = []
         """Fields that the body of the request has twice."""

@@ -151,7 +151,7 @@ def body(content: bytes, content_type: str) -> Any:
     if media in {"", JSON, "application/octet-stream"}:
         return read_json(content)
     if media in {YAML, "application/x-yaml", "text/yaml"}:
-        return _read_yaml(content)
+        return read_yaml(content)
     found = protobuf.read(content) if media == PROTOBUF else None
     if found is None:
         raise status.unsupported_media_type(READ)
@@ -225,7 +225,8 @@ def _number(text: str) -> int | float:
 _read = msgspec.json.Decoder(float_hook=_number).decode
 
 
-def _read_yaml(content: bytes) -> Any:
+def read_yaml(content: bytes) -> Any:
+    """A YAML document, or the answer to a broken one."""
     try:
         _check_bounds(content)
         loader = _LOADER(content)

@@ -79,6 +79,7 @@ class Http:
         if verb not in aim.resource.verbs and not aim.subresource:
             raise status.method_not_allowed()
         call = self._api.call(ADMIN)
+        call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
         if aim.resource.deprecation:
             call.warnings.append(aim.resource.deprecation)
         answer = await self._verbs[verb](request, aim, query, call)
@@ -168,12 +169,21 @@ class Http:
 
     async def _patch(self, request: Request, aim: Target, query: Query, call: Call) -> Answer:
         form = _form(request)
-        options = requests.writing(query, "PatchOptions")
         media = request.header("content-type").split(";", 1)[0].strip()
+        options = requests.writing(query, "PatchOptions", applies=media == patching.APPLY_PATCH)
         if media not in patching.forms(aim):
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
         if aim.subresource not in {"", "status"}:
             raise status.method_not_allowed()
+        if media == patching.APPLY_PATCH:
+            application = patching.application(
+                aim, formats.read_yaml(request.body), call.manager, force=requests.flag(query, "force")
+            )
+            if self._api.store.latest(aim.key) is None and not aim.subresource:
+                made = await self._api.writes.create(aim, application.applied, options, call, owners=application)
+                return _one(aim, made, form, query, 201)
+            record = await self._api.writes.update(aim, application.edit, options, call, owners=application)
+            return _one(aim, record, form, query)
         edit = patching.patched(aim, media, formats.read_json(request.body))
         record = await self._api.writes.update(aim, edit, options, call)
         return _one(aim, record, form, query)

@@ -111,7 +111,7 @@ _SHAPE: dict[str, tuple[str, Callable[[object], bool]]] = {
     "finalizers": ("[]string", _text_list),
     "managedFields": ("[]ManagedFieldsEntry", lambda value: isinstance(value, list)),
 }
-_DROPPED = ("selfLink", "managedFields")  # nobody here tracks who set which field
+_DROPPED = ("selfLink", "managedFields")  # the server keeps the books itself
 
 
 def shape(found: object) -> tuple[Metadata, list[str], str]:
@@ -166,7 +166,7 @@ def carry(new: Metadata, old: Metadata) -> None:
     """Keep what no client may change, from one revision to the next."""
     for owned in (
         "name", "generateName", "namespace", "uid", "creationTimestamp", "generation",
-        "deletionTimestamp", "deletionGracePeriodSeconds",
+        "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
     ):  # fmt: skip
         if owned in old:
             new[owned] = old[owned]

@@ -1,23 +1,26 @@
-"""PATCH: an edit that is written down, in one of the three forms that clients use."""
+"""PATCH: an edit that is written down, in one of the forms that clients use, or an object that is applied."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pumice.apiserver import status
+from pumice.apiserver.apply import APPLY, Application, Owner
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.patches import PatchError, PatchFault, json_patch, merge_patch, strategic_merge
-from pumice.apiserver.requests import Target
+from pumice.apiserver.requests import Target, as_object, named
 from pumice.apiserver.writes import Edit
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 
 def forms(aim: Target) -> tuple[str, ...]:
     """The media types of patches that a resource takes. Custom ones have no strategy to merge by."""
-    return (JSON_PATCH, MERGE_PATCH) if aim.resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+    general = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+    return general if aim.resource.custom else (*general, STRATEGIC_PATCH)
 
 
 def patched(aim: Target, media: str, patch: Any) -> Edit:
@@ -39,6 +42,30 @@ def patched(aim: Target, media: str, patch: Any) -> Edit:
         return new
 
     return edit
+
+
+def application(aim: Target, body: Any, manager: str, *, force: bool) -> Application:
+    """Somebody applies an object, or its status."""
+    resource = aim.resource
+    applied = named(as_object(body), aim)
+    version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+    if not version or not kind:
+        raise status.bad_request(f"invalid object type: {'' if '/' in version else '/'}{version}, Kind={kind}")
+    if applied["metadata"].get("managedFields"):
+        raise status.bad_request("metadata.managedFields must be nil")
+    kept = _without_nulls(applied)
+    if aim.subresource:
+        kept = {name: kept[name] for name in ("apiVersion", "kind", "metadata", aim.subresource) if name in kept}
+    elif "status" in resource.subresources:
+        kept.pop("status", None)
+    return Application(resource.schema, Owner(APPLY, manager, resource.api_version, aim.subresource), kept, force=force)
+
+
+def _without_nulls(value: Any) -> Any:
+    """What is applied, without what it leaves open."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(part) for name, part in value.items() if part is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _object(patch: Any) -> Object:

@@ -18,7 +18,7 @@ import msgspec
 
 from pumice.apiserver import status
 from pumice.apiserver.catalogue import Catalogue, Object, Resource
-from pumice.apiserver.problems import Problem, forbidden, invalid, unsupported
+from pumice.apiserver.problems import Problem, forbidden, invalid, required, unsupported
 from pumice.apiserver.selecting import FieldSelector, Selector, field_selector, label_selector
 
 LONGEST_NUMBER = 20  # digits and a sign; what is longer is out of any range
@@ -309,7 +309,7 @@ class Writing:
     validation: str = "Warn"
 
 
-def writing(query: Mapping[str, str], kind: str, dry_run: object = None) -> Writing:
+def writing(query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False) -> Writing:
     """The options of a write; ``kind`` is their name. ``dryRun`` may also stand in the body of a deletion."""
     asked = [query["dryRun"]] if "dryRun" in query else dry_run or []
     validation = query.get("fieldValidation", "")
@@ -318,7 +318,9 @@ def writing(query: Mapping[str, str], kind: str, dry_run: object = None) -> Writ
         problems.append(unsupported("dryRun", asked, ["All"]))
     if validation not in VALIDATIONS:
         problems.append(unsupported("fieldValidation", validation, VALIDATIONS))
-    if kind == "PatchOptions" and flag(query, "force"):
+    if applies and not query.get("fieldManager"):
+        problems.append(required("fieldManager", "is required for apply patch"))
+    if kind == "PatchOptions" and not applies and flag(query, "force"):
         problems.append(forbidden("force", "may not be specified for non-apply patch"))
     if problems:
         raise status.invalid(kind, "meta.k8s.io", "", problems)

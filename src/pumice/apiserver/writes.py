@@ -17,6 +17,7 @@ import msgspec
 
 from pumice.apiserver import metadata, status
 from pumice.apiserver.admission import Admission
+from pumice.apiserver.apply import UPDATE, Owner, Owners, Updating
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.calls import Call
 from pumice.apiserver.catalogue import Catalogue, Object, Resource
@@ -48,13 +49,17 @@ class Writes:
 
     # ---- create -------------------------------------------------------------------------------------------
 
-    async def create(self, aim: Target, new: Object, options: Writing, call: Call) -> Record:
-        """Create an object in a collection. ``new`` is taken over."""
-        record = await self._settled(lambda: self._create(aim, new, options, call))
+    async def create(
+        self, aim: Target, new: Object, options: Writing, call: Call, *, owners: Owners | None = None
+    ) -> Record:
+        """Create an object in a collection. ``new`` is taken over; ``owners`` says who set what, if anybody asks."""
+        record = await self._settled(lambda: self._create(aim, new, options, call, owners))
         self._redefine(aim, record)
         return record
 
-    def _create(self, aim: Target, new: Object, options: Writing, call: Call) -> Awaitable[Record]:
+    def _create(
+        self, aim: Target, new: Object, options: Writing, call: Call, owners: Owners | None
+    ) -> Awaitable[Record]:
         resource = aim.resource
         unknown = _shape(new, aim)
         about = new["metadata"]
@@ -89,6 +94,8 @@ class Writes:
             key = resource.key(aim.namespace, about["name"])
         else:
             raise status.already_exists(resource.plural, resource.group, about["name"])
+        if owners:
+            about["managedFields"] = owners.entries({}, new, call.now)
         self._convert(resource, new)
         if options.dry_run:
             return _only_shown(key, new)
@@ -119,13 +126,27 @@ class Writes:
 
     # ---- update and patch ---------------------------------------------------------------------------------
 
-    async def update(self, aim: Target, edit: Edit, options: Writing, call: Call, *, replaces: bool = False) -> Record:
+    async def update(
+        self,
+        aim: Target,
+        edit: Edit,
+        options: Writing,
+        call: Call,
+        *,
+        replaces: bool = False,
+        owners: Owners | None = None,
+    ) -> Record:
         """Change an object, or (by the target's subresource) only its status. ``replaces``: as PUT does."""
-        record = await self._settled(lambda: self._update(aim, edit, options, call, replaces=replaces))
+        writer = owners or Updating(
+            aim.resource.schema, Owner(UPDATE, call.manager, aim.resource.api_version, aim.subresource)
+        )
+        record = await self._settled(lambda: self._update(aim, edit, options, call, writer, replaces=replaces))
         self._redefine(aim, record)
         return record
 
-    def _update(self, aim: Target, edit: Edit, options: Writing, call: Call, *, replaces: bool) -> Awaitable[Record]:
+    def _update(
+        self, aim: Target, edit: Edit, options: Writing, call: Call, owners: Owners, *, replaces: bool
+    ) -> Awaitable[Record]:
         resource = aim.resource
         record = self._store.latest(aim.key)
         if record is None:
@@ -155,6 +176,7 @@ class Writes:
                 resource.strategy.on_status(new, old, call)
             case _:  # the edit is the server's own (a binding, say): it may touch what clients may not
                 metadata.carry(new["metadata"], old["metadata"])
+        _note(owners, old, new, call)
         if new == old and not problems:
             return self._unchanged(record)
         problems += _problems(resource, new)
@@ -165,6 +187,7 @@ class Writes:
         if not aim.subresource:
             if self.admission:
                 new = self.admission.admit(resource, new, old, call, dry_run=options.dry_run)
+                _note(owners, old, new, call)
                 if new == old:
                     return self._unchanged(record)
             if resource.strategy.has_generation and _body(resource, new) != _body(resource, old):
@@ -303,6 +326,15 @@ class Writes:
 
 
 # ---- parts ------------------------------------------------------------------------------------------------
+
+
+def _note(owners: Owners, old: Object, new: Object, call: Call) -> None:
+    """Keep the books of who has set what."""
+    entries = owners.entries(old, new, call.now)
+    if entries:
+        new["metadata"]["managedFields"] = entries
+    else:
+        new["metadata"].pop("managedFields", None)
 
 
 def _identify(new: Object, resource: Resource) -> None:

@@ -29,6 +29,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pumice.apiserver.schema.embedded import APPLIED_KEYS
+
 OpenApi = dict[str, Any]
 
 _SCALARS: Final[Mapping[str, OpenApi]] = {
@@ -141,6 +143,10 @@ class _Expansion:
         found: OpenApi = {"x-kubernetes-patch-merge-key": keys[0], "x-kubernetes-patch-strategy": "merge"}
         if marks[-1] == "retaining":
             found["x-kubernetes-patch-strategy"] = "merge,retainKeys"
-        if marks[0] == "by" and self._custom:
-            found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}
+        if marks[0] == "by":
+            found |= (
+                {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}
+                if self._custom
+                else {APPLIED_KEYS: keys}
+            )
         return found

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pumice.apiserver.builtin.notation import OBJECT_REFERENCE, expand
 from pumice.apiserver.catalogue import Object, Resource
+from pumice.apiserver.schema.embedded import APPLIED_KEYS
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
@@ -178,6 +179,8 @@ def _published(schema: Any, done: dict[int, Object]) -> Any:
             shown[word] = {name: _published(part, done) for name, part in value.items()}
         elif word in {"items", "additionalProperties", "allOf", "anyOf", "oneOf", "not"}:
             shown[word] = _published(value, done)
+        elif word == APPLIED_KEYS:
+            shown |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": value}
         elif word != "format" or value != "quantity":
             shown[word] = value
     if schema.get("x-kubernetes-int-or-string") and not {"anyOf", "allOf"} & schema.keys():

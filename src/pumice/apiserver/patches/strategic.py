@@ -17,8 +17,6 @@ from typing import Any
 from pumice.apiserver.patches.errors import bounded, kind_of, malformed, unfit
 from pumice.apiserver.patches.ordering import ordered
 from pumice.apiserver.schema.checks import same
-from pumice.apiserver.schema.compiling import compiled_part
-from pumice.apiserver.schema.embedded import METADATA
 from pumice.apiserver.schema.nodes import Node, copied
 from pumice.apiserver.schema.schema import Schema
 
@@ -27,17 +25,13 @@ Object = dict[str, Any]
 PATCH, RETAIN = "$patch", "$retainKeys"
 DELETE_FROM, ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
-_METADATA = compiled_part(METADATA)
-
 
 def strategic_merge(document: Object, patch: Object, schema: Schema) -> Object:
     """The document with the patch laid over it, as the schema of its kind says."""
     if not isinstance(patch, dict):
         raise malformed(f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}")
     bounded(patch, "the patch")
-    root = Node()  # the same, but aware of how metadata merges
-    root.properties = {**schema.root.properties, "metadata": _METADATA}
-    merged: Object = copied(_merge_objects(document, patch, root))
+    merged: Object = copied(_merge_objects(document, patch, schema.applied))
     return merged
 
 

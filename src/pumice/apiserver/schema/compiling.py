@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.apiserver.schema.checks import OpenApi, format_check, number_checks, size_checks, text_checks
-from pumice.apiserver.schema.embedded import METADATA
+from pumice.apiserver.schema.embedded import APPLIED_KEYS, APPLIED_SET, METADATA
 from pumice.apiserver.schema.formats import LARGEST_FLOAT, WHOLE
 from pumice.apiserver.schema.nodes import NOTHING, Node, copied
 from pumice.apiserver.schema.verdicts import settle
@@ -78,6 +78,9 @@ class _Compiler:
             node.merge_key = openapi.get("x-kubernetes-patch-merge-key") or ""
             strategy = openapi.get("x-kubernetes-patch-strategy") or ""
             node.patch_strategy = frozenset(filter(None, strategy.split(",")))
+            node.atomic = openapi.get("x-kubernetes-map-type") == "atomic"
+            node.is_set = openapi.get("x-kubernetes-list-type") == "set" or bool(openapi.get(APPLIED_SET))
+            node.list_keys = node.identity_keys or tuple(openapi.get(APPLIED_KEYS) or ())
         return node
 
     def _say_types(self, node: Node, openapi: OpenApi) -> None:

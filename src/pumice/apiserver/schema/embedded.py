@@ -7,6 +7,10 @@ from typing import Any, Final
 
 from pumice.apiserver.problems import Problem, invalid, required
 
+APPLIED_KEYS: Final = "x-pumice-applied-keys"
+APPLIED_SET: Final = "x-pumice-applied-set"
+"""How lists of built-in kinds are applied: as a list-type says it, but without a check that the keys differ."""
+
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _NUMBER: Final = {"type": "integer", "format": "int64"}
@@ -44,8 +48,9 @@ METADATA: Final[dict[str, Any]] = {
             },
             "x-kubernetes-patch-merge-key": "uid",
             "x-kubernetes-patch-strategy": "merge",
+            APPLIED_KEYS: ["uid"],
         },
-        "finalizers": {"type": "array", "items": _TEXT, "x-kubernetes-patch-strategy": "merge"},
+        "finalizers": {"type": "array", "items": _TEXT, "x-kubernetes-patch-strategy": "merge", APPLIED_SET: True},
         "managedFields": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
     },
 }

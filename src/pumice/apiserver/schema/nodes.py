@@ -19,6 +19,7 @@ class Node:
         "additional",
         "all_of",
         "any_of",
+        "atomic",
         "default_value",
         "defaults",
         "embedded",
@@ -30,8 +31,10 @@ class Node:
         "has_default",
         "holds",
         "identity_keys",
+        "is_set",
         "items",
         "list_checks",
+        "list_keys",
         "merge_key",
         "none_of",
         "nullable",
@@ -78,6 +81,9 @@ class Node:
         self.none_of: Node | None = None
         self.merge_key = ""  # what tells the items of a list apart in a strategic merge patch
         self.patch_strategy: frozenset[str] = frozenset()
+        self.atomic = False  # an object that somebody applies as a whole
+        self.is_set = False  # a list of values, each of which somebody can have applied
+        self.list_keys: tuple[str, ...] = ()  # a list of objects, each of which somebody can have applied, by these
         self.holds: Callable[[Any], bool] = _unknown
         """Whether a value is certainly all right. If not, the findings say what is wrong, or that nothing is."""
         self.tidy: Callable[[Any], bool] = _unknown

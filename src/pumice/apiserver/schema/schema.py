@@ -7,10 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from pumice.apiserver.problems import Problem, invalid
-from pumice.apiserver.schema.compiling import Compilation
+from pumice.apiserver.schema.compiling import Compilation, compiled_part
+from pumice.apiserver.schema.embedded import METADATA
 from pumice.apiserver.schema.findings import NOWHERE, findings
 from pumice.apiserver.schema.nodes import Node, copied
 from pumice.apiserver.schema.structural import examined
+
+_METADATA = compiled_part(METADATA)
 
 
 class SchemaError(ValueError):
@@ -57,6 +60,14 @@ class Schema:
     def validate(self, obj: dict[str, Any]) -> list[Problem]:
         """What is wrong with an object."""
         return [] if self.root.holds(obj) else findings(self.root, obj, "")
+
+    @cached_property
+    def applied(self) -> Node:
+        """The root as those see it who merge objects: it knows how metadata merges, which all kinds have alike."""
+        root = Node()
+        root.properties = {**self.root.properties, "metadata": _METADATA}
+        root.additional, root.preserves = self.root.additional, self.root.preserves
+        return root
 
     @cached_property
     def _types(self) -> Node:
