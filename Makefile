@@ -15,7 +15,7 @@ CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint format bench bench-peers lock clean
+.PHONY: help demo test test-kube test-long lint format bench bench-peers lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +25,12 @@ demo: $(VENV)/.runtime ## see it schedule: a small cluster, its share tree and i
 
 test: $(VENV)/.dev ## the test suite (WORKERS=2)
 	$(BIN)/pytest -n $(WORKERS)
+
+test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, which are built once if need be
+	@place=$$($(BIN)/python -m tools.kubernetes_binaries); status=$$?; \
+	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no real Kubernetes API here"; exit 0; fi; \
+	[ $$status -eq 0 ] || exit $$status; \
+	echo "against $$place"; K8S_BIN="$$place" $(BIN)/pytest -m kube
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m long -s

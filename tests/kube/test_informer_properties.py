@@ -311,7 +311,7 @@ class Real(Server):
             assert answer.status == 200 or "compacted" in await answer.text()
 
 
-@pytest.mark.skipif(bool(kubernetes.unavailable()), reason=kubernetes.unavailable() or "-")
+@pytest.mark.kube
 @pytest.mark.parametrize("cached", [True, False], ids=["as it comes", "straight from etcd"])
 def test_the_same_holds_on_a_real_server(cached: bool) -> None:
     lists: list[int] = []

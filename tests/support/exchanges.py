@@ -49,8 +49,10 @@ _TIMES = {  # which Go writes as null if they are not set
     "lastTimestamp",
     "lastTransitionTime",
 }
+_BY_TIME = {"manager", "operation", "fieldsV1", "subresource"}  # of managedFields, which stand in the order of seconds
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_REVISION = re.compile(r'(\\?"resourceVersion\\?":\\?")\d+')  # in an object that a message holds
 _AGE = re.compile(r"^(<invalid>|(\d+[smhdy])+)$")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
 
@@ -192,6 +194,8 @@ class Player:
             return {k: self._steady(v, k) for k, v in kept.items()}
         if isinstance(value, list) and name == "verbs":
             return sorted(value)
+        if isinstance(value, list) and name in _BY_TIME:
+            return sorted((self._steady(item, "") for item in value), key=json.dumps)
         if isinstance(value, list):
             return [self._steady(item, name) for item in value]
         if not isinstance(value, str) or value == ABSENT:
@@ -206,6 +210,7 @@ class Player:
             if known and word != "ns":
                 value = re.sub(rf"(?<![\w-]){re.escape(known)}(?![\w-])", f"<{word}>", value)
         value = _TIME.sub("<time>", _UID.sub("<uid>", value))
+        value = _REVISION.sub(r"\1<revision>", value)
         return re.sub(r"(current: |too old resource version: \d+ \()\d+", r"\1<revision>", value)
 
     def _keep(self, step: dict[str, Any], document: Any) -> None:

@@ -1,0 +1,117 @@
+"""Finds kube-apiserver and etcd for tests against a real Kubernetes API, or builds them; prints their folder.
+
+python -m tools.kubernetes_binaries
+
+They are looked for in ``KUBEBUILDER_ASSETS``, on ``PATH`` and in the cache, and otherwise built from the Go module
+registry, by module name and version: about five minutes on two cores, once. The cache is outside of the checkout, in
+the user's cache directory. Without Go nothing can be built: exit status 3, and a line that says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+KUBERNETES, ETCD = "1.36.4", "3.6.14"
+NEEDED = ("kube-apiserver", "etcd")
+NOT_AVAILABLE = 3
+VERSION_VARIABLES = ("k8s.io/client-go/pkg/version", "k8s.io/component-base/version")
+
+
+def cache() -> Path:
+    """Where what was built stays."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "pumice" / f"kubernetes-{KUBERNETES}-etcd-{ETCD}"
+
+
+def places() -> Iterator[Path]:
+    """Folders that may have both."""
+    if given := os.environ.get("KUBEBUILDER_ASSETS"):
+        yield Path(given)
+    if on_path := shutil.which(NEEDED[0]):
+        yield Path(on_path).parent
+    yield cache()
+
+
+def found() -> Path | None:
+    """A folder that has both."""
+    return next((place for place in places() if all(os.access(place / name, os.X_OK) for name in NEEDED)), None)
+
+
+def build() -> Path:
+    """Build both into the cache. What is half done is never taken for done."""
+    target = cache()
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target) as place:
+        work = Path(place)
+        _say(f"building kube-apiserver {KUBERNETES} and etcd {ETCD} into {target}; this takes some minutes, once")
+        _build_apiserver(work)
+        _build_etcd(work)
+        for name in NEEDED:
+            (work / name).replace(target / name)
+    return target
+
+
+def _build_apiserver(work: Path) -> None:
+    module = work / "kubernetes"
+    module.mkdir()
+    version = ["go 1.26.0", "godebug default=go1.26", f"require k8s.io/kubernetes v{KUBERNETES}"]
+    (module / "go.mod").write_text("\n".join(["module test.invalid/kubernetes", *version, ""]))
+    # Kubernetes finds its own parts by paths within its repository; whoever depends on it must say where they are.
+    staging = f"v0.{KUBERNETES.partition('.')[2]}"
+    described = json.loads(_go(module, "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"))
+    parts = re.findall(r"^\s*(?:replace )?(k8s\.io/\S+) => \./staging/", Path(described["GoMod"]).read_text(), re.M)
+    _go(module, "mod", "edit", *(f"-replace={part}={part}@{staging}" for part in parts))
+    minor = KUBERNETES.split(".")[1]
+    # Without a version the server calls itself v0.0.0, and clients refuse it.
+    facts = {"gitVersion": f"v{KUBERNETES}", "gitMajor": "1", "gitMinor": minor}
+    flags = [f"-X {package}.{name}={value}" for package in VERSION_VARIABLES for name, value in facts.items()]
+    linked = " ".join(["-s -w", *flags])
+    _go(module, "build", "-trimpath", "-ldflags", linked, "-o", str(work), "k8s.io/kubernetes/cmd/kube-apiserver")
+
+
+def _build_etcd(work: Path) -> None:
+    module = work / "etcd-module"
+    module.mkdir()
+    lines = ["module test.invalid/etcd", "go 1.26.0", f"require go.etcd.io/etcd/server/v3 v{ETCD}", ""]
+    (module / "go.mod").write_text("\n".join(lines))
+    _go(module, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(work / "etcd"), "go.etcd.io/etcd/server/v3")
+
+
+def _go(folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
+    done = subprocess.run(["go", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"go {arguments[0]} failed:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Find or build, and print where."""
+    place = found()
+    if place is None:
+        if not shutil.which("go"):
+            _say("there are no kube-apiserver and etcd in KUBEBUILDER_ASSETS or on PATH, and no Go to build them with")
+            return NOT_AVAILABLE
+        try:
+            place = build()
+        except RuntimeError as error:
+            _say(str(error))
+            return 1
+    print(place)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
