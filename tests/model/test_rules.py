@@ -58,7 +58,7 @@ def test_a_task_that_runs_stays_what_it_is_until_it_waits_again() -> None:
     state.apply(Changed(replace(POD, node="n", status=TaskStatus.RUNNING, started=9)))
     assert state.tasks["ns/t"] is task and task.shape is placed_as and task.started == 5
     state.validate()
-    task.status = TaskStatus.BINDING
+    state.apply(Changed(replace(POD, node="n", status=TaskStatus.BINDING)))
     state.apply(BindFailed("ns/t"))
     assert task.status is TaskStatus.PENDING and task.shape.rules == HERE
     state.validate()

@@ -14,7 +14,7 @@ from hypothesis import given
 
 from pumice.fairness.tree import Kind
 from pumice.model.accounts import Job
-from pumice.model.events import BindFailed, Changed
+from pumice.model.events import BindFailed, Changed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.model.shape import Shape
 from pumice.scheduling.decisions import Bind, Decision, Enqueue
@@ -256,6 +256,20 @@ def test_a_job_of_no_queue_waits_until_there_is_one(make: Callable[[], Engine]) 
     assert carried_out(engine.cycle(1)) == []
     engine.apply(Changed(Queue("nowhere")))
     assert len(carried_out(engine.cycle(2))) == 2
+    engine.validate()
+
+
+@each_engine
+def test_a_job_that_goes_and_comes_again_between_two_cycles(make: Callable[[], Engine]) -> None:
+    engine = cluster(make, job("a"))  # the only one of its namespace, which goes and comes with it
+    engine.cycle(1)
+    engine.apply(Gone(JobSpec, "ns/a"))
+    engine.apply(Changed(job("a")))
+    for task in tasks("a", 2, (1, 0, 1)):
+        engine.apply(Changed(task))
+    assert len(carried_out(engine.cycle(2))) == 2
+    engine.apply(Gone(JobSpec, "ns/a"))
+    engine.cycle(3)
     engine.validate()
 
 

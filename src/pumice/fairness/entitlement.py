@@ -94,7 +94,10 @@ def solve(
 
 def _fits(direction: FloatArray, demand: FloatArray) -> bool:
     """Whether capacity holds the whole demand, so that there is nothing to share out."""
-    return bool(np.isfinite(demand).all() and (demand @ direction <= 1).all())
+    if not np.isfinite(demand).all():
+        return False
+    # Not a matrix product: libraries for those add up in an order, and with a rounding, that depend on the machine.
+    return bool(((demand[:, None] * direction).sum(axis=0) <= 1).all())
 
 
 def _fill(tree: Outline, direction: FloatArray, demand: FloatArray, restraint: Restraint | None) -> FloatArray:

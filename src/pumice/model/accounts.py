@@ -7,7 +7,8 @@ A ``ClusterNode`` knows who is on it and what is idle. Both can tell the same fr
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from pumice.model.objects import Items, JobPhase, JobSpec, NodeSpec, TaskSpec, TaskStatus
 from pumice.model.resources import widen
@@ -76,11 +77,13 @@ class Job:
         "phase",
         "rules",
         "running",
+        "shown",
         "spec",
         "succeeded",
         "tasks",
         "unfinished",
         "unsorted",
+        "whole",
     )
 
     def __init__(self, key: str, width: int) -> None:
@@ -95,6 +98,8 @@ class Job:
         self.pending: dict[Shape, list[Task]] = {}  # the next to start is last
         self.unsorted = False
         self.running = 0  # tasks that hold a place
+        self.shown = 0  # those of them that the cluster has shown there
+        self.whole = False  # whether all of its minimum was shown at some time since it last held nothing
         self.succeeded = 0
 
     def enter(self, task: Task) -> None:
@@ -110,6 +115,8 @@ class Job:
             self.running += 1
             for j, amount in shape.items:
                 self.held[j] += amount
+            if status.shown:
+                self.show(1)
         elif status is TaskStatus.SUCCEEDED:
             self.succeeded += 1
         elif task.evicted:
@@ -130,6 +137,7 @@ class Job:
                 del self.unfinished[shape]
         if status.held:
             self.running -= 1
+            self.shown -= status.shown
             for j, amount in shape.items:
                 self.held[j] -= amount
         elif status is TaskStatus.SUCCEEDED:
@@ -172,6 +180,7 @@ class Job:
         """A task that holds a place is about to be released: it is no longer held, nor asked for."""
         shape = task.shape
         self.running -= 1
+        self.shown -= task.status.shown
         self.unfinished[shape] -= 1
         if not self.unfinished[shape]:
             del self.unfinished[shape]
@@ -184,9 +193,21 @@ class Job:
         shape = task.shape
         self._count_evicted(shape, -1)
         self.running += 1
+        self.shown += task.status.shown
         self.unfinished[shape] = self.unfinished.get(shape, 0) + 1
         for j, amount in shape.items:
             self.held[j] += amount
+
+    def show(self, more: int) -> None:
+        """The cluster shows so many more of its tasks where they should be; with that it may be whole."""
+        self.shown += more
+        if not self.whole and self.spec is not None and self.shown + self.succeeded >= self.spec.min_member:
+            self.whole = not self.spec.min_task_member or self._roles_shown(self.spec.min_task_member)
+
+    def _roles_shown(self, minimums: Mapping[str, int]) -> bool:
+        there = (task for task in self.tasks.values() if task.status.shown or task.status is TaskStatus.SUCCEEDED)
+        roles = Counter(task.spec.role for task in there)
+        return all(roles[role] >= least for role, least in minimums.items())
 
     def sort_pending(self) -> None:
         """Bring the waiting tasks in task order after some came in."""
@@ -208,7 +229,7 @@ class Job:
         assert fresh.held == self.held, f"{self.key} holds {fresh.held}, accounts say {self.held}"
         assert fresh.unfinished == self.unfinished, f"{self.key}: unfinished tasks miscounted"
         assert fresh.evicted == self.evicted, f"{self.key}: evicted tasks miscounted"
-        assert (fresh.running, fresh.succeeded) == (self.running, self.succeeded)
+        assert (fresh.running, fresh.succeeded, fresh.shown) == (self.running, self.succeeded, self.shown)
         assert fresh.pending.keys() == self.pending.keys()
         for shape, waiting in self.pending.items():
             assert sorted(waiting, key=_by_order) == sorted(fresh.pending[shape], key=_by_order)

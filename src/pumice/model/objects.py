@@ -62,6 +62,11 @@ class TaskStatus(IntEnum):
         return TaskStatus.BINDING <= self <= TaskStatus.RELEASING
 
     @property
+    def shown(self) -> bool:
+        """Whether the cluster has shown the task on its node, and it stays there."""
+        return TaskStatus.BOUND <= self <= TaskStatus.RUNNING
+
+    @property
     def has_node(self) -> bool:
         """Whether the task counts on a node: it occupies room there, or waits for some that is being freed."""
         return TaskStatus.PIPELINED <= self <= TaskStatus.RELEASING
@@ -177,6 +182,11 @@ class JobSpec:
         """Namespace and name."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def minimum(self) -> int:
+        """How many tasks it starts with: its own minimum, or the sum of the roles' minimums where that is more."""
+        return max(self.min_member, sum(self.min_task_member.values()))
+
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
@@ -271,6 +281,7 @@ class TaskSpec:
     managed: bool = True
     preemptable: bool | None = None  # whether it may be evicted; None: as its job says
     preempts: bool | None = None  # its own preemptionPolicy; None: its class's
+    placed: bool = False  # whether it has its node by a decision of ours, now or before a restart
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ rule of the job; tasks whose jobs are under different rules have different shape
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from pumice.model.objects import Constraints, Items, PodTerm, Spread, TaskSpec
 from pumice.model.resources import PODS
@@ -103,6 +103,16 @@ class ShapeTable:
             else:
                 self._by_pair.setdefault(pair, []).append(repelling)
         return new, len(self._keys) > known
+
+    @property
+    def lessons(self) -> tuple[tuple[PodTerm, ...], tuple[str, ...]]:
+        """All that was learnt: the anti-affinity terms, and the label keys."""
+        return tuple(self._repelling), tuple(self._keys)
+
+    def recall(self, terms: Iterable[PodTerm], keys: Iterable[str]) -> None:
+        """Know what another table had learnt, before the first shape."""
+        self.learn(Constraints(anti_affinity=tuple(terms)))
+        self._keys = dict.fromkeys(keys)
 
     def _needs_identity(self, spec: TaskSpec) -> bool:
         constraints = spec.constraints

@@ -31,6 +31,9 @@ from pumice.model.objects import (
 from pumice.model.resources import Registry
 from pumice.model.shape import Rules, Shape, ShapeTable, first_pair, selects
 
+BEEN_WHOLE = (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
+"""What only a job says that had all of its minimum at some time."""
+
 
 class Watcher(Protocol):
     """Who follows tasks as events move them (moves the engine makes itself are its own business)."""
@@ -156,12 +159,16 @@ class ClusterState:
 
     def _set_job(self, spec: JobSpec) -> None:
         job = self._job(spec.key)
+        if job.spec is None:
+            # What it says of its past counts when we first hear of it; from then on we know better.
+            job.whole = job.whole or spec.phase in BEEN_WHOLE
         if job.spec is None or spec.phase is not JobPhase.PENDING:
             # Once we admitted a job, an update from before that does not take it back.
             job.phase = spec.phase
         if job.spec is not None and job.spec.preemptable is not spec.preemptable:
             self.victims_touched = True
         job.spec = spec
+        job.show(0)  # if its pods came first, or it needs fewer now
         self.jobs_touched[job] = None
 
     def _drop_job(self, key: str) -> None:
@@ -180,8 +187,11 @@ class ClusterState:
             if (spec.preemptable, spec.labels) != (task.spec.preemptable, task.spec.labels):
                 self.victims_touched = True
             self._labels.remove(task)
+            shown = status.shown - task.status.shown
             task.spec, task.status = spec, status
             self._labels.add(task)
+            if task.job is not None and shown:
+                self._show(task.job, shown)
             return
         owed, evicted = True, False
         if task is not None:
@@ -196,8 +206,19 @@ class ClusterState:
             self._forget(task)
             del self.tasks[spec.key]
             self._labels.remove(task)
-        if spec.constraints.coupled:
-            self._learn(spec.constraints)
+        self.learn(spec.constraints)
+        self.recall_task(spec, status, node, started, owed=owed, evicted=evicted)
+
+    def recall_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
+        """A job is as it was (see ``standing``)."""
+        job = self._job(key)
+        job.spec, job.phase, job.whole = spec, phase, whole
+        self.jobs_touched[job] = None
+
+    def recall_task(
+        self, spec: TaskSpec, status: TaskStatus, node: str | None, started: int, *, owed: bool, evicted: bool
+    ) -> None:
+        """A task that nobody knows here comes to stand where it does."""
         job = self._job(spec.job) if spec.job is not None and spec.managed else None
         task = Task(spec, self._shape(spec, job), self.task_priority(spec))
         task.job = job
@@ -207,6 +228,11 @@ class ClusterState:
         self._labels.add(task)
         here = self._node(node) if node is not None and status.has_node else None
         self._enter(task, status, here, started)
+
+    def _show(self, job: Job, shown: int) -> None:
+        job.show(shown)
+        if not job.whole and job.spec is not None and job.running + job.succeeded < job.spec.minimum:
+            self.jobs_touched[job] = None  # what is shown is too little, and nobody may know yet
 
     def _confirms(self, task: Task, spec: TaskSpec) -> bool:
         """Whether an update only says that a task is where we think it is: no account moves."""
@@ -369,8 +395,10 @@ class ClusterState:
             node.widen(width)
         self.nodes_described = True
 
-    def _learn(self, constraints: Constraints) -> None:
-        """Somebody's constraints speak of other pods: that may give waiting tasks an identity (see ``shape``)."""
+    def learn(self, constraints: Constraints) -> None:
+        """If somebody's constraints speak of other pods, that may give waiting tasks an identity (see ``shape``)."""
+        if not constraints.coupled:
+            return
         terms, new_keys = self.shapes.learn(constraints)
         concerned: dict[Task, None] = {}
         if new_keys:

@@ -25,7 +25,7 @@ each stands.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import yaml
 
@@ -101,6 +101,7 @@ class SchedulerConfig:
     tiers: tuple[tuple[PluginConfig, ...], ...]
     configurations: Mapping[str, ActionConfig]
     notes: tuple[str, ...] = ()
+    text: str = field(default="", repr=False, compare=False)  # as it was read
 
     @property
     def plugins(self) -> tuple[PluginConfig, ...]:
@@ -121,7 +122,7 @@ def parse_config(
 ) -> SchedulerConfig:
     """Read a configuration file; raises ConfigError for the first thing that is wrong with it."""
     known = {Kind.PLUGIN: known_plugins, Kind.ACTION: known_actions}
-    return _Reading(Document(text, source), known).config()
+    return replace(_Reading(Document(text, source), known).config(), text=text)
 
 
 class _Reading:

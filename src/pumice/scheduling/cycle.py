@@ -1,6 +1,7 @@
 """One scheduling cycle, from beginning to end.
 
     settle     follow up on the events since the last cycle; solve and round the targets if they can have moved
+    mend       gangs of which a crash or a failed bind left a part: the rest gets its place first, or the part goes
     pipelined  start the tasks that waited for room that was being freed and is free now
     actions    in the order of the configuration, each on the one live state:
                  enqueue    Pending jobs become Inqueue: their pods may be created
@@ -10,8 +11,8 @@
                  preempt    and from less important work of their own
     conclude   phases of jobs, and what people should know about those that wait
 
-Details live one call down: ``engine`` (settle), ``actions/``, ``transaction`` (how a unit is tried), ``nodes``
-(where it goes), ``takers`` and ``victims`` (who makes way), ``fairness`` (whose turn it is).
+Details live one call down: ``engine`` (settle), ``actions/``, ``transaction`` (how a unit is tried), ``nodes`` (where
+it goes), ``takers`` and ``victims`` (who makes way), ``fairness`` (whose turn it is), and in files of these names.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.conclude import conclude
+from pumice.scheduling.mend import mend
 from pumice.scheduling.pipelined import follow_pipelined
 
 if TYPE_CHECKING:
@@ -28,9 +30,16 @@ if TYPE_CHECKING:
 
 def run_cycle(engine: Engine) -> None:
     """Run one cycle; the engine collects the decisions."""
+    engine.entering("settle")
     engine.settle()
+    engine.entering("mend")
+    mend(engine)
+    engine.entering("pipelined")
     follow_pipelined(engine)
     for name in engine.policy.config.actions:
+        engine.entering(name)
         ACTIONS[name](engine)
+    engine.entering("conclude")
     engine.forget_withdrawn()
     conclude(engine)
+    engine.entering("")

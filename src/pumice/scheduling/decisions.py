@@ -48,13 +48,13 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """A task goes, so that one of another job (``taker``) can start."""
+    """A task goes, so that one of another job (``taker``) can start; or because its own gang can't (no taker)."""
 
     task: str
     node: str
     job: str
     taker: str
-    action: str  # reclaim or preempt
+    action: str  # reclaim, preempt or mend
     sides: Sides | None = None
 
 

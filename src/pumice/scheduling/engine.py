@@ -7,7 +7,7 @@ the shell confirms them, or says that they failed, by events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import ClusterNode, Job, Task
@@ -22,6 +22,8 @@ from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.cycle import run_cycle
 from pumice.scheduling.decisions import Bind, Decision
 from pumice.scheduling.holds import Holds
+from pumice.scheduling.memory import Memory
+from pumice.scheduling.mend import notice
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import PluginFactory, Policy
 from pumice.scheduling.takers import Takers
@@ -61,6 +63,7 @@ class Engine:
         self.conditions: dict[str, str] = {}
         self.queue_conditions: dict[str, str] = {}  # what was last said about queues
         self.tracing = False
+        self.entering: Callable[[str], None] = _nobody  # hears which part of a cycle comes next; decides nothing
         self.now = 0
         self.stamp = 0  # the latest start; never twice the same for two units
         self._demand_moved = True  # targets may differ
@@ -72,10 +75,12 @@ class Engine:
         self._open: dict[ShareNode, bool] = {}  # queues that take new work, as far as asked
         self._to_enqueue: dict[JobNode, None] = {}
         self._to_backfill: dict[JobNode, None] = {}
+        self.incomplete: dict[str, int] = {}  # jobs with a part of their gang only, and since when (see ``mend``)
         self._grown: dict[int, None] = {}  # nodes on which room grew since the last cycle
         self._pods_moved = False
+        self.solved = 0  # how often targets were set
         self.moves = 0  # counts what may let a job start that could not: pods, targets, nodes
-        self._brakes = brakes  # where the configuration says nothing
+        self.brakes = brakes  # where the configuration says nothing
         self.reclaims = Takers("reclaim", brakes_of(config, brakes), across=True)
         self.preempts = Takers("preempt", NONE, across=False)
 
@@ -115,34 +120,57 @@ class Engine:
 
         Nothing has changed if this raises. Afterwards the old engine is of no use: the state follows the new one.
         """
-        state = self.state
+        state, memory = self.state, self.memory()
         begun = False
         try:
-            engine = Engine(config, factories, brakes=self._brakes, state=state)
+            engine = Engine(config, factories, brakes=self.brakes, state=state)
             begun = True
-            engine.now, engine.stamp, engine.tracing = self.now, self.stamp, self.tracing
-            engine.conditions, engine.queue_conditions = self.conditions, self.queue_conditions
-            engine.awaited = self.awaited
             self._ask_for_everything()
             for task in sorted(state.tasks.values(), key=lambda task: (task.started, task.order)):
                 if task.status.has_node:
                     engine.entered(task)
-            engine.settle()
+            engine.recall(memory)
         except BaseException:
             state.watcher = self
             if begun:
                 self._ask_for_everything()
             raise
-        turns = {node.path: node.turn for node in self.tree.root.walk() if node.turn}
-        for node in engine.tree.root.walk():
-            node.turn = turns.get(node.path, 0)
-        engine._held_moved = True  # turns count in rounding
-        engine._evictions_failed = self._evictions_failed
-        engine.reclaims.take_over(self.reclaims, engine.tree)
-        engine.preempts.take_over(self.preempts, engine.tree)
-        if self.holds is not None and engine.holds is not None:
-            engine.holds.take_over(self.holds, self.nodes, engine)
+        engine.entering = self.entering
         return engine
+
+    def memory(self) -> Memory:
+        """What only this engine knows, for one that takes its place. Asked for between cycles."""
+        return Memory(
+            self.now,
+            self.stamp,
+            self.tracing,
+            self.solved,
+            dict(self.conditions),
+            dict(self.queue_conditions),
+            dict(self.awaited),
+            dict(self._evictions_failed),
+            {node.path: node.turn for node in self.tree.root.walk() if node.turn},
+            self.reclaims.memory(),
+            self.preempts.memory(),
+            self.holds.memory(self.nodes) if self.holds is not None else None,
+            dict(self.incomplete),
+        )
+
+    def recall(self, memory: Memory) -> None:
+        """Go on in the place of an engine that had this memory; the state is as it was there."""
+        self.now, self.stamp, self.tracing = memory.now, memory.stamp, memory.tracing
+        self.conditions, self.queue_conditions = dict(memory.conditions), dict(memory.queue_conditions)
+        self.awaited, self._evictions_failed = dict(memory.awaited), dict(memory.evictions_failed)
+        self.incomplete = dict(memory.incomplete)
+        self.settle()
+        for node in self.tree.root.walk():
+            node.turn = memory.turns.get(node.path, 0)
+        self._held_moved = True  # turns count in rounding
+        self.solved = memory.solved
+        self.reclaims.recall(memory.reclaims, self.tree)
+        self.preempts.recall(memory.preempts, self.tree)
+        if self.holds is not None and memory.holds is not None:
+            self.holds.recall(memory.holds, self)
 
     def _ask_for_everything(self) -> None:
         """Whoever settles next looks at every queue, node and job."""
@@ -231,6 +259,7 @@ class Engine:
         self.candidates.begin_cycle(self._grown, changed=self._pods_moved, gates_moved=moved_at_all)
         if self._demand_moved:
             self.policy.set_bounds()
+            self.solved += 1
         if self._demand_moved or self._held_moved:
             moved = self.order.refresh_targets(demand_changed=self._demand_moved)
             self.candidates.recheck_mixed(moved)
@@ -308,7 +337,7 @@ class Engine:
         leaf = self.tree.jobs.get(job.key)
         if leaf is not None and (leaf.parent is not home or leaf.job is not job):
             self._detach(job.key)
-            leaf = None
+            leaf, home = None, self._home(job)  # that of before may have gone with its last job
         if home is None:
             return
         if leaf is None:
@@ -334,6 +363,7 @@ class Engine:
         self.tree.touch(leaf)
         _keep(self._to_enqueue, leaf, takes_work and job.phase is JobPhase.PENDING)
         _keep(self._to_backfill, leaf, takes_work and any(shape.best_effort for shape in job.pending))
+        notice(self, job)
 
     def refresh_job(self, job: Job) -> None:
         """The same by its job."""
@@ -358,6 +388,7 @@ class Engine:
         if parent is not None and parent.kind is Kind.NAMESPACE and not parent.children:
             self.tree.remove(parent)
         self.conditions.pop(key, None)
+        self.incomplete.pop(key, None)
         self._demand_moved = True
 
     def takes_work(self, job: Job) -> bool:
@@ -370,20 +401,22 @@ class Engine:
         queue = leaf.queue
         known = self._open.get(queue)
         if known is None:
-            takes_jobs = queue.object is not None and queue.object in self._leaf_queues
-            known = self._open[queue] = takes_jobs and self._all_open(queue)
+            known = self._open[queue] = self.takes_jobs(queue) and self.shut_at(queue) is None
         return known
 
-    def _all_open(self, queue: ShareNode) -> bool:
+    def takes_jobs(self, queue: ShareNode) -> bool:
+        """Whether a queue may have jobs: it has an object and no queues below it."""
+        return queue.object is not None and queue.object in self._leaf_queues
+
+    def shut_at(self, queue: ShareNode) -> Queue | None:
+        """The queue, itself or the nearest above it, that lets nothing start: not Open, or refused; None: all do."""
         above: ShareNode | None = queue
         while above is not None:
-            described = self.queue_of(above)
-            if described is not None and (
-                described.state is not QueueState.OPEN or described.name in self.refused_queues
-            ):
-                return False
+            found = self.queue_of(above)
+            if found is not None and (found.state is not QueueState.OPEN or found.name in self.refused_queues):
+                return found
             above = above.parent
-        return True
+        return None
 
     def queue_of(self, node: ShareNode) -> Queue | None:
         """The Queue object behind a node of the tree."""
@@ -455,6 +488,10 @@ class Engine:
             if node.kind is not Kind.JOB:
                 total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
                 assert (total or [0] * self.tree.width) == node.held, f"{node.path}: children do not add up"
+
+
+def _nobody(part: str) -> None:
+    """Nobody listens."""
 
 
 def _keep(chosen: dict[JobNode, None], leaf: JobNode, wanted: bool) -> None:

@@ -8,7 +8,7 @@ per child of the root, and one that makes no progress ends; that job's next wait
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from pumice.fairness.tree import JobNode, ShareNode, latest_start
 from pumice.model.objects import Items
 from pumice.scheduling.decisions import Condition
+from pumice.scheduling.memory import HoldsMemory, Kept, Parts
 from pumice.scheduling.units import Unit
 
 if TYPE_CHECKING:
@@ -71,18 +72,50 @@ class Holds:
         self._tell(engine)
         return self._reserved()
 
-    def take_over(self, before: Holds, old: NodeTable, engine: Engine) -> None:
-        """Another configuration is in force: who holds room (on nodes of the old table), or waits to, does so still."""
-        leaves = {name: leaf for name, leaf in engine.tree.jobs.items() if leaf.unit is not None}
+    def begins(self, leaf: JobNode, now: int) -> int | None:
+        """From when on room is kept for a job, if nobody else below that child of the root comes first.
 
-        self._waiting = {leaves[leaf.name]: since for leaf, since in before._waiting.items() if leaf.name in leaves}
-        self._doubled = {leaves[leaf.name]: times for leaf, times in before._doubled.items() if leaf.name in leaves}
-        self._told = {leaves[leaf.name]: names for leaf, names in before._told.items() if leaf.name in leaves}
-        for holder, hold in before.active.items():
-            leaf = leaves.get(holder.name)
-            needs = {engine.nodes.index.get(old.nodes[i].name, -1): items for i, items in hold.needs.items()}
-            if leaf is not None and leaf.unit.parts == hold.unit.parts and -1 not in needs:
-                self.active[leaf] = replace(hold, unit=leaf.unit, needs=needs, epoch=engine.nodes.epoch)
+        None: it has room or is not owed, as of the last review.
+        """
+        return self._since(leaf, now) + self._patience(leaf) if leaf in self._waiting else None
+
+    def next_time(self, now: int) -> int | None:
+        """The first time later than now at which somebody's patience ends."""
+        ends = (self._since(leaf, now) + self._patience(leaf) for leaf in self._waiting)
+        return min((end for end in ends if end > now), default=None)
+
+    def memory(self, nodes: NodeTable) -> HoldsMemory:
+        """What is to be remembered. A hold that the next review ends or looks for again is not."""
+        kept = [
+            Kept(
+                leaf.name,
+                _parts(hold.unit),
+                {nodes.nodes[index].name: items for index, items in hold.needs.items()},
+                hold.lack,
+                hold.since,
+                hold.progress,
+            )
+            for leaf, hold in self.active.items()
+            if hold.epoch == nodes.epoch and leaf.unit is not None and leaf.unit.parts == hold.unit.parts
+        ]
+        return HoldsMemory(
+            tuple(kept),
+            {leaf.name: names for leaf, names in self._told.items()},
+            {leaf.name: since for leaf, since in self._waiting.items()},
+            {leaf.name: times for leaf, times in self._doubled.items()},
+        )
+
+    def recall(self, memory: HoldsMemory, engine: Engine) -> None:
+        """Go on from there: who holds room, or waits to, does so still, unless it would start something else now."""
+        leaves = engine.tree.jobs
+        self._waiting = {leaves[job]: since for job, since in memory.waiting.items() if job in leaves}
+        self._doubled = {leaves[job]: times for job, times in memory.doubled.items() if job in leaves}
+        self._told = {leaves[job]: names for job, names in memory.told.items() if job in leaves}
+        for kept in memory.kept:
+            leaf = leaves.get(kept.job)
+            needs = {engine.nodes.index.get(name, -1): items for name, items in kept.needs.items()}
+            if leaf is not None and leaf.unit is not None and _parts(leaf.unit) == kept.parts and -1 not in needs:
+                self.active[leaf] = Hold(leaf.unit, needs, kept.lack, kept.since, kept.progress, engine.nodes.epoch)
 
     def _tell(self, engine: Engine) -> None:
         """Say where room is kept for whom, when that is news."""
@@ -143,6 +176,10 @@ def _stuck(engine: Engine) -> dict[JobNode, None]:
         if not leaf.able and leaf not in engine.candidates.aside and order.owes(leaf, unit.ask)
         if engine.candidates.lines.is_head(leaf)
     }
+
+
+def _parts(unit: Unit) -> Parts:
+    return tuple((shape.items, count) for shape, count in unit.parts)
 
 
 def _branch(leaf: JobNode) -> ShareNode:

@@ -10,7 +10,7 @@ per shape, over all nodes at once, not once per task and node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -167,9 +167,12 @@ class Plugin:
         """Called for each placement of a coupled shape (ports, pod affinity, spreading): where it may run now."""
         return None
 
-    def node_reasons(self, shape: Shape, nodes: NodeTable) -> dict[str, int]:
-        """Called to explain why a shape does not fit: reason to number of nodes it rules out."""
-        return {}
+    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterable[tuple[str, NDArray[np.bool_]]]:
+        """Called to explain where a shape may not run: reasons, each with the nodes that pass.
+
+        The nodes that pass all of them are those that pass ``node_filter`` and ``node_filter_now``.
+        """
+        return ()
 
     def node_score(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
         """Called once per shape until nodes change (enableNodeOrder): a score per node that room does not move."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -165,6 +165,15 @@ class Policy:
             if reason is not None:
                 return reason
         return None
+
+    def refusals(self, leaf: JobNode, unit: Unit) -> Iterator[tuple[Plugin, str]]:
+        """Every plugin that is against a unit starting now, and why: ``allocatable`` is None iff there is none."""
+        for plugin in self._overused:
+            if (reason := plugin.overused(leaf.queue)) is not None:
+                yield plugin, reason
+        for plugin in self._allocatable:
+            if (reason := plugin.allocatable(leaf, unit)) is not None:
+                yield plugin, reason
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
         """Why a job may not take from other queues, None if it may."""

@@ -20,6 +20,7 @@ from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.claims import claim, lowers_the_shortfall
 from pumice.scheduling.explanation import Explanation, keys_beside
 from pumice.scheduling.freeable import HOPELESS, Freeable
+from pumice.scheduling.memory import TakersMemory
 from pumice.scheduling.pool import Pool
 from pumice.scheduling.together import take_together
 from pumice.scheduling.transaction import Transaction
@@ -55,10 +56,16 @@ class Takers:
         self._freeable: dict[ShareNode | None, Freeable] = {}
         self._in_vain: dict[Attempt, InVain] = {}
 
-    def take_over(self, before: Takers, tree: ShareTree) -> None:
-        """Another configuration is in force: who has waited has waited."""
-        self.committed, self.without_gain = before.committed, before.without_gain
-        self._since = {tree.jobs[leaf.name]: since for leaf, since in before._since.items() if leaf.name in tree.jobs}
+    def memory(self) -> TakersMemory:
+        """What is to be remembered."""
+        return TakersMemory(
+            {leaf.name: since for leaf, since in self._since.items()}, self.committed, self.without_gain
+        )
+
+    def recall(self, memory: TakersMemory, tree: ShareTree) -> None:
+        """Go on from there: who has waited has waited."""
+        self.committed, self.without_gain = memory.committed, memory.without_gain
+        self._since = {tree.jobs[job]: since for job, since in memory.since.items() if job in tree.jobs}
 
     def serve(self, engine: Engine) -> None:
         """Let every taker have its turn, until none is left that can be helped."""
@@ -87,9 +94,17 @@ class Takers:
 
     def waits_for_time(self, now: int) -> bool:
         """Whether somebody may take later than now, though nothing else happens."""
-        return any(now < since + self.brakes.patience for since in self._since.values()) or any(
-            tried.until is not None and now < tried.until for tried in self._in_vain.values()
-        )
+        return self.next_time(now) is not None
+
+    def next_time(self, now: int) -> int | None:
+        """The first time later than now from which on somebody may take, though nothing else happens."""
+        patient = (since + self.brakes.patience for since in self._since.values())
+        ripe = (tried.until for tried in self._in_vain.values() if tried.until is not None)
+        return min((time for time in (*patient, *ripe) if time > now), default=None)
+
+    def begins(self, leaf: JobNode) -> int | None:
+        """From when on a job may take; None: it is not among those who would, as of the last cycle."""
+        return self._since[leaf] + self.brakes.patience if leaf in self._since else None
 
     # --- who --------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +34,8 @@ class BadInput(ValueError):  # noqa: N818 - it names the exit status it leads to
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``, did you mean 'x'?`` where something known looks alike, else nothing."""
+    import difflib  # noqa: PLC0415 - of some size, and most names are right
+
     by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f", did you mean '{by_lower[close[0]]}'?" if close else ""

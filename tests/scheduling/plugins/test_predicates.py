@@ -82,13 +82,13 @@ def test_reasons_name_what_rules_a_node_out_first():
         constraints=Constraints(node_selector=(("zone", "a"),)),
     )
     assert cluster.reasons(pod) == {
-        "node(s) are not ready": 1,
-        "node(s) are cordoned": 1,
-        "node(s) do not match its node selector or affinity": 1,
-        "node(s) have the taint gpu=yes:NoSchedule that it does not tolerate": 1,
-        "node(s) have the taint old:NoExecute that it does not tolerate": 1,
-        "node(s) have too little cpu idle": 3,  # f, g, h
-        "node(s) have too little memory idle": 1,  # f
+        "not ready": 1,
+        "cordoned": 1,
+        "its node selector or affinity does not match": 1,
+        "taint gpu=yes:NoSchedule, which it does not tolerate": 1,
+        "taint old:NoExecute, which it does not tolerate": 1,
+        "too little cpu": 2,  # g, h
+        "too little cpu and memory": 1,  # f
     }
 
 
@@ -113,14 +113,14 @@ def test_reasons_of_other_pods():
         ),
     )
     assert cluster.reasons(pod) == {
-        "node(s) have a host port in use that it wants": 1,
-        "node(s) are near pods that its anti-affinity avoids": 1,
-        "node(s) are near pods whose anti-affinity avoids it": 1,
-        "node(s) are where it would break its topology spread": 1,  # d: 1 + 1 - 0 = 2 > 1
+        "a host port that it wants is in use": 1,
+        "near pods that its anti-affinity avoids": 1,
+        "near pods whose anti-affinity avoids it": 1,
+        "its topology spread would be broken": 1,  # d: 1 + 1 - 0 = 2 > 1
     }
     assert cluster.allowed(pod) == {"e"}
     elsewhere = cluster.pod("q", constraints=Constraints(affinity=(PodTerm("zone", DB, None),)))
-    assert cluster.reasons(elsewhere) == {"node(s) are not near the pods that its affinity asks for": 5}
+    assert cluster.reasons(elsewhere) == {"not near the pods that its affinity asks for": 5}
 
 
 def test_following_is_only_written_down_until_somebody_asks():

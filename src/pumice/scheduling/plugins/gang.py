@@ -23,7 +23,7 @@ class GangPlugin(Plugin):
     def start_size(self, job: Job) -> int:
         """The minimum, or the sum of the roles' minimums where that is more."""
         assert job.spec is not None
-        return max(job.spec.min_member, sum(job.spec.min_task_member.values()))
+        return job.spec.minimum
 
     def can_go_on(self, job: Job, without: Task | None = None) -> bool:
         """Whether the minimum runs or has succeeded, and, where jobs start whole, that of every role."""

@@ -71,9 +71,17 @@ class QueueLimits(Plugin, ABC):
             for j, amount in asked if ceiling is not None else ():
                 assert ceiling is not None
                 if queue.held[j] + queue.inqueue[j] + amount - queue.elastic[j] > ceiling[j]:
-                    return f"queue {queue.name} has no {self.registry.names[j]} left to promise"
+                    return self._no_promise(queue, j, amount, ceiling[j])
             queue = queue.parent
         return None
+
+    def _no_promise(self, queue: ShareNode, j: int, asked: int, most: int) -> str:
+        held = queue.held[j] - queue.elastic[j]
+        sums = [self.registry.format_amount(j, n) for n in (held, queue.inqueue[j], asked, most)]
+        return (
+            f"queue {queue.name} has no {self.registry.names[j]} left to promise: {sums[0]} that must run, "
+            f"{sums[1]} promised and {sums[2]} asked for are more than {sums[3]}"
+        )
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
         taken = [held + promised for held, promised in zip(queue.held, queue.inqueue, strict=True)]

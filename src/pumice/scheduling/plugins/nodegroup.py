@@ -74,11 +74,10 @@ class NodeGroupPlugin(Plugin):
         scores[_in(groups, affinity.preferred_anti)] -= LIKED
         return scores
 
-    def node_reasons(self, shape: Shape, nodes: NodeTable) -> dict[str, int]:
-        """How many nodes are out of bounds for the queue."""
+    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterable[tuple[str, Mask]]:
+        """Which nodes are out of bounds for the queue."""
         mask = self.node_filter(shape, nodes)
-        count = 0 if mask is None else int((~mask).sum())
-        return {"node(s) are in no node group that its queue may use": count} if count else {}
+        return [("in no node group that its queue may use", mask)] if mask is not None else []
 
     def _affinity(self, shape: Shape) -> GroupAffinity | None:
         rule = shape.rule_of(self.name)

@@ -53,7 +53,12 @@ class OvercommitPlugin(Plugin):
             factor = self.factors.get(names[j], self.factor)
             wanted = root.held[j] + root.inqueue[j] + amount
             if wanted * factor.denominator > self.state.capacity[j] * factor.numerator:
-                return f"the cluster has no {names[j]} left to promise, overbooked {float(factor):g} times"
+                most = self.state.capacity[j] * factor.numerator // factor.denominator
+                sums = [self.registry.format_amount(j, n) for n in (root.held[j], root.inqueue[j], amount, most)]
+                return (
+                    f"the cluster has no {names[j]} left to promise, overbooked {float(factor):g} times: "
+                    f"{sums[0]} held, {sums[1]} promised and {sums[2]} asked for are more than {sums[3]}"
+                )
         return None
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:

@@ -36,16 +36,17 @@ class ProportionPlugin(QueueLimits):
 
     def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
         """Whether the queue stays within what it deserves and within its limits."""
-        return super().allocatable(leaf, unit) or self._beyond_deserved(leaf.queue, unit)
+        return super().allocatable(leaf, unit) or self.beyond_deserved(leaf.queue, unit)
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
         """Whether the queue is to have the unit by right: if not, others keep what they have."""
         reason = super().may_take(leaf, unit)
         if reason is None and self.orders_queues:
-            reason = self._beyond_deserved(leaf.queue, unit)
+            reason = self.beyond_deserved(leaf.queue, unit)
         return reason
 
-    def _beyond_deserved(self, queue: ShareNode, unit: Unit) -> str | None:
+    def beyond_deserved(self, queue: ShareNode, unit: Unit) -> str | None:
+        """Why a queue does not deserve a unit on top of what it holds, None if it does."""
         deserved = dict(self.deserved.get(queue, ()))
         for j, amount in unit.ask:
             most = deserved.get(j, 0)

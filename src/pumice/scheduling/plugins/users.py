@@ -9,6 +9,7 @@ the difference, so that the gate costs a few comparisons a unit, however many jo
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,22 @@ class _LimitedQueue:
         """The most that one user may hold of a resource once a unit that asks for so much of it has started."""
         configured = self.configured[j]
         return self.rule.limit(configured, base_of(configured, self.node.held[j] + unit), len(self.active))
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A unit that would take its user beyond the limit, and how that limit comes about (fairness.md 8)."""
+
+    user: str
+    queue: ShareNode
+    resource: int
+    held: int
+    asks: int
+    limit: int
+    users: int  # active ones: n
+    configured: Exact  # Q
+    base: Exact  # C
+    rule: UserRule
 
 
 class UsersPlugin(Plugin):
@@ -103,27 +120,37 @@ class UsersPlugin(Plugin):
 
     def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
         """Whether the user stays within the limit on every resource that the unit asks for."""
+        if leaf.user_held is None:  # most jobs, and this is asked for every unit
+            return None
+        beyond = next(self.beyond(leaf, unit), None)
+        return self._refusal(beyond) if beyond is not None else None
+
+    def beyond(self, leaf: JobNode, unit: Unit) -> Iterator[Beyond]:
+        """The resources of which a unit would take its user beyond the limit."""
         held = leaf.user_held
         if held is None:
-            return None
+            return
         queue = self._limited[leaf.queue]
         for j, amount in unit.ask:
             limit = queue.limit(j, amount)
             if limit is not None and held[j] + amount > limit:
-                return self._refusal(leaf.user, queue, j, amount, limit)
-        return None
+                configured = queue.configured[j]
+                base = base_of(configured, queue.node.held[j] + amount)
+                users = len(queue.active)
+                yield Beyond(leaf.user, queue.node, j, held[j], amount, limit, users, configured, base, queue.rule)
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
         """Whoever leaves another queue lifts no limit of this one."""
         return self.allocatable(leaf, unit)
 
-    def _refusal(self, user: str, queue: _LimitedQueue, j: int, unit: int, limit: int) -> str:
+    def _refusal(self, beyond: Beyond) -> str:
+        j = beyond.resource
+
         def written(amount: int) -> str:
             return self.registry.format_amount(j, amount)
 
-        users = len(queue.active)
-        whose = f"one of {users} users" if users > 1 else "one user"
+        whose = f"one of {beyond.users} users" if beyond.users > 1 else "one user"
         return (
-            f"user {user} holds {self.registry.names[j]} {written(queue.held[user][j])} of the {written(limit)} that "
-            f"{whose} may hold in queue {queue.node.object}, and asks for {written(unit)} more"
+            f"user {beyond.user} holds {self.registry.names[j]} {written(beyond.held)} of the {written(beyond.limit)} "
+            f"that {whose} may hold in queue {beyond.queue.object}, and asks for {written(beyond.asks)} more"
         )

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-import numpy as np
-
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
@@ -69,19 +67,10 @@ class PredicatesPlugin(Plugin):
         """Where other pods have nothing against the shape."""
         return _all_of(mask for _, mask in self._by_pods(shape, nodes))
 
-    def node_reasons(self, shape: Shape, nodes: NodeTable) -> dict[str, int]:
-        """What rules out how many nodes: for each node what does so first; all resources it lacks."""
-        left = np.ones(len(nodes.nodes), np.bool_)
-        reasons: dict[str, int] = {}
-        for rules in (_by_state(nodes), self._by_nodes(shape, nodes), self._by_pods(shape, nodes)):
-            for reason, mask in rules:
-                _count(reasons, reason, left & ~mask)
-                left &= mask
-        names = self.registry.names
-        for j, amount in shape.items:
-            short = np.fromiter((node.idle[j] < amount for node in nodes.nodes), np.bool_, len(left))
-            _count(reasons, f"node(s) have too little {names[j]} idle", left & short)
-        return reasons
+    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        """What nodes have against the shape, then what other pods have, one question after another."""
+        yield from self._by_nodes(shape, nodes)
+        yield from self._by_pods(shape, nodes)
 
     def placed(self, task: Task, node: ClusterNode) -> None:
         """Note who came."""
@@ -97,11 +86,11 @@ class PredicatesPlugin(Plugin):
         if self.node_affinity:
             mask = selected(constraints, columns)
             if mask is not None:
-                yield "node(s) do not match its node selector or affinity", mask
+                yield "its node selector or affinity does not match", mask
         if self.taints:
             for taint, blocked in obstacles(constraints.tolerations, columns).items():
                 text = f"{taint.key}={taint.value}" if taint.value else taint.key
-                yield f"node(s) have the taint {text}:{taint.effect} that it does not tolerate", ~blocked
+                yield f"taint {text}:{taint.effect}, which it does not tolerate", ~blocked
 
     def _by_pods(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         columns = self._columns = columns_of(nodes, self._columns)
@@ -131,20 +120,8 @@ class PredicatesPlugin(Plugin):
         return checks
 
 
-def _by_state(nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
-    specs = [node.spec for node in nodes.nodes]
-    yield "node(s) are not ready", np.array([s is not None and s.ready for s in specs], np.bool_)
-    yield "node(s) are cordoned", np.array([s is not None and not s.unschedulable for s in specs], np.bool_)
-
-
 def _all_of(masks: Iterator[Mask]) -> Mask | None:
     allowed: Mask | None = None
     for mask in masks:
         allowed = mask if allowed is None else allowed & mask
     return allowed
-
-
-def _count(reasons: dict[str, int], reason: str, ruled_out: Mask) -> None:
-    count = int(ruled_out.sum())
-    if count:
-        reasons[reason] = reasons.get(reason, 0) + count

@@ -20,7 +20,7 @@ Terms = tuple[PodTerm, ...]
 class Near:
     """Where the company is that a shape wants."""
 
-    reason = "node(s) are not near the pods that its affinity asks for"
+    reason = "not near the pods that its affinity asks for"
 
     def __init__(self, terms: Terms, identity: Identity, census: Census) -> None:
         namespace, labels = identity[0], dict(identity[1])
@@ -42,7 +42,7 @@ class Near:
 class Away:
     """Where nobody is whom a shape avoids."""
 
-    reason = "node(s) are near pods that its anti-affinity avoids"
+    reason = "near pods that its anti-affinity avoids"
 
     def __init__(self, terms: Terms, census: Census) -> None:
         self._avoided = [
@@ -57,7 +57,7 @@ class Away:
 class Welcome:
     """Where nobody is who avoids a shape."""
 
-    reason = "node(s) are near pods whose anti-affinity avoids it"
+    reason = "near pods whose anti-affinity avoids it"
 
     def __init__(self, identity: Identity, census: Census) -> None:
         self._namespace, self._labels = identity[0], dict(identity[1])

@@ -11,7 +11,7 @@ from pumice.scheduling.plugins.predicates.questions import Using
 class FreePorts:
     """Where all the ports that a shape wants are free."""
 
-    reason = "node(s) have a host port in use that it wants"
+    reason = "a host port that it wants is in use"
 
     def __init__(self, shape: Shape, census: Census) -> None:
         self._users = [

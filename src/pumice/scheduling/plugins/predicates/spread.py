@@ -22,7 +22,7 @@ from pumice.scheduling.plugins.predicates.taints import tolerated
 class SpreadOut:
     """One constraint as a shape meets it."""
 
-    reason = "node(s) are where it would break its topology spread"
+    reason = "its topology spread would be broken"
 
     def __init__(self, spread: Spread, shape: Shape, columns: NodeColumns, census: Census) -> None:
         assert shape.identity is not None, "a shape that is spread has an identity"

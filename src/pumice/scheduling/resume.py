@@ -1,0 +1,49 @@
+"""An engine in the place of another: the same cluster, the same memory, nothing else.
+
+All that the new one knows passes through plain values, so two of them that were given the same are the same, whatever
+was before: decisions from there on can be recorded and reproduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pumice.model.resources import Registry
+from pumice.model.standing import Standing, standing, tell_objects, tell_tasks
+from pumice.scheduling.brakes import NONE, Brakes
+from pumice.scheduling.config import SchedulerConfig
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.memory import Memory
+from pumice.scheduling.policy import PluginFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """What an engine passes on."""
+
+    standing: Standing
+    memory: Memory
+
+
+def inheritance(engine: Engine) -> Inheritance:
+    """What an engine passes on, between two cycles."""
+    return Inheritance(standing(engine.state), engine.memory())
+
+
+def resume(
+    inherited: Inheritance,
+    config: SchedulerConfig,
+    factories: Mapping[str, PluginFactory],
+    registry: Registry,
+    brakes: Brakes = NONE,
+) -> Engine:
+    """An engine that goes on from there, under this configuration. The one before is not touched."""
+    was, memory = inherited.standing, inherited.memory
+    engine = Engine(config, factories, registry, brakes)
+    engine.now = memory.now
+    tell_objects(engine.state, was)
+    engine.settle()  # what plugins say of jobs is part of their tasks' shapes
+    tell_tasks(engine.state, was)
+    engine.recall(memory)
+    return engine
