@@ -62,7 +62,7 @@ def test_an_older_message_does_not_undo_a_binding() -> None:
     assert task(mirror, pod()).status is TaskStatus.PENDING
     assert mirror.assume_bound("ns/a", "n1").uid == "u1"
     stale = task(mirror, pod())  # a label changed, say, before the binding arrived
-    assert (stale.status, stale.node) == (TaskStatus.BOUND, "n1")
+    assert (stale.status, stale.node) == (TaskStatus.BINDING, "n1")
     confirmed = task(mirror, pod(node="n1", phase="Running"))
     assert (confirmed.status, confirmed.node) == (TaskStatus.RUNNING, "n1")
     assert mirror.open_assumptions == 0

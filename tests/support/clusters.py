@@ -11,6 +11,7 @@ from pumice.model.objects import FREE, Constraints, NodeSpec, Requirement, Taint
 from pumice.model.state import ClusterState
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.plugin import Plugin
+from pumice.scheduling.why.places import places
 
 
 class Cluster:
@@ -102,7 +103,8 @@ class Cluster:
 
     def reasons(self, task: Task) -> dict[str, int]:
         """Why a task does not fit."""
-        return self.plugin.node_reasons(task.shape, self.table)
+        found = places(self.table, task.shape, self.state.registry)
+        return {out.reason: out.count for out in found.out}
 
     def scores(self, task: Task) -> dict[str, float]:
         """The score of every node where the task fits, everything included."""

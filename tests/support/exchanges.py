@@ -48,6 +48,7 @@ _TIMES = {  # which Go writes as null if they are not set
     "lastProbeTime",
     "lastTimestamp",
     "lastTransitionTime",
+    "lastUpdateTime",
 }
 _BY_TIME = {"manager", "operation", "fieldsV1", "subresource"}  # of managedFields, which stand in the order of seconds
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")

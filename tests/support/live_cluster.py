@@ -7,12 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.up import Cluster, Settings, cluster
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
+from pumice.scheduling.config import SchedulerConfig
 from pumice.service.scheduler import Scheduler
 from pumice.sim.configuration import default_config
 
@@ -22,9 +24,10 @@ CPU = 4
 
 
 @asynccontextmanager
-async def scheduling(server: str) -> AsyncIterator[Scheduler]:
+async def scheduling(server: str, config: SchedulerConfig | None = None, **more: Any) -> AsyncIterator[Scheduler]:
+    """A scheduler at work; ``more`` is for its constructor."""
     async with Session(Access(server)) as session:
-        scheduler = Scheduler(Api(session), default_config())
+        scheduler = Scheduler(Api(session), config or default_config(), **more)
         work = asyncio.create_task(scheduler.run())
         try:
             yield scheduler
@@ -32,7 +35,7 @@ async def scheduling(server: str) -> AsyncIterator[Scheduler]:
             work.cancel()
             with suppress(asyncio.CancelledError):
                 await work
-            await scheduler.hands.done()
+            await scheduler.done()
 
 
 def live(place: Path, check: Callable[[Cluster], Awaitable[None]], *, count: int = 3) -> None:

@@ -92,8 +92,8 @@ class Terminal:
         if UP.match(command) and not fails:
             said = self._start(command if "--port" in command else f"{command} --port 0")
         else:
-            done = self.run(command)
-            said = done.stdout + done.stderr
+            done = self.run(f"exec 2>&1; {command}")
+            said = done.stdout
             assert bool(done.returncode) == fails, f"{command}: exit status {done.returncode}\n{said}"
         self._compare(one, said)
 

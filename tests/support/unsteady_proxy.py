@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -30,6 +31,8 @@ class Proxy:
     port: int = 0
     refusals: int = 0  # connections that are yet to be turned away
     delay: float = 0.0  # seconds before anything is passed on to the client
+    scatter: float = 0.0  # up to so many seconds, at random, before anything is passed on to the server
+    chosen: random.Random = field(default_factory=lambda: random.Random(0))
     allowance: int | None = None  # bytes to the client before everything is cut once
     connections: int = 0
     links: set[_Link] = field(default_factory=set)
@@ -44,7 +47,7 @@ class Proxy:
             link.dead = True
 
     def heal(self) -> None:
-        self.refusals, self.delay, self.allowance = 0, 0.0, None
+        self.refusals, self.delay, self.scatter, self.allowance = 0, 0.0, 0.0, None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -73,6 +76,8 @@ class Proxy:
             while content := await reader.read(65536):
                 if back and self.delay:
                     await asyncio.sleep(self.delay)
+                if not back and self.scatter:
+                    await asyncio.sleep(self.chosen.uniform(0, self.scatter))
                 if link.dead:
                     continue
                 if back and self.allowance is not None:

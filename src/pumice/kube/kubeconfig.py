@@ -54,7 +54,7 @@ def read_kubeconfig(
     name = context or merged["current-context"]
     if not name:
         raise FieldError(f"{files}: current-context", "none is set; choose one with kubectl config use-context NAME")
-    entry = _named(merged, "contexts", "context", name, f"{files}: current-context")
+    entry = _named(merged, "contexts", "context", name, f"{files}: {'contexts' if context else 'current-context'}")
     where = origin["contexts", name]
     cluster_name, user_name = entry.get("cluster", ""), entry.get("user", "")
     cluster = _named(merged, "clusters", "cluster", cluster_name, f"{where}: contexts[{name}].cluster")
@@ -66,6 +66,13 @@ def read_kubeconfig(
         _Place(origin["clusters", cluster_name], f"clusters[{cluster_name}]"),
         _Place(origin.get(("users", user_name), where), f"users[{user_name}]"),
     )
+
+
+def context_names(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> list[str]:
+    """The contexts that there are to choose from."""
+    paths = [path] if path else default_paths(os.environ if environment is None else environment)
+    merged, _ = _merged(paths, must_exist=path is not None)
+    return [str(name) for name in merged["contexts"]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from pumice.model.resources import Registry
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
+PLACED_BY = "pumice.dev/placed-by"
+"""Who bound a pod: what others have put somewhere is not ours to take back."""
 
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
@@ -42,6 +44,7 @@ def task(pod: wire.Pod, namespace: str, created: int, registry: Registry, schedu
         managed=managed,
         preemptable=preemptable(metadata),
         preempts=preempts(spec.preemption_policy, "spec.preemptionPolicy"),
+        placed=PLACED_BY in annotations,
     )
 
 

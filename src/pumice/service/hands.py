@@ -1,7 +1,8 @@
 """Carrying decisions out: bindings, evictions, and what people read about their jobs.
 
-Nothing here decides. What the cluster refuses comes back to the engine as an event; what may or may not have arrived
-(the connection broke) is looked up before it is given up.
+Nothing here decides. What the cluster refuses comes back to the engine as an event. What it has not answered (the
+connection broke, it said "later") may or may not have been done: the same is asked again until there is an answer, and
+nothing is taken for not done before the pod was seen without it.
 """
 
 from __future__ import annotations
@@ -9,23 +10,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from pumice.kube.api import Api
 from pumice.kube.pace import Backoff
+from pumice.kube.pods import PLACED_BY
 from pumice.kube.recorder import Recorder, Subject
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.model.events import Event
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 from pumice.service.mirror import Assumption, Mirror
-from pumice.service.statuses import Status, Statuses
+from pumice.service.statuses import LATER, Status, Statuses
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 MOST_BRAKES = 10_000
+UNSAID = LATER - {500}
+"""Refusals after which the same may be asked again. One that went wrong inside may go wrong for ever."""
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
 
@@ -41,7 +47,10 @@ class Hands:
         self._statuses = Statuses(api)
         self._brakes: dict[str, Backoff] = {}  # of pods that something was refused for
         self.bound = 0
-        self.failed = 0
+        self.evicted = 0
+        self.failed = 0  # bindings and evictions
+        self.failed_binds = 0
+        self.retried = 0  # bindings of pods that something was refused for before
 
     def carry_out(self, decisions: Iterable[Decision]) -> None:
         """Begin to do what was decided. The mirror shows it from now on."""
@@ -68,6 +77,11 @@ class Hands:
         else:
             self._recorder.say(subject, "Resumed", "jobs may start here again")
 
+    @property
+    def in_flight(self) -> int:
+        """How many bindings and evictions are under way."""
+        return len(self._tasks)
+
     async def done(self) -> None:
         """Wait for everything that is under way."""
         while self._tasks:
@@ -83,42 +97,64 @@ class Hands:
 
     async def _bind(self, key: str, node: str, assumed: Assumption) -> None:
         namespace, name = key.split("/")
+        self.retried += key in self._brakes
         try:
-            await self._api.bind(namespace, name, node, uid=assumed.uid)
-        except UnreachableError as error:
-            if not await self._is_on(namespace, name, node, assumed.uid):
-                await self._refused(key, assumed, f"cannot be bound to {node}", error)
+            await self._until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
         except Exception as error:  # whatever it was: the engine must not take it for bound for ever
-            await self._refused(key, assumed, f"cannot be bound to {node}", error)
-        else:
-            self.bound += 1
-            self._brakes.pop(key, None)
-            subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-            self._recorder.say(subject, "Scheduled", f"Successfully assigned {key} to {node}")
+            if not await self._until_answered(key, lambda: self._is_on(namespace, name, node, assumed.uid)):
+                await self._refused(key, assumed, f"cannot be bound to {node}", error)
+                return
+        self.bound += 1
+        self._brakes.pop(key, None)
+        subject = Subject("v1", "Pod", name, namespace, assumed.uid)
+        self._recorder.say(subject, "Scheduled", f"Successfully assigned {key} to {node}")
+
+    async def _call_bind(self, namespace: str, name: str, node: str, uid: str) -> None:
+        await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
 
     async def _is_on(self, namespace: str, name: str, node: str, uid: str) -> bool:
-        """Whether a binding arrived although its answer did not."""
+        """Whether a pod is where it should be: an earlier attempt may have arrived, although its answer did not."""
         try:
             pod = await self._api.get(PODS.raw, name, namespace)
-        except (RefusedError, UnreachableError):
-            return False
+        except RefusedError as error:
+            if error.absent:
+                return False
+            raise UnreachableError(str(error)) from None  # which is no answer to what was asked
         return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
+
+    async def _until_answered(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the cluster says. Without an answer nobody knows whether it was done: it is asked again, the same."""
+        backoff = Backoff()
+        while True:
+            try:
+                return await ask()
+            except (UnreachableError, RefusedError) as error:
+                if isinstance(error, RefusedError) and error.code not in UNSAID:
+                    raise
+                pause = backoff.next()
+                log.info("pod %s: %s; again in %.1f s", key, error, pause)
+            await asyncio.sleep(pause)
 
     async def _evict(self, decision: Evict, assumed: Assumption) -> None:
         namespace, name = decision.task.split("/")
+        # A job that goes whole says first that it does not run any more: if the rest gets lost, that is known then.
+        await self._statuses.arrived(POD_GROUPS.name, decision.job)
         try:
             await self._api.evict(namespace, name, uid=assumed.uid)
         except Exception as error:
             if not (isinstance(error, RefusedError) and error.absent):
                 await self._refused(decision.task, assumed, "cannot be evicted", error)
         else:
+            self.evicted += 1
             subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-            words = f"evicted from {decision.node} to make room for {decision.taker} ({decision.action})"
+            why = f"to make room for {decision.taker}" if decision.taker else "because its gang could not be completed"
+            words = f"evicted from {decision.node} {why} ({decision.action})"
             self._recorder.say(subject, "Evict", words, kind="Warning")
 
     async def _refused(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
         """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""
         self.failed += 1
+        self.failed_binds += bool(assumed.node)
         log.warning("pod %s %s: %s", key, what, error)
         if len(self._brakes) > MOST_BRAKES:
             self._brakes.clear()  # of pods that are long gone, most of them

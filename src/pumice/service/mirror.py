@@ -108,7 +108,7 @@ class Mirror:
             del self._assumed[key]
             return seen
         if assumed.node:
-            return replace(seen, node=assumed.node, status=TaskStatus.BOUND)
+            return replace(seen, node=assumed.node, status=TaskStatus.BINDING)
         return seen  # the engine knows by itself that it goes, until it is told that it does not
 
     def _as_entered(self, key: str, uid: str, seen: JobSpec) -> JobSpec:

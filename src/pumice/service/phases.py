@@ -6,12 +6,14 @@ Worked out after each cycle for the jobs that moved, and written only where it d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pumice.kube import wire
 from pumice.kube.feed import Change
 from pumice.model.accounts import Job
+from pumice.model.events import Changed, Event
 from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.conclude import phase_of
 from pumice.scheduling.decisions import Bind, Decision, Evict
@@ -26,30 +28,32 @@ COUNTED = {"running": TaskStatus.RUNNING, "succeeded": TaskStatus.SUCCEEDED, "fa
 class Phases:
     """Keeps the status of podgroups."""
 
-    def __init__(self, engine: Engine, hands: Hands) -> None:
-        self._engine = engine
+    def __init__(self, hands: Hands) -> None:
         self._hands = hands
         self._written: dict[str, dict[str, Any]] = {}
 
-    def refresh(self, changes: Iterable[Change[Any]], decisions: Iterable[Decision]) -> None:
-        """Look at the jobs that changes or decisions are about."""
+    def refresh(self, engine: Engine, changes: Iterable[Change[Any]], decisions: Iterable[Decision]) -> Iterator[Event]:
+        """Look at the jobs that changes or decisions are about; yields what the engine must hear of their phases."""
         moved = dict.fromkeys(decision.job for decision in decisions if isinstance(decision, Bind | Evict))
         for change in changes:
             if change.resource == "podgroups.scheduling.volcano.sh":
                 self._note(change)
                 moved[change.key] = None
             elif change.resource == "pods":
-                task = self._engine.state.tasks.get(change.key)
+                task = engine.state.tasks.get(change.key)
                 if task is not None and task.job is not None:
                     moved[task.job.key] = None
                 for pod in (change.old, change.new):
                     if pod is not None and (group := pod.metadata.annotations.get("scheduling.k8s.io/group-name")):
                         moved[f"{pod.metadata.namespace}/{group}"] = None
-        waiting = Counter(task.job for task in self._engine.pipelined)
+        waiting = Counter(task.job for task in engine.pipelined)
         for key in moved:
-            job = self._engine.state.jobs.get(key)
+            job = engine.state.jobs.get(key)
             if job is not None and job.spec is not None:
-                self._settle(key, job, waiting[job])
+                phase = phase_of(job, waiting[job])
+                if phase is not job.phase:
+                    yield Changed(replace(job.spec, phase=phase))
+                self._write(job, phase)
 
     def _note(self, change: Change[Any]) -> None:
         group: wire.PodGroup | None = change.new
@@ -58,17 +62,16 @@ class Phases:
         elif change.old is None:
             self._written[change.key] = {"phase": group.status.phase or ""}
 
-    def _settle(self, key: str, job: Job, waiting: int) -> None:
-        phase = phase_of(job, waiting)
-        if phase is not JobPhase.PENDING or job.phase is JobPhase.PENDING:
-            job.phase = phase
+    def _write(self, job: Job, phase: JobPhase) -> None:
         counts = Counter(task.status for task in job.tasks.values())
-        status: dict[str, Any] = {"phase": job.phase.value}
+        # That it runs is said once it has been seen whole: after a crash, what it says tells how far its start came.
+        said = JobPhase.INQUEUE if phase in (JobPhase.RUNNING, JobPhase.UNKNOWN) and not job.whole else phase
+        status: dict[str, Any] = {"phase": said.value}
         status |= {name: counts[each] for name, each in COUNTED.items()}
-        before = self._written.get(key, {})
+        before = self._written.get(job.key, {})
         changed = {
             name: value for name, value in status.items() if before.get(name, 0 if name != "phase" else "") != value
         }
         if changed:
-            self._written[key] = status
-            self._hands.write_group(key, changed)
+            self._written[job.key] = status
+            self._hands.write_group(job.key, changed)

@@ -30,15 +30,14 @@ Status = dict[str, Any]
 class Queues:
     """Keeps the status of queues."""
 
-    def __init__(self, engine: Engine, hands: Hands, clock: Callable[[], float] = time.monotonic) -> None:
-        self._engine = engine
+    def __init__(self, hands: Hands, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._hands = hands
         self._written: dict[str, Status] = {}
         self._next = 0.0
         self._moved = True
 
-    def refresh(self, changes: Iterable[Change[Any]], *, moved: bool) -> None:
+    def refresh(self, engine: Engine, changes: Iterable[Change[Any]], *, moved: bool) -> None:
         """Look at the queues, if something has moved and the last look is long enough ago."""
         for change in changes:
             if change.resource == QUEUES.name and (change.old is None or change.new is None):
@@ -47,7 +46,7 @@ class Queues:
         if not self._moved or self._clock() < self._next:
             return
         self._moved, self._next = False, self._clock() + EVERY
-        found = statuses(self._engine)
+        found = statuses(engine)
         for name in self._written.keys() - found.keys():
             del self._written[name]
         for name, status in found.items():

@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 LATER = frozenset({408, 429, 500, 502, 503, 504})
 """Refusals that say nothing against the write."""
 
+PATIENCE = 5.0
+"""Seconds for which others wait until something is written."""
+
 Status = dict[str, Any]
 Place = tuple[str, str]  # resource and key
 
@@ -44,6 +47,11 @@ class Statuses:
         """Wait until everything is written."""
         while self._writing:
             await asyncio.wait(set(self._writing.values()))
+
+    async def arrived(self, resource: str, key: str) -> None:
+        """Wait until what an object has to say is written, but not for long."""
+        if (writing := self._writing.get((resource, key))) is not None:
+            await asyncio.wait({writing}, timeout=PATIENCE)
 
     async def _write(self, place: Place) -> None:
         backoff = Backoff()

@@ -1,0 +1,110 @@
+"""Certificates of our own making: an authority, and the one certificate that it signs.
+
+The key of the authority is thrown away as soon as it has signed. Whoever trusts the authority trusts that certificate
+and no other, and there is one secret less to keep. A new certificate brings a new authority; for a while both are
+trusted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+BACKDATED = timedelta(hours=1)
+"""So much earlier a certificate is valid, for those whose clocks are behind."""
+VALID = timedelta(days=365)
+
+_PEM = serialization.Encoding.PEM
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a server shows and what it proves it with, and whom its clients are to trust; all of it in PEM."""
+
+    authorities: bytes
+    """The authority that has signed it; further ones, if some of before are still trusted, behind it."""
+    certificate: bytes
+    key: bytes
+
+
+def issue(names: Iterable[str], now: datetime | None = None, valid: timedelta = VALID) -> Certificate:
+    """A certificate for a server that is called by these names or addresses."""
+    now = now or datetime.now(UTC)
+    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    serial = x509.random_serial_number()
+    # Each authority has a name of its own: among several, clients find the right one by it.
+    issuer = _named(f"pumice-ca-{serial & 0xFFFFFFFF:08x}")
+    authority = (
+        _unsigned(issuer, issuer, authority_key, now, valid, serial)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    server = (
+        _unsigned(_named("pumice"), issuer, key, now, valid, x509.random_serial_number())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([_name(name) for name in dict.fromkeys(names)]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    secret = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Certificate(authority.public_bytes(_PEM), server.public_bytes(_PEM), secret)
+
+
+def renewed(old: Certificate, names: Iterable[str], now: datetime, valid: timedelta = VALID) -> Certificate:
+    """Another certificate; who has trusted the old one is to trust both, for as long as they last."""
+    new = issue(names, now, valid)
+    try:
+        known = x509.load_pem_x509_certificates(old.authorities)
+    except ValueError:
+        known = []
+    kept = [one.public_bytes(_PEM) for one in known if one.not_valid_after_utc > now]
+    return Certificate(b"".join([new.authorities, *kept]), new.certificate, new.key)
+
+
+def serves(found: Certificate, names: Iterable[str], until: datetime) -> bool:
+    """Whether a certificate is sound, is for all these names, and lasts until then."""
+    try:
+        loaded = x509.load_pem_x509_certificate(found.certificate)
+        authority = x509.load_pem_x509_certificates(found.authorities)[0]
+        key = serialization.load_pem_private_key(found.key, None)
+        loaded.verify_directly_issued_by(authority)
+        listed = list(loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except (ValueError, TypeError, IndexError, InvalidSignature, x509.ExtensionNotFound):
+        return False
+    if loaded.public_key() != key.public_key():
+        return False
+    lasts = min(loaded.not_valid_after_utc, authority.not_valid_after_utc)
+    return lasts > until and all(_name(name) in listed for name in names)
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _unsigned(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, valid: timedelta, serial: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(now - BACKDATED)
+        .not_valid_after(now + valid)
+    )
+
+
+def _name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,280 @@
+"""The lines of a decision log: one JSON object each, which says first what it ``is``.
+
+::
+
+    {"is":"log", ...}           first: who writes, under which configuration; how the engine begins
+    {"is":"memory", ...}        what the engine knows by itself, if it goes on in the place of another
+    {"is":"object", ...}        and how the cluster stands then: queues, nodes and their like,
+    {"is":"job", ...}           jobs with their phase,
+    {"is":"task", ...}          tasks with their place
+    {"is":"resources", ...}     resources that were named for the first time: their places in vectors
+    {"is":"changed", ...}       what the engine is told, in that order: an object is as described,
+    {"is":"gone", ...}          or is no more,
+    {"is":"happened", ...}      or what was decided could not be done
+    {"is":"cycle", ...}         a cycle: its time, the targets if they were set anew, and what was decided
+
+Amounts are integers in the units of ``model.resources``, over the resources named so far; times are microseconds; a
+task's status is its number in ``TaskStatus``. Of an object, an event and a decision the fields are written that differ
+from their defaults. So the text of a decision depends on the decision alone, and decisions are the same if their texts
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, Field, fields
+from hashlib import blake2b
+from typing import Any, TypeVar, get_args
+
+import msgspec
+from msgspec import Raw, Struct
+
+from pumice.fairness.tree import Kind
+from pumice.model.events import Changed, Described, Event, Gone
+from pumice.model.objects import JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
+from pumice.model.standing import JobStanding, Standing, TaskStanding
+from pumice.scheduling.brakes import Brakes
+from pumice.scheduling.decisions import Decision
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.memory import Memory
+
+FORMAT = 1
+"""Of the lines. A reader knows one."""
+
+T = TypeVar("T")
+
+
+class Record(Struct, tag_field="is"):
+    """A line."""
+
+
+class Heading(Record, tag="log"):
+    """The first line."""
+
+    format: int
+    pumice: str
+    source: str  # what the configuration was called
+    config: str  # and its text
+    brakes: Brakes  # where it says nothing
+    resources: list[str]
+    cycles: int = 0  # that were run before
+    began: int = 0
+    standing: int = 0  # how many lines follow that say how the cluster stands
+    machine: str = ""
+
+
+class Memories(Record, tag="memory"):
+    """What the engine knows by itself, and what tasks that may be gone have taught it."""
+
+    memory: Memory
+    terms: tuple[PodTerm, ...] = ()
+    label_keys: tuple[str, ...] = ()
+
+
+class Object(Record, tag="object"):
+    """Something that is there when the engine begins."""
+
+    kind: str
+    object: Raw
+
+
+class Job(Record, tag="job", omit_defaults=True):
+    """A job that is there."""
+
+    key: str
+    object: Raw  # null, where only its tasks are known
+    phase: JobPhase
+    whole: bool = False
+
+
+class Task(Record, tag="task", omit_defaults=True):
+    """A task that is there."""
+
+    object: Raw
+    status: TaskStatus = TaskStatus.PENDING
+    node: str | None = None
+    started: int = 0
+    owed: bool = True
+    evicted: bool = False
+
+
+class Resources(Record, tag="resources"):
+    """Resources named for the first time."""
+
+    names: list[str]
+
+
+class ObjectChanged(Record, tag="changed"):
+    """An object is as described."""
+
+    kind: str
+    object: Raw
+
+
+class ObjectGone(Record, tag="gone"):
+    """An object is no more."""
+
+    kind: str
+    key: str
+
+
+class Happened(Record, tag="happened"):
+    """Any other event."""
+
+    event: str
+    about: Raw
+
+
+class Targets(Struct):
+    """Targets as they were set: of the queues those whose entitlement changed, of the jobs what they all sum up to."""
+
+    entitled: dict[str, list[int]]
+    jobs: str
+
+
+class Ran(Record, tag="cycle"):
+    """A cycle."""
+
+    cycle: int
+    now: int
+    decisions: Raw
+    targets: Targets | None = None
+
+
+Line = Heading | Memories | Object | Job | Task | Resources | ObjectChanged | ObjectGone | Happened | Ran
+
+ENCODER = msgspec.json.Encoder()
+_NULL = Raw(b"null")
+_LINES: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+def read_line(text: bytes) -> Line:
+    """What a line says; raises msgspec.MsgspecError (also a ValueError, if it is no text) if it is none."""
+    return _LINES.decode(text)
+
+
+# ---- objects, events, decisions --------------------------------------------------------------------------------------
+
+
+def _short(kind: type) -> str:
+    """``task`` for TaskSpec: what people call it."""
+    return kind.__name__.removesuffix("Spec").lower()
+
+
+KINDS: dict[str, type[Described]] = {_short(kind): kind for kind in get_args(Described)}
+EVENTS: dict[str, type[Event]] = {_short(kind): kind for kind in get_args(Event) if kind not in (Changed, Gone)}
+_NAMES = {kind: _short(kind) for kind in (*get_args(Described), *get_args(Event), *get_args(Decision))}
+
+
+_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (*KINDS.values(), *EVENTS.values())
+}
+
+
+def _decoded(kind: type[T], text: Raw) -> T:
+    found: T = _DECODERS[kind].decode(text)
+    return found
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+_DEFAULTS = {kind: [(field.name, _default(field)) for field in fields(kind)] for kind in _NAMES}
+
+
+def _said(described: Any) -> dict[str, object]:
+    """The fields that differ from their defaults."""
+    found = {}
+    for name, default in _DEFAULTS[type(described)]:
+        value = getattr(described, name)
+        if value is not default and value != default:
+            found[name] = value
+    return found
+
+
+def _raw(described: Any) -> Raw:
+    return Raw(ENCODER.encode(_said(described)))
+
+
+def event_record(event: Event) -> Record:
+    """The line of an event."""
+    if isinstance(event, Changed):
+        return ObjectChanged(_NAMES[type(event.object)], _raw(event.object))
+    if isinstance(event, Gone):
+        return ObjectGone(_NAMES[event.kind], event.key)
+    return Happened(_NAMES[type(event)], _raw(event))
+
+
+def event_of(record: ObjectChanged | ObjectGone | Happened) -> Event:
+    """The event of a line; raises as ``read_line`` does."""
+    if isinstance(record, ObjectChanged):
+        return Changed(_decoded(_known(record.kind, KINDS), record.object))
+    if isinstance(record, ObjectGone):
+        return Gone(_known(record.kind, KINDS), record.key)
+    return _decoded(_known(record.event, EVENTS), record.about)
+
+
+def _known(name: str, among: dict[str, T]) -> T:
+    if name not in among:
+        raise msgspec.ValidationError(f"{name!r} is none of {', '.join(among)}")
+    return among[name]
+
+
+def decisions_text(decisions: Iterable[Decision]) -> bytes:
+    """Decisions, to compare and to read."""
+    return ENCODER.encode([{"does": _NAMES[type(decision)], **_said(decision)} for decision in decisions])
+
+
+# ---- how an engine begins --------------------------------------------------------------------------------------------
+
+
+def standing_records(was: Standing) -> Iterator[Record]:
+    """The lines of how a cluster stands."""
+    for described in was.objects:
+        yield Object(_NAMES[type(described)], _raw(described))
+    for job in was.jobs:
+        yield Job(job.key, _raw(job.spec) if job.spec is not None else _NULL, job.phase, job.whole)
+    for task in was.tasks:
+        yield Task(_raw(task.spec), task.status, task.node, task.started, task.owed, task.evicted)
+
+
+def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> Standing:
+    """The other way round."""
+    objects: list[Described] = []
+    jobs: list[JobStanding] = []
+    tasks: list[TaskStanding] = []
+    for each in records:
+        match each:
+            case Object(kind=kind, object=text):
+                objects.append(_decoded(_known(kind, KINDS), text))
+            case Job(object=text):
+                spec = _decoded(JobSpec, text) if bytes(text) != bytes(_NULL) else None
+                jobs.append(JobStanding(each.key, spec, each.phase, each.whole))
+            case Task(object=text):
+                spec_of = _decoded(TaskSpec, text)
+                tasks.append(TaskStanding(spec_of, each.status, each.node, each.started, each.owed, each.evicted))
+    return Standing(tuple(objects), tuple(jobs), tuple(tasks), memories.terms, memories.label_keys)
+
+
+# ---- targets ---------------------------------------------------------------------------------------------------------
+
+
+class TargetsSeen:
+    """Follows the targets of an engine: what was set since the last look."""
+
+    def __init__(self) -> None:
+        self._solved = 0
+        self._entitled: dict[str, list[int]] = {}
+
+    def look(self, engine: Engine) -> Targets | None:
+        """The targets, if they were set anew since."""
+        if engine.solved == self._solved:
+            return None
+        self._solved = engine.solved
+        found = {node.path: list(node.entitled) for node in engine.tree.root.walk() if node.kind is Kind.QUEUE}
+        changed = {path: amounts for path, amounts in found.items() if self._entitled.get(path) != amounts}
+        self._entitled = found
+        # Each job's in units of 2^-32 of a task: on that grid no last bit of a sum is left.
+        jobs = repr([(name, leaf.exact) for name, leaf in engine.tree.jobs.items()])
+        return Targets(changed, blake2b(jobs.encode(), digest_size=8).hexdigest())

@@ -1,0 +1,88 @@
+"""Clusters that are given no rest, by a seed: two with the same seed are led the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pumice.model.events import Changed
+from pumice.model.objects import NodeSpec, QueueState, TaskStatus
+from pumice.scheduling.brakes import Brakes
+from pumice.scheduling.decisions import Bind, Decision, Evict
+from pumice.scheduling.engine import Engine
+from pumice.service.decision_log import DecisionLog
+from tests.support.recorded import Recorded
+from tests.support.restless import Restless, Taste
+from tests.support.taking import SECOND, Shell, taking_engine
+
+KINDS: dict[str, Callable[[], Engine]] = {
+    "steer": lambda: taking_engine(plugins=("priority", "gang", "conformance", "predicates"), last=("nodeorder",)),
+    "steer with holds and brakes": lambda: taking_engine(
+        arguments={"drf.patience": 2, "drf.holdLimit": 3}, brakes=Brakes(2 * SECOND, SECOND)
+    ),
+    "steer with namespaces": lambda: taking_engine(namespaces=True, plugins=("gang",)),
+    "paper": lambda: taking_engine("paper"),
+    "flat": lambda: taking_engine("flat"),
+    "capacity": lambda: taking_engine("capacity"),
+    "proportion": lambda: taking_engine("proportion"),
+}
+
+
+class Life:
+    """A cluster with jobs that come and end, nodes and queues that close, binds and evictions that fail."""
+
+    def __init__(self, engine: Any, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.shell = Shell(engine, grace=self.rng.choice([0, 1, 3]), audited=False)
+        self.world = Restless(self.shell, seed, Taste(nodes=4, depth=3, coupled=self.rng.random() < 0.5))
+        self.nodes = [node.spec for node in engine.state.nodes.values()]
+        self._tried: set[tuple[str, str]] = set()
+        if self.rng.random() < 0.5:
+            self.shell.fails = self._fails
+
+    def _fails(self, decision: Decision) -> bool:
+        """Some fail once: depends on who it is, not on when."""
+        assert isinstance(decision, Bind | Evict)
+        about = (type(decision).__name__, decision.task)
+        first = about not in self._tried
+        self._tried.add(about)
+        return first and sum(map(ord, decision.task)) % 5 == 0
+
+    def second(self) -> list[Decision]:
+        rng, shell = self.rng, self.shell
+        for _ in range(rng.choice([0, 1, 1, 2])):
+            self.world.job()
+        if self.world.jobs and rng.random() < 0.2:
+            shell.end_job(self.world.jobs.pop(rng.randrange(len(self.world.jobs))))
+        running = sorted(task.key for task in shell.tasks.values() if task.status is TaskStatus.RUNNING)
+        if running and rng.random() < 0.4:
+            shell.end(rng.choice(running))
+        if rng.random() < 0.15:
+            node: NodeSpec = rng.choice(self.nodes)
+            shell.engine.apply(Changed(replace(node, unschedulable=rng.random() < 0.5)))
+        if rng.random() < 0.1:
+            queue = shell.engine.state.queues[rng.choice(self.world.queues)]
+            state = QueueState.OPEN if rng.random() < 0.6 else QueueState.CLOSED
+            shell.engine.apply(Changed(replace(queue, state=state)))
+        decisions = shell.cycle()
+        shell.engine.validate()
+        for found in shell.engine.state.nodes.values():
+            assert all(used <= offered for used, offered in zip(found.ours, found.allocatable, strict=True))
+        return decisions
+
+
+def recorded_life(folder: Path, seed: int, *, seconds: int = 8, replaced: float = 0.3) -> DecisionLog:
+    """A restless cluster, recorded; its engine is replaced every now and then."""
+    chance = random.Random(seed)
+    log = DecisionLog(folder, files=1000)
+    engine = Recorded(KINDS[chance.choice(list(KINDS))](), log)
+    life = Life(engine, seed)
+    for second in range(seconds):
+        if second and chance.random() < replaced:
+            engine.replace()
+        life.second()
+    log.close()
+    return log
