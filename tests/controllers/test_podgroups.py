@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.podgroups import PodGroups, group_of, lacks_group
+from pumice.controllers.podgroups import MIN_MEMBER, QUEUE, PodGroups, group_of, is_left_behind, lacks_group
 from pumice.controllers.together import Together
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
@@ -85,6 +85,109 @@ def test_a_batch_job_runs_to_its_end_and_its_group_goes_with_it(tmp_path: Path) 
                 assert group["metadata"]["ownerReferences"][0]["name"] == "sums"
                 await running.api.delete("jobs.batch", "default", "sums", propagation="Background")
                 await eventually(lambda: not running.api.list(GROUPS) and not running.api.list("pods"))
+            finally:
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+
+    live(tmp_path, check)
+
+
+SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d8f", "uid": "u-set", "controller": True}
+NEXT = {**SET, "name": "web-77c9", "uid": "u-next"}
+
+
+def test_every_version_of_a_deployment_has_a_group() -> None:
+    old, new = (group_of(pod(metadata={"ownerReferences": [owner]})) for owner in (SET, NEXT))
+    assert old["metadata"]["name"] == "podgroup-u-set" and new["metadata"]["name"] == "podgroup-u-next"
+    assert old["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_owner", "wanted", "least"),
+    [
+        ({}, {}, {}, 1),
+        ({}, {MIN_MEMBER: "3"}, {}, 3),
+        ({}, {MIN_MEMBER: "3"}, {"replicas": 5}, 3),
+        ({}, {MIN_MEMBER: "3"}, {"replicas": 1}, 1),  # in the middle of a rolling update, say
+        ({}, {MIN_MEMBER: "3"}, {"parallelism": 2}, 2),
+        ({MIN_MEMBER: "2"}, {MIN_MEMBER: "3"}, {}, 2),
+        ({MIN_MEMBER: "0"}, {}, {}, 1),
+        ({MIN_MEMBER: "-1"}, {}, {}, 1),
+        ({MIN_MEMBER: "many"}, {}, {}, 1),
+    ],
+)
+def test_how_many_pods_of_an_owner_belong_together(
+    of_pod: dict[str, str], of_owner: dict[str, str], wanted: dict[str, int], least: int
+) -> None:
+    owner = {"metadata": {"annotations": of_owner}, "spec": wanted}
+    found = group_of(pod(metadata={"ownerReferences": [SET], "annotations": of_pod}), owner)
+    assert found["spec"]["minMember"] == least
+
+
+def test_an_owner_speaks_for_its_pods() -> None:
+    said = {"volcano.sh/user": "ann", QUEUE: "web", "other": "x"}
+    found = group_of(pod(metadata={"ownerReferences": [SET]}), {"metadata": {"annotations": said}})
+    assert found["metadata"]["annotations"] == {"volcano.sh/user": "ann"}
+    assert found["spec"] == {"minMember": 1, "queue": "web"}
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "left"),
+    [
+        ("podgroup-u-set", SET, True),
+        ("podgroup-u-pod", {**SET, "kind": "Pod", "uid": "u-pod"}, False),  # it goes with its pod
+        ("mine", SET, False),
+        ("podgroup-u-set", None, False),
+    ],
+)
+def test_which_groups_are_taken_away_when_they_are_empty(name: str, owner: dict[str, Any] | None, left: bool) -> None:
+    about: dict[str, Any] = {"name": name, "namespace": "ns"} | ({"ownerReferences": [owner]} if owner else {})
+    assert is_left_behind({"metadata": about}) is left
+
+
+def test_a_deployment_has_a_group_for_the_version_that_runs(tmp_path: Path) -> None:
+    def version(number: int) -> dict[str, Any]:
+        container = {"name": "c", "image": f"web:{number}", "resources": {"requests": {"cpu": "1"}}}
+        about = {"labels": {"app": "web"}, "annotations": {"pumice.dev/stop-seconds": "0"}}
+        return {"metadata": about, "spec": {"schedulerName": "pumice", "containers": [container]}}
+
+    async def check(running: Any) -> None:
+        def groups() -> dict[str, int]:
+            found = running.api.list(GROUPS)
+            return {group["metadata"]["ownerReferences"][0]["name"]: group["spec"]["minMember"] for group in found}
+
+        def at_work() -> dict[str, str]:
+            """The image of every pod that has a node."""
+            found = (pod for pod in running.api.list("pods") if pod["spec"].get("nodeName"))
+            return {pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in found}
+
+        def sets() -> dict[str, int]:
+            return {
+                found["metadata"]["name"]: found["spec"]["replicas"] for found in running.api.list("replicasets.apps")
+            }
+
+        async with Session(Access(running.server)) as session, scheduling(running.server):
+            work = asyncio.create_task(Together(Api(session), [PodGroups]).run())
+            try:
+                spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": version(1)}
+                about = {"name": "web", "annotations": {MIN_MEMBER: "2"}}
+                await running.api.create("deployments.apps", "default", {"metadata": about, "spec": spec})
+                await eventually(lambda: list(at_work().values()) == ["web:1"] * 2)
+                (first,) = sets()
+                assert groups() == {first: 2}  # the Deployment says so, and its ReplicaSet repeats it
+
+                def renew(found: dict[str, Any]) -> None:
+                    found["spec"]["template"] = version(2)
+
+                await running.api.modify("deployments.apps", "default", "web", renew)
+                await eventually(lambda: list(at_work().values()) == ["web:2"] * 2)
+                (second,) = sets().keys() - {first}
+                await eventually(lambda: list(groups()) == [second])
+                assert sets()[first] == 0  # it is there, for the way back, but has no group
+                # Somebody takes a group away that is in use.
+                (group,) = running.api.list(GROUPS)
+                await running.api.delete(GROUPS, "default", group["metadata"]["name"])
+                await eventually(lambda: list(groups()) == [second])
             finally:
                 work.cancel()
                 await asyncio.gather(work, return_exceptions=True)

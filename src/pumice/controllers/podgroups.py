@@ -2,12 +2,19 @@
 
 The scheduler thinks in podgroups. Pods of a Volcano Job name theirs; those of a batch Job, a ReplicaSet or nobody at
 all do not. They get one here: all pods of one owner share a group, which the owner owns, so that it goes with it; a
-pod without an owner has one of its own. Such a group starts one pod at a time: nobody has said how many belong
-together.
+pod without an owner has one of its own. Such a group starts one pod at a time, unless a pod or its owner says how many
+belong together; but it never waits for pods that its owner does not want yet, as in the middle of a rolling update.
+
+The owner of a Deployment's pods is a ReplicaSet: every version of the Deployment has a group. When a ReplicaSet has no
+pods any more, because a newer one has replaced them, its group goes as well: the ReplicaSet is kept for a way back, and
+a group without pods would wait in its queue for ever.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from pumice.controllers.abreast import abreast
 from pumice.controllers.keys import Keys
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
@@ -15,31 +22,48 @@ from pumice.kube.convert import SCHEDULERS
 from pumice.kube.feed import Change
 from pumice.kube.pods import GROUP_NAME
 from pumice.kube.refusals import RefusedError
-from pumice.kube.resources import POD_GROUPS, PODS, Document
+from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
 
-QUEUE = "scheduling.volcano.sh/queue-name"
-COPIED = ("volcano.sh/user", "volcano.sh/preemptable", "sla-waiting-time")
-"""What a pod says about itself that the scheduler reads from its group."""
+QUEUE: Final = "scheduling.volcano.sh/queue-name"
+MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
+COPIED: Final = ("volcano.sh/user", "volcano.sh/preemptable", "sla-waiting-time", "volcano.sh/sla-waiting-time")
+"""What a pod, or its owner, says about itself that the scheduler reads from its group."""
 
-FINISHED = ("Succeeded", "Failed")
-OTHER_POD = 422  # how a server refuses a patch with a uid that is not the object's
+PREFIX: Final = "podgroup-"
+FINISHED: Final = ("Succeeded", "Failed")
+OTHER_POD: Final = 422  # how a server refuses a patch with a uid that is not the object's
+UNSEEN: Final = (403, 404, 405)
+"""Answers about an owner that cannot be looked at."""
+MOST: Final = 10**9
 
 
-def lacks_group(pod: Document) -> bool:
-    """Whether a pod is ours to place and belongs to no group, and will run."""
-    about = pod["metadata"]
+def is_ours(pod: Document) -> bool:
+    """Whether a pod is ours to place, and will run."""
     return (
         pod["spec"].get("schedulerName") in SCHEDULERS
-        and not (about.get("annotations") or {}).get(GROUP_NAME)
-        and not about.get("deletionTimestamp")
+        and not pod["metadata"].get("deletionTimestamp")
         and (pod.get("status") or {}).get("phase") not in FINISHED
     )
 
 
-def group_of(pod: Document) -> Document:
-    """The group for a pod that has none: that of its owner, or one of its own."""
-    about = pod["metadata"]
-    owner = next((o for o in about.get("ownerReferences") or () if o.get("controller")), None)
+def lacks_group(pod: Document) -> bool:
+    """Whether a pod is ours to place and belongs to no group, and will run."""
+    return is_ours(pod) and not _annotations(pod).get(GROUP_NAME)
+
+
+def owner_of(pod: Document) -> Document | None:
+    """The controller that made a pod."""
+    return next((o for o in pod["metadata"].get("ownerReferences") or () if o.get("controller")), None)
+
+
+def group_name(pod: Document) -> str:
+    """What the group is called that a pod gets: the one of its owner, or one of its own."""
+    return PREFIX + str((owner_of(pod) or pod["metadata"])["uid"])
+
+
+def group_of(pod: Document, made_by: Document | None = None) -> Document:
+    """The group for a pod that has none, from what the pod says and, if it could be looked at, its owner."""
+    about, owner = pod["metadata"], owner_of(pod)
     reference = {
         "apiVersion": owner["apiVersion"] if owner else "v1",
         "kind": owner["kind"] if owner else "Pod",
@@ -48,50 +72,124 @@ def group_of(pod: Document) -> Document:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    annotations = about.get("annotations") or {}
-    spec: Document = {"minMember": 1}
-    if annotations.get(QUEUE):
-        spec["queue"] = annotations[QUEUE]
+    said = {**(_annotations(made_by) if made_by else {}), **_annotations(pod)}
+    spec: Document = {"minMember": min(_count(said.get(MIN_MEMBER, "")), _wanted(made_by))}
+    if said.get(QUEUE):
+        spec["queue"] = said[QUEUE]
     if pod["spec"].get("priorityClassName"):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]
-    metadata: Document = {
-        "name": f"podgroup-{reference['uid']}",
-        "namespace": about["namespace"],
-        "ownerReferences": [reference],
-    }
-    copied = {name: annotations[name] for name in COPIED if name in annotations}
+    metadata: Document = {"name": group_name(pod), "namespace": about["namespace"], "ownerReferences": [reference]}
+    copied = {name: said[name] for name in COPIED if name in said}
     if copied:
         metadata["annotations"] = copied
     return {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": metadata, "spec": spec}
 
 
+def is_left_behind(group: Document) -> bool:
+    """Whether a group without pods is one of those made here, for an owner that may have pods again."""
+    about = group["metadata"]
+    owner = owner_of(group)
+    return owner is not None and owner.get("kind") != PODS.kind and about["name"] == PREFIX + str(owner.get("uid"))
+
+
 class PodGroups:
-    """Gives groups to pods."""
+    """Gives groups to pods. Keys are those of groups, so that nobody takes one away while another gives it."""
 
     def __init__(self, api: Api, seen: Seen) -> None:
         self._api = api
         self._pods = seen.all(PODS)
+        self._groups = seen.all(POD_GROUPS)
+        self._pods_of: dict[str, set[str]] = {}  # by group, the keys of pods that are in it or should be
         self.keys = Keys(self._look)
 
     def take(self, change: Change[Document]) -> None:
-        """A pod has come, or has changed."""
-        if change.resource == PODS.name and change.new is not None and lacks_group(change.new):
+        """A pod or a group has come, or has changed, or is gone."""
+        if change.resource == POD_GROUPS.name:
             self.keys.add(change.key)
+        elif change.resource == PODS.name:
+            pod = change.new or change.old
+            assert pod is not None  # something has changed
+            if _annotations(pod).get(GROUP_NAME) not in (None, "", group_name(pod)):
+                return  # somebody else cares for it
+            group = f"{pod['metadata']['namespace']}/{group_name(pod)}"
+            if change.key in self._pods:
+                self._pods_of.setdefault(group, set()).add(change.key)
+                if change.old is None or lacks_group(pod):
+                    self.keys.add(group)
+            elif group in self._pods_of:
+                self._pods_of[group].discard(change.key)
+                if not self._pods_of[group]:
+                    del self._pods_of[group]
+                    self.keys.add(group)
 
     async def _look(self, key: str) -> None:
-        known = self._pods.get(key)
-        if known is None or not lacks_group(known.object):
-            return
-        group = group_of(known.object)
         namespace, name = key.split("/")
+        found = (self._pods.get(pod) for pod in sorted(self._pods_of.get(key, ())))
+        pods = [known.object for known in found if known is not None and group_name(known.object) == name]
+        group = self._groups.get(key)
+        if not pods:
+            if group is not None and is_left_behind(group.object) and not self._is_named(namespace, name):
+                await self._remove(namespace, name, group.uid)
+            return
+        ours = [pod for pod in pods if is_ours(pod)]
+        if ours and group is None:
+            await self._make(namespace, ours[0])
+        await abreast(self._join(namespace, pod, name) for pod in ours if lacks_group(pod))
+
+    def _is_named(self, namespace: str, group: str) -> bool:
+        """Whether any pod is in a group, of whatever kind: asked seldom, before something is taken away."""
+        pods = (known.object for key, known in self._pods.items() if key.startswith(f"{namespace}/"))
+        return any(group in (_annotations(pod).get(GROUP_NAME), group_name(pod)) for pod in pods)
+
+    async def _make(self, namespace: str, pod: Document) -> None:
         try:
-            await self._api.create(POD_GROUPS.raw, group, namespace)
+            await self._api.create(POD_GROUPS.raw, group_of(pod, await self._owner(pod)), namespace)
         except RefusedError as error:
             if not error.exists:
                 raise
-        patch = {"metadata": {"uid": known.uid, "annotations": {GROUP_NAME: group["metadata"]["name"]}}}
+
+    async def _owner(self, pod: Document) -> Document | None:
+        """Who made a pod, if that can be looked at."""
+        owner = owner_of(pod)
+        if owner is None:
+            return None
+        kind = str(owner["kind"])
+        resource: Resource[Document] = Resource(str(owner["apiVersion"]), f"{kind.lower()}s", kind, dict)
         try:
-            await self._api.patch(PODS.raw, name, patch, namespace)
+            return await self._api.get(resource, owner["name"], pod["metadata"]["namespace"])
+        except RefusedError as error:
+            if error.code not in UNSEEN:
+                raise
+            return None
+
+    async def _join(self, namespace: str, pod: Document, group: str) -> None:
+        about = pod["metadata"]
+        patch = {"metadata": {"uid": about["uid"], "annotations": {GROUP_NAME: group}}}
+        try:
+            await self._api.patch(PODS.raw, about["name"], patch, namespace)
         except RefusedError as error:
             if not (error.absent or error.conflict or error.code == OTHER_POD):
                 raise
+
+    async def _remove(self, namespace: str, name: str, uid: str) -> None:
+        try:
+            await self._api.delete(POD_GROUPS.raw, name, namespace, uid=uid)
+        except RefusedError as error:
+            if not (error.absent or error.conflict):
+                raise
+
+
+def _annotations(found: Document) -> dict[str, str]:
+    return found["metadata"].get("annotations") or {}
+
+
+def _wanted(owner: Document | None) -> int:
+    """How many pods an owner wants at a time, if it says so."""
+    spec = (owner or {}).get("spec") or {}
+    wanted = spec.get("replicas", spec.get("parallelism"))
+    return max(wanted, 1) if isinstance(wanted, int) else MOST
+
+
+def _count(text: str) -> int:
+    """How many pods belong together; one, if nobody says anything that can be meant."""
+    return int(text) if text.isdecimal() and 0 < len(text) < 10 and int(text) > 0 else 1

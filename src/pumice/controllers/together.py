@@ -65,6 +65,7 @@ class Together:
         self._feed = Feed()
         self.seen = Seen(api, self._feed)
         self.controllers = [make(api, self.seen) for make in makers]
+        self.watchers: list[Callable[[Change[Document]], None]] = []  # hear of every change as well
 
     async def run(self) -> None:
         """Follow, and let each look at what concerns it."""
@@ -86,3 +87,5 @@ class Together:
             for change in batch:
                 for controller in self.controllers:
                     controller.take(change)
+                for watcher in self.watchers:
+                    watcher(change)

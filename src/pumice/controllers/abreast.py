@@ -1,0 +1,22 @@
+"""Several writes side by side: a few at a time, and all of them tried before a failure is one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
+
+AT_ONCE: Final = 16
+
+
+async def abreast(work: Iterable[Coroutine[Any, Any, None]], at_once: int = AT_ONCE) -> None:
+    """Do all of it. If something fails, the first failure is raised when everything has been tried."""
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(each: Coroutine[Any, Any, None]) -> None:
+        async with gate:
+            await each
+
+    for outcome in await asyncio.gather(*(one(each) for each in work), return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome

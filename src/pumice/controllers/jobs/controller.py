@@ -1,0 +1,301 @@
+"""The controller at work: it follows jobs, their podgroups, pods and Commands, and writes what ``plan`` says.
+
+Of each thing the newest state that is known counts: of a job that it has just written, what the server answered, until
+the informer shows as much. Everything else may be seen late: objects have names that follow from the job, so nothing is
+made twice, and each is deleted by its uid, so nothing is deleted that was not meant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pumice.controllers.abreast import abreast
+from pumice.controllers.jobs.groups import group_name
+from pumice.controllers.jobs.plan import Change as ChangeWrite
+from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, in_order, plan
+from pumice.controllers.jobs.plan import Seen as SeenOfJob
+from pumice.controllers.jobs.spec import read_job
+from pumice.controllers.jobs.standing import stamp
+from pumice.controllers.keys import Keys
+from pumice.controllers.telling import tell
+from pumice.controllers.together import Seen
+from pumice.kube.api import Api
+from pumice.kube.feed import Change
+from pumice.kube.informer import Known
+from pumice.kube.refusals import RefusedError
+from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
+
+log = logging.getLogger(__name__)
+
+LATER: Final = 5.0
+"""Seconds after which a job is looked at again whose place is taken by somebody else's object."""
+LONGEST_WAIT: Final = 3600.0
+"""Seconds after which a job that waits for a moment is looked at in any case: clocks are set."""
+OTHER_OBJECT: Final = 422
+"""How a server refuses a patch with a uid that is not the object's."""
+WARNINGS: Final = frozenset({"PodFailed", "PodEvicted", "MaxRetry", "TaskFailed", "Unknown", "DependencyFailed"})
+
+
+class Jobs:
+    """Keeps jobs running."""
+
+    def __init__(self, api: Api, seen: Seen, now: Callable[[], float] = time.time) -> None:
+        self._api = api
+        self._now = now
+        self._jobs = seen.all(JOBS)
+        self._groups = seen.all(POD_GROUPS)
+        self._pods = seen.all(PODS)
+        self._commands = seen.all(COMMANDS)
+        self._pods_of: dict[str, set[str]] = {}  # by job, the keys of its pods
+        self._commands_for: dict[str, set[str]] = {}
+        self._begun = False
+        self._obeyed: set[str] = set()  # uids of Commands that are deleted, though the informer may not show it yet
+        self._answers: dict[str, Document] = {}  # jobs as the server answered, until the informer shows as much
+        self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: what is there
+        self._alarms: dict[str, asyncio.TimerHandle] = {}
+        self.keys = Keys(self._look)
+
+    def take(self, change: Change[Document]) -> None:
+        """Something of a job has changed."""
+        either = change.new or change.old
+        assert either is not None  # something has changed
+        if change.resource == JOBS.name:
+            self.keys.add(change.key)
+        elif change.resource == PODS.name:
+            self._concern(change, _owner(either), self._pods_of, gone=change.key not in self._pods)
+        elif change.resource == POD_GROUPS.name:
+            job = _owner(either)
+            if job:
+                self.keys.add(job)
+        elif change.resource == COMMANDS.name:
+            if change.new is None:
+                self._obeyed.discard(change.uid)
+            self._concern(change, _target(either), self._commands_for, gone=change.key not in self._commands)
+
+    def _concern(self, change: Change[Document], job: str, index: dict[str, set[str]], *, gone: bool) -> None:
+        if not job:
+            return
+        if not gone:
+            index.setdefault(job, set()).add(change.key)
+        elif job in index:
+            index[job].discard(change.key)
+            if not index[job]:
+                del index[job]
+        self.keys.add(job)
+
+    # ---- a look ---------------------------------------------------------------------------------------------
+
+    async def _look(self, key: str) -> None:
+        if not self._begun:
+            self._begin()
+        job = self._newest(key)
+        commands = self._waiting_commands(key)
+        if job is None:
+            self._forget(key)
+            if commands:
+                await self._dismiss(key, commands)
+            return
+        uid = job["metadata"]["uid"]
+        strangers = [each for each in commands if (each.get("target") or {}).get("uid") not in (uid, None, "")]
+        if strangers:
+            await self._dismiss(key, strangers)
+            return
+        group = self._groups.get(f"{job['metadata']['namespace']}/{group_name(read_job(job))}")
+        seen = SeenOfJob(job, group.object if group else None, self._pods_now(key, uid), commands)
+        found = plan(seen, self._now())
+        await self._carry_out(key, job, found)
+        self._set_alarm(key, found.again)
+
+    def _begin(self) -> None:
+        """Note whose all the pods are before anything is missed that only has not been told of yet."""
+        self._begun = True
+        for pod, known in self._pods.items():
+            if job := _owner(known.object):
+                self._pods_of.setdefault(job, set()).add(pod)
+
+    def _newest(self, key: str) -> Document | None:
+        """The job as it is: as the informer shows it, or as the server has last answered, whichever is newer."""
+        known, answer = self._jobs.get(key), self._answers.get(key)
+        if answer is not None and (known is None or _shows(known, answer)):
+            del self._answers[key]
+            answer = None
+        return answer or (known.object if known else None)
+
+    def _pods_now(self, key: str, uid: str) -> list[Document]:
+        """The pods of this very job."""
+        known = (self._pods.get(pod) for pod in sorted(self._pods_of.get(key, ())))
+        return [pod.object for pod in known if pod is not None and _owner_uid(pod.object) == uid]
+
+    def _waiting_commands(self, key: str) -> list[Document]:
+        known = (self._commands.get(command) for command in self._commands_for.get(key, ()))
+        return in_order(each.object for each in known if each is not None and each.uid not in self._obeyed)
+
+    async def _dismiss(self, key: str, commands: Iterable[Document]) -> None:
+        """Delete Commands for a job that is not there, or no longer: if it is not only late to be seen."""
+        namespace, name = key.split("/")
+        try:
+            uid = (await self._api.get(JOBS, name, namespace))["metadata"]["uid"]
+        except RefusedError as error:
+            if not error.absent:
+                raise
+            uid = ""
+        for command in commands:
+            if not uid or (command.get("target") or {}).get("uid") not in (uid, None, ""):
+                log.info("command %s is for job %s, which is not there", command["metadata"]["name"], key)
+                await self._remove(namespace, Remove(COMMANDS, command["metadata"]["name"], command["metadata"]["uid"]))
+
+    def _forget(self, key: str) -> None:
+        alarm = self._alarms.pop(key, None)
+        if alarm is not None:
+            alarm.cancel()
+        known = {known.uid for known in self._jobs.values()} if self._kept else set()
+        for place in [place for place in self._kept if place[0] not in known]:
+            del self._kept[place]
+
+    def _set_alarm(self, key: str, at: float | None) -> None:
+        alarm = self._alarms.pop(key, None)
+        if alarm is not None:
+            alarm.cancel()
+        if at is not None:
+            wait = min(max(0.0, at - self._now()), LONGEST_WAIT)
+            self._alarms[key] = asyncio.get_running_loop().call_later(wait, self.keys.add, key)
+
+    # ---- writing --------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, key: str, job: Document, found: Plan) -> None:
+        """Write in order: one after another, but pods side by side."""
+        namespace = job["metadata"]["namespace"]
+        pods: list[Write] = []
+        for write in found.writes:
+            if isinstance(write, Make | Remove) and write.resource.name == PODS.name:
+                pods.append(write)
+            else:
+                await self._write(key, job, write)
+            if isinstance(write, SetStatus):
+                await self._say(job, found.says)
+        removals = [self._write(key, job, write) for write in pods if isinstance(write, Remove)]
+        await abreast(removals)
+        makes = [self._make_pod(key, job, namespace, write) for write in pods if isinstance(write, Make)]
+        await abreast(makes)
+        if found.says and not any(isinstance(write, SetStatus) for write in found.writes):
+            await self._say(job, found.says)
+
+    async def _say(self, job: Document, says: Iterable[tuple[str, str]]) -> None:
+        for reason, message in says:
+            now = stamp(self._now())
+            await tell(self._api, job, reason, message, now, "Warning" if reason in WARNINGS else "Normal")
+
+    async def _write(self, key: str, job: Document, write: Write) -> None:
+        namespace = job["metadata"]["namespace"]
+        match write:
+            case SetStatus(status):
+                # With the revision of the job that the plan was made from: of two that were, one is refused.
+                self._answers[key] = await self._api.update(JOBS, {**job, "status": status}, subresource="status")
+            case Make(resource, document):
+                try:
+                    await self._api.create(resource.raw, document, namespace)
+                except RefusedError as error:
+                    if not error.exists:
+                        await self._say_refused(job, document, error)
+                        raise
+            case ChangeWrite(resource, name, uid, patch):
+                try:
+                    await self._api.patch(resource.raw, name, {"metadata": {"uid": uid}, **patch}, namespace)
+                except RefusedError as error:
+                    if not (error.absent or error.conflict or error.code == OTHER_OBJECT):
+                        raise
+            case Keep():
+                await self._keep(job, namespace, write)
+            case Remove():
+                await self._remove(namespace, write)
+
+    async def _make_pod(self, key: str, job: Document, namespace: str, write: Make) -> None:
+        try:
+            await self._api.create(PODS.raw, write.document, namespace)
+        except RefusedError as error:
+            if error.exists:
+                # Ours and not seen yet, or somebody else's: then its place may become free.
+                asyncio.get_running_loop().call_later(LATER, self.keys.add, key)
+                return
+            await self._say_refused(job, write.document, error)
+            raise
+
+    async def _say_refused(self, job: Document, document: Document, error: RefusedError) -> None:
+        what = f"{document['kind']} {document['metadata']['name']}"
+        await tell(self._api, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning")
+
+    async def _remove(self, namespace: str, write: Remove) -> None:
+        propagation = "Background" if write.resource.name == JOBS.name else ""
+        try:
+            await self._api.delete(write.resource.raw, write.name, namespace, uid=write.uid, propagation=propagation)
+        except RefusedError as error:
+            if not (error.absent or error.conflict):
+                raise
+        if write.resource.name == COMMANDS.name and f"{namespace}/{write.name}" in self._commands:
+            self._obeyed.add(write.uid)
+
+    async def _keep(self, job: Document, namespace: str, write: Keep) -> None:
+        """Look before writing: after a start, what was kept before is there."""
+        resource, document = write.resource.raw, write.document
+        name = document["metadata"]["name"]
+        place = (job["metadata"]["uid"], resource.name, name)
+        if self._kept.get(place) == document:
+            return
+        try:
+            there = await self._api.get(resource, name, namespace)
+        except RefusedError as error:
+            if not error.absent:
+                raise
+            try:
+                await self._api.create(resource, document, namespace)
+            except RefusedError as refusal:
+                if not refusal.absent:  # 404: there are no such objects in this cluster
+                    raise
+        else:
+            if "data" in document and there.get("data") != document["data"]:
+                gone = dict.fromkeys((there.get("data") or {}).keys() - document["data"].keys())
+                await self._api.patch(resource, name, {"data": {**gone, **document["data"]}}, namespace)
+        self._kept[place] = document
+
+
+def _shows(known: Known[Document], answer: Document) -> bool:
+    """Whether the informer shows what the server has answered, or something newer."""
+    about = answer["metadata"]
+    if known.uid != about["uid"]:
+        return True
+    revision = about.get("resourceVersion") or ""
+    if known.revision.isdecimal() and revision.isdecimal():
+        return int(known.revision) >= int(revision)
+    return known.revision == revision
+
+
+def _reference(found: Document) -> Document:
+    """Who a pod or group belongs to, if that is a job of ours."""
+    for owner in found["metadata"].get("ownerReferences") or ():
+        group = str(owner.get("apiVersion") or "").partition("/")[0]
+        if owner.get("controller") and owner.get("kind") == JOBS.kind and group == JOBS.name.partition(".")[2]:
+            return dict(owner)
+    return {}
+
+
+def _owner(found: Document) -> str:
+    """The key of the job that something belongs to; empty if it is none of ours."""
+    owner = _reference(found)
+    return f"{found['metadata']['namespace']}/{owner['name']}" if owner else ""
+
+
+def _owner_uid(found: Document) -> str:
+    return str(_reference(found).get("uid") or "")
+
+
+def _target(command: Document) -> str:
+    """The key of the job that a Command is for; empty if it is for something else."""
+    target = command.get("target") or {}
+    group = str(target.get("apiVersion") or "").partition("/")[0]
+    if target.get("kind") != JOBS.kind or group != JOBS.name.partition(".")[2] or not target.get("name"):
+        return ""
+    return f"{command['metadata']['namespace']}/{target['name']}"

@@ -1,0 +1,183 @@
+"""What to write next for a job, from how everything is. Pure: the same things seen, the same writes.
+
+First the status: it says where the job stands, and is written down before anything follows from it. Then the Command
+that was obeyed goes, and then whatever the job should have or should no longer have. Each of these can be cut off at
+any point; the next look finds what is still to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pumice.controllers.jobs import plugins
+from pumice.controllers.jobs.dependencies import released
+from pumice.controllers.jobs.groups import group_name, group_of, owner, patch_of_group, spec_of_group
+from pumice.controllers.jobs.members import Member, Members, pod_name, read_member, sort_out
+from pumice.controllers.jobs.moves import next_step
+from pumice.controllers.jobs.phases import Phase
+from pumice.controllers.jobs.pods import CLAIMS, claims, pod_of
+from pumice.controllers.jobs.spec import Job, read_job
+from pumice.controllers.jobs.standing import Counts, Standing, count, read_standing, written
+from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, POD_GROUPS, PODS, Document, Resource
+
+ENTERED = ("Inqueue", "Running", "Unknown", "Completed")
+"""Phases of a group whose queue has let it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatus:
+    """Write the job's status, if the job is still the one that was seen."""
+
+    status: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Make an object; one of that name is as good."""
+
+    resource: Resource[Any]
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Make an object, if the cluster knows such objects, and keep its ``data`` as they are here."""
+
+    resource: Resource[Any]
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Change an object."""
+
+    resource: Resource[Any]
+    name: str
+    uid: str
+    patch: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete this very object."""
+
+    resource: Resource[Any]
+    name: str
+    uid: str
+
+
+Write = SetStatus | Make | Keep | Change | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Writes in their order, what to say about them, and when to look again although nothing has changed."""
+
+    writes: Sequence[Write] = ()
+    says: Sequence[tuple[str, str]] = ()
+    """Reason and message of Events."""
+    again: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that a plan is made from."""
+
+    job: Document
+    group: Document | None
+    pods: Sequence[Document]
+    commands: Sequence[Document] = field(default=())
+    """Those for this job, in the order in which they came."""
+
+
+def plan(seen: Seen, now: float) -> Plan:
+    """What to write next."""
+    job, standing = read_job(seen.job), read_standing(seen.job)
+    if job.leaving:
+        return Plan([_removed(COMMANDS, command) for command in seen.commands])
+    members = sort_out(job, map(read_member, seen.pods), standing.version, standing.restarts)
+    step = next_step(job, standing, members, seen.group, seen.commands, now)
+    after = step.standing
+    if (after.version, after.restarts) != (standing.version, standing.restarts):
+        members = sort_out(job, members, after.version, after.restarts)
+    counts = count(job, members)
+    status = seen.job.get("status") or {}
+    new = written(job, status, after, counts, now)
+    writes: list[Write] = [SetStatus(new)] if new != status else []
+    if step.obeyed is not None:
+        writes.append(_removed(COMMANDS, step.obeyed))
+    expires = _expiry(job, after, now)
+    if expires is not None and expires <= now and after.phase is standing.phase:
+        return Plan([*writes, Remove(JOBS, job.name, job.uid)], step.says)
+    writes += _consequences(job, after, members, counts, seen.group)
+    times = [time for time in (step.again, expires) if time is not None]
+    return Plan(writes, step.says, min(times, default=None))
+
+
+def _consequences(
+    job: Job, standing: Standing, members: Members, counts: Counts, group: Document | None
+) -> Iterator[Write]:
+    """What a job that stands there should have, or should not."""
+    phase = standing.phase
+    assert phase is not None
+    if phase.is_active:
+        yield from _upkeep(job, standing, members, group)
+        return
+    for member in (*members.old, *(one for one in members.current.values() if not one.finished)):
+        if not member.leaving:
+            yield _gone(member)
+    # A complete job keeps its group for as long as its pods; one without pods would wait in its queue for ever.
+    stays = phase is Phase.COMPLETED and any(True for _ in members)
+    if phase.is_over and group is not None and not counts.active and not stays:
+        yield _removed(POD_GROUPS, group)
+
+
+def _upkeep(job: Job, standing: Standing, members: Members, group: Document | None) -> Iterator[Write]:
+    may_start = released(job, members)
+    if group is None:
+        yield Make(POD_GROUPS, group_of(job, may_start))
+    else:
+        patch = patch_of_group(group, spec_of_group(job, may_start))
+        if patch is not None:
+            yield Change(POD_GROUPS, group_name(job), group["metadata"]["uid"], patch)
+    # From the highest index down: what is superfluous goes before what only has to be made anew.
+    for member in sorted(members.old, key=lambda one: -one.index):
+        if not member.leaving:
+            yield _gone(member)
+    if ((group or {}).get("status") or {}).get("phase") not in ENTERED:
+        return
+    if plugins.SVC in job.plugins:
+        yield Keep(CONFIG_MAPS, plugins.hosts(job, owner(job)))
+        yield Keep(plugins.SERVICES, plugins.service(job, owner(job)))
+    for claim in claims(job):
+        yield Keep(CLAIMS, claim)
+    taken = members.names
+    for task in job.tasks:
+        if task.name in may_start:
+            for index in range(task.replicas):
+                if pod_name(job, task, index) not in taken:
+                    yield Make(PODS, pod_of(job, task, index, standing))
+
+
+def _expiry(job: Job, standing: Standing, now: float) -> float | None:
+    """When a job that is over is to be deleted."""
+    if job.ttl is None or standing.phase is None or not standing.phase.is_final:
+        return None
+    return (standing.since or now) + job.ttl
+
+
+def _gone(member: Member) -> Remove:
+    return Remove(PODS, member.name, member.uid)
+
+
+def _removed(resource: Resource[Any], document: Document) -> Remove:
+    return Remove(resource, document["metadata"]["name"], document["metadata"]["uid"])
+
+
+def in_order(commands: Iterable[Document]) -> list[Document]:
+    """Commands in the order in which they came."""
+    return sorted(
+        commands, key=lambda each: (each["metadata"].get("creationTimestamp") or "", each["metadata"]["name"])
+    )

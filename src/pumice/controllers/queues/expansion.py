@@ -1,0 +1,125 @@
+"""``spec.hierarchy`` becomes queues, level by level (fairness.md 4).
+
+An entry is a queue right below: it gets its parent, its parameters as fields of its spec, and the part of the hierarchy
+below it, which it then expands itself. What an entry does not name stays as it is in the queue, whoever set it.
+
+Two annotations remember what came from where. ``pumice.dev/expanded-by`` is on every queue that was *made* here, with
+the uid of the parent: if that parent names it no more it is withdrawn, closed and, once empty, deleted. Queues made by
+hand never are, nor is ``default``, which every cluster has. ``pumice.dev/handed-down`` is on every queue whose own
+``spec.hierarchy`` came from above: it goes when the entry has none any more; one written by hand stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pumice.admission import Object, World, with_user_limits_settled
+from pumice.admission.request import annotate, annotations_of, metadata_of, spec_of
+from pumice.kube import wire
+from pumice.kube.errors import FieldError
+from pumice.kube.queues import PARAMETERS
+from pumice.kube.reading import one_of, read
+from pumice.kube.resources import QUEUES, Document
+from pumice.model.hierarchy import HIERARCHY
+from pumice.model.objects import DEFAULT_QUEUE, ROOT
+
+EXPANDED_BY: Final = "pumice.dev/expanded-by"
+HANDED_DOWN: Final = "pumice.dev/handed-down"
+
+
+def entries(queue: Object) -> list[Object]:
+    """What a queue says about those below it."""
+    return [entry for entry in spec_of(queue).get("hierarchy") or () if isinstance(entry, dict) and entry.get("name")]
+
+
+def expanded(parent: Object, entry: Object, there: Object | None, *, childless: bool) -> Document:
+    """The queue that an entry describes, from the one that is there (if any); the same object if nothing differs.
+
+    ``FieldError`` if a parameter has a value that cannot be meant. ``childless``: no queue stands below it now.
+    """
+    about, spec = dict(metadata_of(there)) if there else {"name": entry["name"]}, dict(spec_of(there or {}))
+    child: Document = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, **(there or {})}
+    child |= {"metadata": about, "spec": spec}
+    if EXPANDED_BY in annotations_of(there or {}) or (there is None and entry["name"] != DEFAULT_QUEUE):
+        annotate(child, EXPANDED_BY, parent["metadata"]["uid"])
+    spec["parent"] = parent["metadata"]["name"]
+    for parameter in entry.get("parameters") or ():
+        name, value = one_of(parameter["name"], PARAMETERS, "parameters"), parameter.get("value")
+        if name not in spec or not _alike(name, spec[name], value):
+            spec[name] = _value(name, value)
+    if entry.get("hierarchy"):
+        if _understood(entry["hierarchy"]) != _understood(spec.get("hierarchy") or ()):
+            spec["hierarchy"] = entry["hierarchy"]
+        annotate(child, HANDED_DOWN, "true")
+    elif HANDED_DOWN in annotations_of(child):
+        spec.pop("hierarchy", None)
+        annotate(child, HANDED_DOWN, None)
+    child = with_user_limits_settled(child, leaf=childless and not spec.get("hierarchy"))
+    return there if there is not None and child == there else child
+
+
+def contradiction(parent: Object, there: Object) -> str:
+    """Why a queue that is there cannot be the one that an entry means; empty: it can."""
+    name, above = there["metadata"]["name"], parent["metadata"]["name"]
+    path = annotations_of(there).get(HIERARCHY)
+    stands = spec_of(there).get("parent") or ROOT
+    if path or stands != above:
+        return f"'{name}' is to stand below '{above}', but it stands {f'at {path!r}' if path else f'below {stands!r}'}"
+    return ""
+
+
+def withdrawn(world: World) -> set[str]:
+    """The queues that a hierarchy made and names no more, with those that it made below them."""
+    found: set[str] = set()
+    tree = world.tree
+    named: dict[str, set[str]] = {}
+    for name in sorted(world.queues, key=lambda name: len(tree.path(name) or ())):
+        above = tree.above(name)
+        if not above or EXPANDED_BY not in annotations_of(world.queues[name]):
+            continue
+        parent = above[0].name
+        document = world.queues[parent]
+        if annotations_of(world.queues[name])[EXPANDED_BY] == document["metadata"]["uid"]:
+            if parent not in named:
+                named[parent] = {entry["name"] for entry in entries(document)}
+            if parent in found or name not in named[parent]:
+                found.add(name)
+    return found
+
+
+def without(hierarchy: list[Object], name: str) -> list[Object]:
+    """A hierarchy without the entry of a queue, at whatever depth; the same object if there is none."""
+    return next(_without(hierarchy, name), hierarchy)
+
+
+def _without(hierarchy: list[Object], name: str) -> Iterator[list[Object]]:
+    for i, entry in enumerate(hierarchy):
+        if entry["name"] == name:
+            yield hierarchy[:i] + hierarchy[i + 1 :]
+        for below in _without(entry.get("hierarchy") or [], name):
+            rest = {key: value for key, value in entry.items() if key != "hierarchy"}
+            yield [*hierarchy[:i], rest | ({"hierarchy": below} if below else {}), *hierarchy[i + 1 :]]
+
+
+def _read(name: str, value: Any) -> Any:
+    """The value of a parameter, as it is understood: numbers and booleans may be text."""
+    return read(value, PARAMETERS[name], where=name, strict=not isinstance(value, str))
+
+
+def _value(name: str, value: Any) -> Any:
+    """The value of a parameter, as a spec has it."""
+    understood = _read(name, value)
+    return understood if isinstance(understood, bool | int | float) else value
+
+
+def _alike(name: str, there: Any, wanted: Any) -> bool:
+    """Whether what a spec has is what a parameter means; a server leaves out what nobody understands."""
+    try:
+        return bool(_read(name, there) == _read(name, wanted))
+    except FieldError:
+        return bool(there == wanted)
+
+
+def _understood(hierarchy: Any) -> Any:
+    return read(hierarchy, tuple[wire.HierarchyEntry, ...], where="spec.hierarchy")

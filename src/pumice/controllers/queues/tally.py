@@ -1,0 +1,46 @@
+"""How much work there is in each queue: podgroups and jobs, counted as they come and go."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pumice.kube.resources import POD_GROUPS, Document
+
+OVER = frozenset({"Completed", "Failed", "Terminated"})
+"""Phases of podgroups and jobs that nothing comes after."""
+
+
+class Tally:
+    """Counts by queue."""
+
+    def __init__(self) -> None:
+        self.present: Counter[str] = Counter()
+        """Everything, finished or not."""
+        self.unfinished: Counter[str] = Counter()
+        self._counted: dict[tuple[str, str], tuple[str, bool]] = {}
+
+    def note(self, resource: str, key: str, found: Document | None) -> set[str]:
+        """A podgroup or job is as described, or (None) gone. Answers with the queues whose counts have moved."""
+        old = self._counted.pop((resource, key), None)
+        new = None if found is None else (queue_of(found), phase_of(resource, found) not in OVER)
+        if new is not None:
+            self._counted[resource, key] = new
+        if old == new:
+            return set()
+        for one, sign in ((old, -1), (new, +1)):
+            if one is not None:
+                self.present[one[0]] += sign
+                self.unfinished[one[0]] += sign * one[1]
+        return {one[0] for one in (old, new) if one is not None}
+
+
+def queue_of(found: Document) -> str:
+    """The queue that a podgroup or job is in."""
+    return str((found.get("spec") or {}).get("queue") or "")
+
+
+def phase_of(resource: str, found: Document) -> str:
+    """How far a podgroup or job has come."""
+    status = found.get("status") or {}
+    holder = status if resource == POD_GROUPS.name else status.get("state") or {}
+    return str(holder.get("phase") or "")

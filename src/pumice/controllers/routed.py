@@ -1,0 +1,61 @@
+"""Where did a job go that named a parent queue, or none? An Event says so (fairness.md 11).
+
+Admission writes on the object itself where it sent it and why. That is said once. What is older than events live was
+said, or is no news any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pumice.admission import ROUTED
+from pumice.admission.request import annotations_of
+from pumice.controllers.keys import Keys
+from pumice.controllers.telling import tell
+from pumice.controllers.together import Seen
+from pumice.kube.api import Api
+from pumice.kube.feed import Change
+from pumice.kube.pace import TokenBucket
+from pumice.kube.resources import JOBS, POD_GROUPS, Document
+
+NEWS_SECONDS = 3600.0
+"""As long as a server keeps events."""
+
+RATE, BURST = 50.0, 200
+"""Events a second, and at once: many jobs may come together."""
+
+
+def is_news(found: Document, now: float) -> bool:
+    """Whether an object was sent to a queue, not long ago."""
+    made = found["metadata"].get("creationTimestamp")
+    age = now - datetime.fromisoformat(made).timestamp() if made else 0.0
+    return bool(annotations_of(found).get(ROUTED)) and age < NEWS_SECONDS
+
+
+class Routed:
+    """Says where jobs went."""
+
+    def __init__(self, api: Api, seen: Seen, clock: Callable[[], float] = time.time) -> None:
+        self._api = api
+        self._clock = clock
+        self._bucket = TokenBucket(RATE, BURST)
+        self._seen = {resource.name: seen.all(resource) for resource in (POD_GROUPS, JOBS)}
+        self.keys = Keys(self._look, at_once=1)
+
+    def take(self, change: Change[Document]) -> None:
+        """A job or podgroup has come, or was sent elsewhere."""
+        if change.resource in self._seen and change.new is not None:
+            words = annotations_of(change.new).get(ROUTED)
+            if words and (change.old is None or annotations_of(change.old).get(ROUTED) != words):
+                self.keys.add(f"{change.resource}/{change.key}")
+
+    async def _look(self, key: str) -> None:
+        resource, _, name = key.partition("/")
+        known = self._seen[resource].get(name)
+        now = self._clock()
+        if known is not None and is_news(known.object, now):
+            await self._bucket.take()
+            stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            await tell(self._api, known.object, "Routed", annotations_of(known.object)[ROUTED], stamp)
