@@ -34,6 +34,11 @@ def test_what_waits_counts_and_what_runs_does_not_count_twice():
     tell(around, group("pending", "q", minResources={"cpu": "1"}))
     tell(around, group("inqueue", "q", "Inqueue", minResources={"cpu": "2"}))
     tell(around, group("running", "q", "Running", minResources={"cpu": "4"}))
+    assert utilisation("q", around) == Fraction(7, 10), "a queue says a little later what it holds"
+    tell(around, queue("q", allocated={"cpu": "4"}))
+    assert utilisation("q", around) == Fraction(7, 10), "once it does, that is not counted again"
+    tell(around, group("running", "q", "Completed", minResources={"cpu": "4"}))
+    tell(around, queue("q", allocated={"cpu": "0"}))
     assert utilisation("q", around) == Fraction(3, 10)
 
 

@@ -296,3 +296,11 @@ def test_podgroups_are_forgotten_when_they_go():
     around = world(queue("q", parent="root"), group("g", "q"))
     around.note(PODGROUPS, "ns", "g", None)
     assert ask(around, queue("below", parent="q")).allowed
+
+
+def test_a_queue_with_default_below_it_stays():
+    around = world(queue("p"), queue("default", parent="p"))
+    refusals = ask(around, queue("p"), DELETE).refusals
+    assert [refusal.message for refusal in refusals] == [
+        "queue 'default' cannot be deleted, and it is below 'p'; give it another parent first"
+    ]

@@ -50,7 +50,16 @@ class Server:
 
     def command(self) -> list[str]:
         kept = ["--data", str(self.data), "--port", "0", "--kubeconfig", str(self._kubeconfig)]
-        return [sys.executable, "-m", "pumice", "up", *kept, *(["--nodes", "2"] if not self.starts else [])]
+        return [
+            sys.executable,
+            "-m",
+            "pumice",
+            "up",
+            *kept,
+            "--no-scheduler",
+            "--no-controllers",
+            *(["--nodes", "2"] if not self.starts else []),
+        ]
 
     def start(self) -> None:
         self._kubeconfig.unlink(missing_ok=True)

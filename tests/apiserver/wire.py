@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pumice.apiserver import builtin, shipped, up
+from pumice.apiserver.admission import Admission
 from pumice.apiserver.catalogue import Catalogue, Resource
 from pumice.apiserver.connection import Answer, Connection, Request
 from pumice.apiserver.controllers import accounts
@@ -107,6 +108,7 @@ def alone(loop: Loop) -> Iterator[Served]:
         store = await Store.open(None)
         stack.push_async_callback(store.close)
         api = Api(store, Catalogue(_resources()))
+        api.writes.admission = Admission(store)
         await accounts.furnish(api)
         await shipped.furnish(api)
         sockets = stack.enter_context(bound())

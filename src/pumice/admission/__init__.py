@@ -15,7 +15,17 @@ the user limits of a queue whose first child came or whose last child went, and 
 from __future__ import annotations
 
 from pumice.admission.queue_deletion import PROTECTED, Doomed, doomed
-from pumice.admission.request import CREATE, DELETE, UPDATE, Object, Refusal, Request, Settings, Verdict
+from pumice.admission.request import (
+    CREATE,
+    DELETE,
+    QUEUE_FINALIZER,
+    UPDATE,
+    Object,
+    Refusal,
+    Request,
+    Settings,
+    Verdict,
+)
 from pumice.admission.routing import ROUTED, Route, route
 from pumice.admission.table import ADMITTED, admit, mutate, validate
 from pumice.admission.user_limits import USER_LIMITS, with_user_limits_settled
@@ -27,6 +37,7 @@ __all__ = [
     "DELETE",
     "FOLLOWED",
     "PROTECTED",
+    "QUEUE_FINALIZER",
     "ROUTED",
     "UPDATE",
     "USER_LIMITS",

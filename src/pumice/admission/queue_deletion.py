@@ -48,6 +48,10 @@ def root_and_default_stay(request: Request, world: World) -> Iterator[Refusal]:
         yield Refusal("queue 'root' stands for the cluster and cannot be deleted")
     if request.name == DEFAULT_QUEUE:
         yield Refusal("queue 'default' cannot be deleted; close it if it is to take no jobs")
+    elif request.name != ROOT and DEFAULT_QUEUE in world.tree.below(request.name):
+        yield Refusal(
+            f"queue 'default' cannot be deleted, and it is below '{request.name}'; give it another parent first"
+        )
 
 
 def protected_queues_stay(request: Request, world: World) -> Iterator[Refusal]:

@@ -23,6 +23,9 @@ UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
 OPERATIONS: Final = (CREATE, UPDATE, DELETE)
 
+QUEUE_FINALIZER: Final = "pumice.dev/queue"
+"""Keeps a queue that is being deleted until the queue controller has deleted what is below it and in it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -32,6 +35,8 @@ class Settings:
     """How many levels of queues there may be below root; None: any number."""
     schedulers: frozenset[str] = SCHEDULERS
     """Pods that name one of these are ours."""
+    alone: bool = False
+    """Whether no other scheduler works on this cluster: pods that name one will wait, and who made them should know."""
     default_scheduler: str = "pumice"
     """What the pods of a Job go by that names no scheduler."""
     job_plugins: frozenset[str] = frozenset({"env", "svc"})
@@ -44,7 +49,10 @@ class Settings:
     )
     """Users (or, with a colon at the end, how they begin) that act for others: no object is theirs."""
     queue_finalizer: str = ""
-    """What keeps a queue that is being deleted until its controller has seen to those below; empty: nothing."""
+    """What keeps a queue that is being deleted until its controller has seen to those below; empty: nothing.
+
+    ``QUEUE_FINALIZER``, but only where that controller works: where nobody takes it away, no queue would ever go.
+    """
 
     def acts_for_others(self, user: str) -> bool:
         """Whether a user is a controller."""

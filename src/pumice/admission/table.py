@@ -118,12 +118,18 @@ def validate(request: Request, world: World) -> list[Refusal]:
 
 def warnings(request: Request, world: World) -> list[str]:
     """What the caller should know although nothing is wrong."""
-    if request.resource != JOBS or request.operation != CREATE:
+    if request.operation != CREATE:
         return []
-    known, named = world.settings.job_plugins, (spec_of(request.object).get("plugins") or {}).keys()
-    return [
-        f"spec.plugins.{name}: has no effect; there are {', '.join(sorted(known))}" for name in sorted(named - known)
-    ]
+    spec, settings = spec_of(request.object), world.settings
+    if request.resource == JOBS:
+        known = settings.job_plugins
+        others = sorted((spec.get("plugins") or {}).keys() - known)
+        return [f"spec.plugins.{name}: has no effect; there are {', '.join(sorted(known))}" for name in others]
+    if request.resource == PODS and settings.alone and not spec.get("nodeName"):
+        named = spec.get("schedulerName") or ""
+        if named not in settings.schedulers:
+            return [f"spec.schedulerName: no scheduler '{named}' works here; '{settings.default_scheduler}' does"]
+    return []
 
 
 def _is_leaving(request: Request) -> bool:

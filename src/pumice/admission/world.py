@@ -6,7 +6,8 @@ listed: a rule costs what it looks at, not what there is.
 
 What a queue's jobs wait for is counted from the moment at which they are let in: a Job by the pods it will have until
 it has a PodGroup, a PodGroup by its ``minResources`` until it runs; from then on it is part of what the queue holds
-(``status.allocated``). So a burst of jobs sees its own beginning.
+(``status.allocated``, or the ``minResources`` of what runs where that is more: a queue says a little later what it
+holds). So a burst of jobs sees its own beginning.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final
 
 from pumice.admission.request import (
@@ -44,6 +46,7 @@ QUEUE_NAME: Final = "volcano.sh/queue-name"
 
 _OVER = frozenset({"Completed", "Failed", "Terminated"})  # phases that nothing comes after; an aborted job may resume
 _WAITING = frozenset({"", "Pending", "Inqueue"})
+_RUNNING = frozenset({"Running", "Unknown"})
 
 Key = tuple[str, str, str]
 """Resource, namespace and name."""
@@ -56,6 +59,8 @@ class Work:
     queue: str
     unfinished: bool
     waits_for: Vector = ()
+    runs_on: Vector = ()
+    """At least so much it holds."""
     owner: Key | None = None
     """The Job that a PodGroup stands for."""
 
@@ -75,6 +80,7 @@ class World:
         self._work: dict[Key, Work] = {}
         self._in_queue: dict[str, set[Key]] = {}
         self._waiting: dict[str, Vector] = {}
+        self._running: dict[str, Vector] = {}
         self._groups: Counter[Key] = Counter()  # of each job
         self._nodes: dict[str, Vector] = {}
         self._default_queues: dict[str, str] = {}
@@ -111,7 +117,9 @@ class World:
 
     def load(self, queue: str) -> Vector:
         """What a queue holds and what its jobs wait for."""
-        return add(self.allocated(queue), self._waiting.get(queue, ()))
+        said, least = self.allocated(queue), self._running.get(queue, ())
+        holds = [max(pair) for pair in zip_longest(said, least, fillvalue=0)]
+        return add(holds, self._waiting.get(queue, ()))
 
     # ---- what it is told -----------------------------------------------------------------------------------
 
@@ -179,10 +187,12 @@ class World:
             self._stand_for(new.owner, +1)
 
     def _count(self, key: Key, work: Work, sign: int) -> None:
-        """What waits, or no longer does. A job does not, once its PodGroup does."""
+        """What waits and what runs, or no longer does. A job does not wait, once its PodGroup does."""
+        change = add if sign > 0 else subtract
         if work.waits_for and not self._groups[key]:
-            change = add if sign > 0 else subtract
             self._waiting[work.queue] = change(self._waiting.get(work.queue, ()), work.waits_for)
+        if work.runs_on:
+            self._running[work.queue] = change(self._running.get(work.queue, ()), work.runs_on)
 
     def _stand_for(self, job: Key | None, sign: int) -> None:
         """A PodGroup stands for a job from now on, or no longer."""
@@ -201,10 +211,12 @@ class World:
         phase = (found.get("status") or {}).get("phase") or ""
         owners = (found.get("metadata") or {}).get("ownerReferences") or ()
         job = next((o for o in owners if o["kind"] == "Job" and o["apiVersion"].startswith("batch.volcano.sh/")), None)
+        least = self._vector(spec_of(found).get("minResources"))
         return Work(
             queue=spec_of(found).get("queue") or "",
             unfinished=phase not in _OVER,
-            waits_for=self._vector(spec_of(found).get("minResources")) if phase in _WAITING else (),
+            waits_for=least if phase in _WAITING else (),
+            runs_on=least if phase in _RUNNING else (),
             owner=(JOBS, namespace, job["name"]) if job else None,
         )
 

@@ -75,6 +75,10 @@ class Strategy:
         """What is wrong with a change, on update only."""
         yield from ()
 
+    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
+        """What is wrong with a change of the status."""
+        yield from ()
+
     def on_deletion(self, new: Object, context: Context) -> None:
         """Mark an object whose deletion has begun, but which stays for now."""
 
@@ -102,6 +106,18 @@ class Column:
     description: str = ""
 
 
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where a resource has what its ``scale`` shows: how many are wanted, how many there are, and how to find them."""
+
+    wanted: Path = ("spec", "replicas")
+    there: Path = ("status", "replicas")
+    selector: Path | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One resource in one version."""
@@ -122,6 +138,7 @@ class Resource:
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What a field selector may name beside metadata.name and metadata.namespace, and where it stands."""
     own_list_kind: str = ""
+    scale: Scale | None = None
     deprecation: str = ""
     """What to warn everybody of who uses this version."""
     custom: bool = False

@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
@@ -369,5 +370,17 @@ def _head(answer: Answer, *, stays: bool) -> bytes:
         head = _heads[kind] = "\r\n".join([*lines, ""]).encode("latin-1")
     more = [f"{name}: {value}\r\n" for name, value in answer.headers.items()]
     more += [f"Warning: {warning}\r\n" for warning in answer.warnings]
-    more.append(f"Date: {formatdate(usegmt=True)}\r\n")
+    more.append(f"Date: {_second(int(time.time()))}\r\n")
     return head + "".join(more).encode("latin-1", "replace")
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    """A second as HTTP writes it (RFC 9110), in English whatever the locale."""
+    at = time.gmtime(seconds)
+    day = f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year}"
+    return f"{day} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"

@@ -23,6 +23,7 @@ SUBRESOURCES: Final[dict[str, Object]] = {
     "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
     "finalize": {"verbs": ["update"]},
     "log": {"verbs": ["get"]},
+    "scale": {"group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"]},
     "status": {"verbs": ["get", "patch", "update"]},
 }
 """What each subresource takes and does; its kind is the resource's own unless it says otherwise."""
@@ -130,7 +131,7 @@ def _pages(resource: Resource) -> Iterator[Object]:
     if resource.categories:
         page["categories"] = list(resource.categories)
     yield page
-    for name in sorted(resource.subresources):
+    for name in _subresources(resource):
         yield {
             "name": f"{resource.plural}/{name}",
             "singularName": "",
@@ -180,9 +181,14 @@ def _aggregated(resource: Resource) -> Object:
                 "responseKind": _kind(resource, SUBRESOURCES[name]),
                 "verbs": SUBRESOURCES[name]["verbs"],
             }
-            for name in sorted(resource.subresources)
+            for name in _subresources(resource)
         ]
     return page
+
+
+def _subresources(resource: Resource) -> list[str]:
+    """By name; those of custom resources the other way round, as there."""
+    return sorted(resource.subresources, reverse=resource.custom)
 
 
 def _kind(resource: Resource, subresource: Object) -> Object:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.apiserver import discovery, openapi
+from pumice.apiserver import discovery
 from pumice.apiserver.catalogue import Catalogue, Object
 from pumice.apiserver.discovery import AGGREGATED, AGGREGATED_VERSIONS
 
@@ -78,6 +78,8 @@ class Documents:
         return False
 
     def _openapi(self, parts: list[str], accept: str) -> Page | None:
+        from pumice.apiserver import openapi
+
         if parts == ["openapi", "v2"] and SWAGGER_PROTOBUF in accept and JSON not in accept:
             # kubectl asks when it finds no version 3 for a kind. An empty message is a document that knows no kinds,
             # which is the truth; JSON would only confuse it.

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from pumice.apiserver import protobuf, status
+from pumice.apiserver import status
 from pumice.apiserver.catalogue import Object, Resource
 from pumice.apiserver.problems import invalid
 from pumice.apiserver.reads import Listing
@@ -152,10 +152,12 @@ def body(content: bytes, content_type: str) -> Any:
         return read_json(content)
     if media in {YAML, "application/x-yaml", "text/yaml"}:
         return read_yaml(content)
-    found = protobuf.read(content) if media == PROTOBUF else None
-    if found is None:
-        raise status.unsupported_media_type(READ)
-    return found
+    if media == PROTOBUF:
+        from pumice.apiserver import protobuf
+
+        if (found := protobuf.read(content)) is not None:
+            return found
+    raise status.unsupported_media_type(READ)
 
 
 def read_json(content: bytes) -> Any:

@@ -7,13 +7,14 @@ too (500, and a line in the log), never a traceback on the wire.
 from __future__ import annotations
 
 import asyncio
-import hmac
+import dataclasses
 import logging
 import random
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from pumice.apiserver import formats, patching, requests, status, subresources
+from pumice.apiserver import formats, requests, scaling, status, subresources
+from pumice.apiserver.apply import UPDATE, Owner, Owners, Updating
 from pumice.apiserver.calls import ADMIN, Call
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.connection import Answer, Request
@@ -21,11 +22,11 @@ from pumice.apiserver.documents import Documents
 from pumice.apiserver.formats import Format, accepted
 from pumice.apiserver.protection import is_loopback
 from pumice.apiserver.reads import Listing
-from pumice.apiserver.requests import Target
+from pumice.apiserver.requests import Target, Writing
 from pumice.apiserver.storage import Record, StorageFailed
 from pumice.apiserver.verbs import Api
 from pumice.apiserver.watching import Watch
-from pumice.apiserver.writes import replace
+from pumice.apiserver.writes import Edit, replace
 
 WATCH_SECONDS = (1800.0, 3600.0)  # without a timeout of its own a watch ends somewhere in here, as on a real server
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
@@ -90,6 +91,8 @@ class Http:
         if not self._token:
             _refuse_web_pages(request)
         else:
+            import hmac
+
             given = request.header("authorization").encode("latin-1")
             if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
                 raise status.unauthorized()
@@ -109,10 +112,12 @@ class Http:
     async def _get(self, request: Request, aim: Target, query: Query, call: Call) -> Answer:
         if aim.subresource == "log":
             return Answer(subresources.log(self._api, aim, query).encode(), content_type="text/plain")
-        if aim.subresource not in {"", "status"}:
+        if aim.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
         record = self._api.reads.get(aim, requests.revision(query.get("resourceVersion", "")))
+        if aim.subresource == "scale":
+            scaling.require_number(aim.resource, record)
         return _one(aim, record, form, query)
 
     async def _list(self, request: Request, aim: Target, query: Query, call: Call) -> Answer:
@@ -158,8 +163,11 @@ class Http:
         form = _form(request)
         options = requests.writing(query, "UpdateOptions")
         body = requests.named(_body(request, call), aim)
-        if aim.subresource not in {"", "status", "finalize"}:
+        if aim.subresource not in {"", "status", "finalize", "scale"}:
             raise status.method_not_allowed()
+        if aim.subresource == "scale":
+            edit = scaling.scaled(aim, replace(body), replaces=True)
+            return _one(aim, await self._scale(aim, edit, options, call), form, query)
         if aim.resource.strategy.creates_on_update and self._api.store.latest(aim.key) is None:
             record = await self._api.writes.create(aim, body, options, call)
             return _one(aim, record, form, query, 201)
@@ -168,11 +176,26 @@ class Http:
         return _one(aim, record, form, query)
 
     async def _patch(self, request: Request, aim: Target, query: Query, call: Call) -> Answer:
+        from pumice.apiserver import patching
+
         form = _form(request)
         media = request.header("content-type").split(";", 1)[0].strip()
         options = requests.writing(query, "PatchOptions", applies=media == patching.APPLY_PATCH)
         if media not in patching.forms(aim):
+            if aim.resource.custom:
+                raise status.unsupported_media_type(patching.forms(aim))
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+        if aim.subresource == "scale":
+            shown = dataclasses.replace(aim, resource=scaling.SCALE, subresource="")
+            if media == patching.APPLY_PATCH:
+                force = requests.flag(query, "force")
+                said = patching.application(shown, formats.read_yaml(request.body), call.manager, force=force).applied
+                application = scaling.applied(aim, said, call.manager, force=force)
+                record = await self._scale(aim, application.edit, options, call, application)
+            else:
+                edit = patching.patched(shown, media, formats.read_json(request.body))
+                record = await self._scale(aim, scaling.scaled(aim, edit, replaces=False), options, call)
+            return _one(aim, record, form, query)
         if aim.subresource not in {"", "status"}:
             raise status.method_not_allowed()
         if media == patching.APPLY_PATCH:
@@ -187,6 +210,14 @@ class Http:
         edit = patching.patched(aim, media, formats.read_json(request.body))
         record = await self._api.writes.update(aim, edit, options, call)
         return _one(aim, record, form, query)
+
+    async def _scale(
+        self, aim: Target, edit: Edit, options: Writing, call: Call, owners: Owners | None = None
+    ) -> Record:
+        """Change how many of something are wanted: to the object itself that is an update."""
+        whole, resource = dataclasses.replace(aim, subresource=""), aim.resource
+        owners = owners or Updating(resource.schema, Owner(UPDATE, call.manager, resource.api_version, "scale"))
+        return await self._api.writes.update(whole, edit, options, call, owners=owners)
 
     async def _delete(self, request: Request, aim: Target, query: Query, call: Call) -> Answer:
         form = _form(request)
@@ -232,7 +263,10 @@ def _body(request: Request, call: Call | None = None) -> object:
 
 
 def _one(aim: Target, record: Record, form: Format, query: Query, code: int = 200, call: Call | None = None) -> Answer:
-    content = formats.one(aim.resource, record, form, query.get("includeObject", ""))
+    resource = aim.resource
+    if aim.subresource == "scale":
+        resource, record = scaling.SCALE, scaling.as_record(resource, record)
+    content = formats.one(resource, record, form, query.get("includeObject", ""))
     return Answer(content, code, form.media)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pumice.apiserver.clock import moment
@@ -204,15 +204,8 @@ def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_f
     else:
         for fault in faults(name):
             yield invalid("metadata.name", name, fault)
-    for key, value in metadata.get("labels", {}).items():
-        yield from check_label_key(key, "metadata.labels")
-        yield from check_label_value(key, value, "metadata.labels")
-    size = 0
-    for key, value in metadata.get("annotations", {}).items():
-        yield from check_label_key(key.lower(), "metadata.annotations", shown=key)
-        size += len(key) + len(value.encode(errors="surrogatepass"))
-    if size > ANNOTATION_BYTES:
-        yield Problem("metadata.annotations", Fault.TOO_LONG, f"may not be more than {ANNOTATION_BYTES} bytes")
+    yield from check_labels(metadata.get("labels", {}), "metadata.labels")
+    yield from check_annotations(metadata.get("annotations", {}), "metadata.annotations")
     for index, finalizer in enumerate(metadata.get("finalizers", ())):
         yield from check_label_key(finalizer, "metadata.finalizers")
         if "/" not in finalizer and finalizer not in FINALIZERS:
@@ -231,6 +224,23 @@ def check_update(new: Metadata, old: Metadata) -> Iterator[Problem]:
         if added:
             words = "no new finalizers can be added if the object is being deleted, found new finalizers"
             yield forbidden("metadata.finalizers", f"{words} {_go_list(added)}")
+
+
+def check_labels(labels: Mapping[str, str], field: str) -> Iterator[Problem]:
+    """What is wrong with labels."""
+    for key, value in labels.items():
+        yield from check_label_key(key, field)
+        yield from check_label_value(key, value, field)
+
+
+def check_annotations(annotations: Mapping[str, str], field: str) -> Iterator[Problem]:
+    """What is wrong with annotations: their names, and how much they are together."""
+    size = 0
+    for key, value in annotations.items():
+        yield from check_label_key(key.lower(), field, shown=key)
+        size += len(key) + len(value.encode(errors="surrogatepass"))
+    if size > ANNOTATION_BYTES:
+        yield Problem(field, Fault.TOO_LONG, f"may not be more than {ANNOTATION_BYTES} bytes")
 
 
 def check_label_key(key: str, field: str, shown: str = "") -> Iterator[Problem]:

@@ -7,15 +7,15 @@ to be made is kept beside the data, so that a kubeconfig goes on to work after a
 
 from __future__ import annotations
 
-import secrets
-import ssl
 from ipaddress import ip_address
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.apiserver.private import write_private
 from pumice.kube.errors import FieldError
+
+if TYPE_CHECKING:
+    import ssl
 
 TOKEN, TLS = "token", "tls"  # in the data directory
 
@@ -37,6 +37,8 @@ def is_loopback(host: str) -> bool:
 
 def own_tls(certificate: Path, key: Path) -> Tls:
     """TLS with a certificate that somebody brought along; it vouches for itself."""
+    import ssl
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_verify_locations(certificate)
@@ -55,7 +57,9 @@ def own_tls(certificate: Path, key: Path) -> Tls:
 
 def made_tls(host: str, data: Path | None) -> Tls:
     """TLS with certificates of our own making, for this host."""
-    from pumice.apiserver.tls import certificates  # noqa: PLC0415 - large, and on loopback nobody needs it
+    from tempfile import TemporaryDirectory
+
+    from pumice.apiserver.tls import certificates
 
     if data is None:
         with TemporaryDirectory(prefix="pumice-tls-") as folder:  # OpenSSL reads files only
@@ -70,6 +74,8 @@ def made_token(data: Path | None) -> str:
     kept = data / TOKEN if data else None
     if kept and kept.exists() and (token := kept.read_text().strip()):
         return token
+    import secrets
+
     token = secrets.token_urlsafe(32)
     if kept:
         write_private(kept, f"{token}\n".encode())

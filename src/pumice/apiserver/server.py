@@ -7,15 +7,17 @@ import contextlib
 import errno
 import logging
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pumice.apiserver import formats
 from pumice.apiserver.connection import Connection
 from pumice.apiserver.http import Http
 from pumice.apiserver.storage import StorageFailed
 from pumice.apiserver.verbs import Api
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,20 @@ somebody changed in them by hand is set right again. The rest is only created wh
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
+from pumice.admission import QUEUE_FINALIZER
 from pumice.apiserver.builtin.priorities import system_classes
 from pumice.apiserver.catalogue import Object
+from pumice.apiserver.status import ApiError
 from pumice.apiserver.verbs import Api
+
+log = logging.getLogger(__name__)
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 PRIORITIES = "priorityclasses.scheduling.k8s.io"
@@ -44,4 +50,27 @@ async def furnish(api: Api) -> None:
             await api.create(PRIORITIES, "", wanted)
     for wanted in manifests("crds/start"):
         if api.read(QUEUES, "", wanted["metadata"]["name"]) is None:
-            await api.create(QUEUES, "", wanted)
+            applied = json.dumps(wanted)  # as if by kubectl apply, so that it finds nothing strange in going on
+            wanted["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": applied}
+            try:
+                await api.create(QUEUES, "", wanted)
+            except ApiError as error:  # older data may have no place for it; that is no reason not to start
+                log.warning("queue %s is missing and cannot be made: %s", wanted["metadata"]["name"], error.message)
+
+
+async def settle_finalizers(api: Api, finalizer: str) -> None:
+    """Let queues wait, when they are deleted, for a controller that is there, and for none that is not.
+
+    Those that are being deleted already stay as they are: somebody was at work on what is below them.
+    """
+    for queue in api.list(QUEUES):
+        about = queue["metadata"]
+        kept = [*(about.get("finalizers") or ())]
+        wanted = [name for name in kept if name != QUEUE_FINALIZER] + ([finalizer] if finalizer else [])
+        if "deletionTimestamp" in about or sorted(kept) == sorted(wanted):
+            continue
+
+        def settle(found: Object, wanted: list[str] = wanted) -> None:
+            found["metadata"]["finalizers"] = wanted
+
+        await api.modify(QUEUES, "", about["name"], settle)

@@ -184,4 +184,5 @@ def too_many_requests(message: str, seconds: int, details: dict[str, Any] | None
 
 def internal(message: str) -> ApiError:
     """A mistake of ours."""
-    return ApiError(500, "InternalError", f"Internal error occurred: {message}")
+    causes = [{"message": message}]
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}", {"causes": causes})

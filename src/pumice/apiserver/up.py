@@ -17,7 +17,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from pumice.admission import QUEUE_FINALIZER
+from pumice.admission import Settings as Rules
 from pumice.apiserver import builtin, controllers, shipped
+from pumice.apiserver.admission import Admission
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.catalogue import Catalogue, Object
 from pumice.apiserver.clock import Clock
@@ -47,6 +50,12 @@ class Settings:
     own_certificate: tuple[Path, Path] | None = None
     """A certificate and its key."""
     speed: float = 1.0
+    admission: bool = True
+    """Whether queues, jobs and podgroups are judged by our rules too; if not, by their definitions only."""
+    scheduler: bool = False
+    """Whether our scheduler will work here, and no other."""
+    controllers: bool = False
+    """Whether our controllers will work here: a queue that is deleted then waits for them, by a finalizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +89,14 @@ async def cluster(settings: Settings) -> AsyncIterator[Cluster]:
         tls = own or (made_tls(inside, settings.data) if protected else None)
         token = settings.token or (made_token(settings.data) if tls else "")
         api = Api(store, Catalogue(builtin.resources()))
+        finalizer = QUEUE_FINALIZER if settings.controllers else ""
+        if settings.admission:
+            api.writes.admission = Admission(store, Rules(queue_finalizer=finalizer, alone=settings.scheduler))
         for definition in api.list(definitions.QUALIFIED):
             definitions.install(api.catalogue, definition)
         await accounts.furnish(api)
         await shipped.furnish(api)
+        await shipped.settle_finalizers(api, finalizer)
         fleet = Fleet(api, clock, settings.nodes)
         await fleet.register()
         work = [*controllers.everybody(api, clock), fleet.run(), compact(api)]

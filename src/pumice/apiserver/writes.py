@@ -183,6 +183,8 @@ class Writes:
         if not aim.subresource:
             problems += resource.strategy.check(new)
             problems += resource.strategy.check_update(new, old)
+        elif aim.subresource == "status":
+            problems += resource.strategy.check_status(new, old)
         _refuse_if_any(resource, aim.name, problems)
         if not aim.subresource:
             if self.admission:

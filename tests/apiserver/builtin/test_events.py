@@ -3,7 +3,7 @@
 import pytest
 
 from pumice.apiserver.builtin.events import events
-from pumice.apiserver.tables.ages import at
+from pumice.kube.ages import at
 from tests.apiserver.builtin.written import cells, create, headings, named, refusal
 
 RESOURCE = events()

@@ -20,7 +20,8 @@ def job(status=None, restart="Never", **spec):
         "spec": {"restartPolicy": restart, "containers": [{"name": "c", "image": "i"}]},
     }
     spec = {"parallelism": 1, "backoffLimit": 6, "template": template, **spec}
-    return {"metadata": {"name": "j", "namespace": "ns", "uid": "J"}, "spec": spec, "status": status or {}}
+    about = {"name": "j", "namespace": "ns", "uid": "J"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": spec, "status": status or {}}
 
 
 def pod(uid, phase="Running", *, tracked=True, deleted=False, index=None, ready=False, finished=START, restarts=0):

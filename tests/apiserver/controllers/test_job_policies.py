@@ -16,7 +16,8 @@ def job(status=None, **spec):
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     spec = {"parallelism": 2, "completions": 3, "backoffLimit": 6, "template": template, **spec}
     status = {"startTime": START} | (status or {})
-    return {"metadata": {"name": "j", "namespace": "ns", "uid": "J"}, "spec": spec, "status": status}
+    about = {"name": "j", "namespace": "ns", "uid": "J"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": spec, "status": status}
 
 
 def pod(uid, phase="Failed", *, code=1, index=None, failures=0, finished=START, conditions=()):

@@ -1,7 +1,8 @@
 """The same requests, the same answers: what a real kube-apiserver said is what we say.
 
-The scripts in ``exchanges/`` carry the answers of a real server. They are played against ``pumice up``, and, where
-``K8S_BIN`` names the binaries, against the real one too, so that the answers written down stay true.
+The scripts in ``exchanges/`` carry the answers of a real server. They are played against ours, without the rules of
+admission, which a real one would have from a webhook, and by ``make test-kube`` against the real one too, so that the
+answers written down stay true.
 ``python -m tools.parity_answers`` writes them anew.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks import kubernetes
-from tests.support.api_servers import pumice_up
+from tests.support.api_servers import plain_server
 from tests.support.exchanges import SHIPPED, Player, Script, differences, expected_of_us, load
 
 SCRIPTS = [script for path in sorted(Path(__file__).parent.glob("exchanges/*.yaml")) for script in load(path)]
@@ -24,14 +25,12 @@ names = pytest.mark.parametrize("script", SCRIPTS, ids=[script.name for script i
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[Player]:
-    with pumice_up("--nodes", "0", token="known-to-nobody-else") as (endpoint, _):
+    with plain_server("known-to-nobody-else") as endpoint:
         yield Player(endpoint.url, endpoint.token)
 
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[Player]:
-    if reason := kubernetes.unavailable():
-        pytest.skip(reason)
     with kubernetes.running(fsync=False) as endpoint:
         player = Player(endpoint.url, endpoint.token)
         player.ship(SHIPPED)
@@ -43,6 +42,7 @@ def test_our_answers(script: Script, ours: Player) -> None:
     _compare(script, ours, expected_of_us)
 
 
+@pytest.mark.kube
 @names
 def test_real_answers(script: Script, real: Player) -> None:
     _compare(script, real, lambda step, got: step["answer"])

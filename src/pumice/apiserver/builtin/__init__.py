@@ -22,6 +22,7 @@ from pumice.apiserver.builtin.namespaces import namespaces
 from pumice.apiserver.builtin.priorities import priority_classes
 from pumice.apiserver.builtin.quotas import resource_quotas
 from pumice.apiserver.builtin.reviews import reviews
+from pumice.apiserver.builtin.workloads import deployments, replica_sets
 from pumice.apiserver.catalogue import Resource
 
 
@@ -35,6 +36,8 @@ def resources() -> Iterator[Resource]:
     yield service_accounts()
     yield events()
     yield resource_quotas()
+    yield deployments()
+    yield replica_sets()
     yield jobs()
     yield pod_disruption_budgets()
     yield priority_classes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from pumice.apiserver.builtin.notation import OBJECT_REFERENCE, expand
@@ -36,7 +37,7 @@ def service_accounts() -> Resource:
         plural="serviceaccounts",
         kind="ServiceAccount",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "ServiceAccount")),
+        schema=Schema.sound(partial(expand, SHAPES, "ServiceAccount")),
         strategy=ServiceAccountStrategy(),
         columns=(NAME, AGE),
         singular="serviceaccount",

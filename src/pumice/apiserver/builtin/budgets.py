@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver.builtin.notation import expand
@@ -105,7 +106,7 @@ def pod_disruption_budgets() -> Resource:
         plural="poddisruptionbudgets",
         kind="PodDisruptionBudget",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "PodDisruptionBudget")),
+        schema=Schema.sound(partial(expand, SHAPES, "PodDisruptionBudget")),
         strategy=BudgetStrategy(),
         columns=(
             NAME,

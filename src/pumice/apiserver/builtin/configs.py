@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -189,7 +190,7 @@ def config_maps() -> Resource:
         plural="configmaps",
         kind="ConfigMap",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "ConfigMap")),
+        schema=Schema.sound(partial(expand, SHAPES, "ConfigMap")),
         strategy=ConfigMapStrategy(),
         columns=(NAME, Column("Data", _count, description="How many values it has."), AGE),
         singular="configmap",
@@ -205,7 +206,7 @@ def secrets() -> Resource:
         plural="secrets",
         kind="Secret",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "Secret")),
+        schema=Schema.sound(partial(expand, SHAPES, "Secret")),
         strategy=SecretStrategy(),
         columns=(
             NAME,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver import metadata
@@ -254,8 +255,6 @@ def _without_effect(versions: Iterable[Object]) -> Iterator[str]:
     """What a definition may say, but nobody here acts upon."""
     for index, version in enumerate(versions):
         where = f"spec.versions[{index}]"
-        if "scale" in version.get("subresources", {}):
-            yield f"{where}.subresources.scale: is not served here"
         try:
             rules = Schema(version.get("schema", {}).get("openAPIV3Schema") or {"type": "object"}, where).unevaluated
         except SchemaError:
@@ -301,7 +300,7 @@ def custom_resource_definitions() -> Resource:
         plural="customresourcedefinitions",
         kind="CustomResourceDefinition",
         namespaced=False,
-        schema=Schema(expand(SHAPES, "CustomResourceDefinition")),
+        schema=Schema.sound(partial(expand, SHAPES, "CustomResourceDefinition")),
         strategy=DefinitionStrategy(),
         columns=(NAME, created),
         singular="customresourcedefinition",

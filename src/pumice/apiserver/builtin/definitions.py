@@ -14,7 +14,7 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pumice.apiserver.catalogue import Catalogue, Object, Resource, Strategy
+from pumice.apiserver.catalogue import Catalogue, Object, Resource, Scale, Strategy
 from pumice.apiserver.discovery import rank
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.tables import custom
@@ -135,7 +135,7 @@ def _resource(definition: Object, version: Object) -> Resource:
         plural=names["plural"],
         kind=names["kind"],
         namespaced=spec["scope"] == "Namespaced",
-        schema=Schema(version["schema"]["openAPIV3Schema"]),
+        schema=Schema.sound(lambda: version["schema"]["openAPIV3Schema"]),
         strategy=CustomStrategy(),
         columns=custom.columns(version.get("additionalPrinterColumns", ())),
         singular=names.get("singular", ""),
@@ -143,7 +143,8 @@ def _resource(definition: Object, version: Object) -> Resource:
         deprecation=_deprecation(definition, version),
         short_names=tuple(names.get("shortNames", ())),
         categories=tuple(names.get("categories", ())),
-        subresources=frozenset({"status"} if version.get("subresources", {}).get("status") is not None else ()),
+        subresources=frozenset(name for name, said in version.get("subresources", {}).items() if said is not None),
+        scale=_scale(version.get("subresources", {}).get("scale")),
         fields=dict(map(_selectable, version.get("selectableFields", ()))),
         custom=True,
     )
@@ -160,6 +161,21 @@ def _deprecation(definition: Object, version: Object) -> str:
     if better:
         words += f"; use {spec['group']}/{min(better, key=rank)} {kind}"
     return str(version.get("deprecationWarning") or words)
+
+
+def _scale(declared: Object | None) -> Scale | None:
+    if declared is None:
+        return None
+    selector = declared.get("labelSelectorPath")
+    return Scale(
+        _steps(declared["specReplicasPath"]),
+        _steps(declared["statusReplicasPath"]),
+        _steps(selector) if selector else None,
+    )
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
 
 
 def _selectable(declared: Object) -> tuple[str, tuple[str, ...]]:

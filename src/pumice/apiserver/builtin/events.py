@@ -7,6 +7,7 @@ There are two styles in one kind. The older counts repetitions in ``count`` betw
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver import metadata
@@ -15,7 +16,7 @@ from pumice.apiserver.catalogue import Column, Object, Resource, Strategy
 from pumice.apiserver.problems import Problem, invalid, required
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.tables import NAME
-from pumice.apiserver.tables.ages import age
+from pumice.kube.ages import age
 
 LONGEST_WORD: Final = 128
 LONGEST_MESSAGE: Final = 1024
@@ -111,7 +112,7 @@ def events() -> Resource:
         plural="events",
         kind="Event",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "Event")),
+        schema=Schema.sound(partial(expand, SHAPES, "Event")),
         strategy=EventStrategy(),
         columns=(
             Column("Last Seen", _last_seen, description="When it last happened."),

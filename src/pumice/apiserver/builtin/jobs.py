@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver import metadata
 from pumice.apiserver.builtin.notation import expand
 from pumice.apiserver.builtin.pods.defaults import default_pod_spec
-from pumice.apiserver.builtin.pods.validation import check_pod_spec
+from pumice.apiserver.builtin.pods.validation import check_template
 from pumice.apiserver.builtin.podspec import SHAPES as POD_SHAPES
 from pumice.apiserver.builtin.selectors import check_selector, matches, shown
 from pumice.apiserver.catalogue import Column, Context, Object, Resource, Strategy
 from pumice.apiserver.problems import Problem, invalid, required, unsupported
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.tables import AGE, NAME
-from pumice.apiserver.tables.ages import age, duration, seconds
+from pumice.kube.ages import age, duration, seconds
 
 UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 NAME_LABEL: Final = "batch.kubernetes.io/job-name"
@@ -160,10 +161,12 @@ class JobStrategy(Strategy):
         yield from _check_mode(spec)
         yield from _check_policies(spec)
         yield from _check_selector(new)
-        pod = spec["template"]["spec"]
-        yield from check_pod_spec(pod, "spec.template.spec")
-        if pod["restartPolicy"] == "Always":
+        yield from check_template(spec["template"], "spec.template")
+        if spec["template"]["spec"]["restartPolicy"] == "Always":
             yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+
+    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
+        """Counts of pods."""
         for count in STATUS_COUNTS:
             if new["status"].get(count, 0) < 0:
                 yield invalid(f"status.{count}", new["status"][count], "must be greater than or equal to 0")
@@ -247,9 +250,6 @@ def _check_selector(new: Object) -> Iterator[Problem]:
     labels = spec["template"].get("metadata", {}).get("labels", {})
     found = list(check_selector(selector, "spec.selector"))
     yield from found
-    for key, value in labels.items():
-        yield from metadata.check_label_key(key, "spec.template.metadata.labels")
-        yield from metadata.check_label_value(key, value, "spec.template.metadata.labels")
     if not spec["manualSelector"]:
         if selector.get("matchLabels") != {UID_LABEL: about.get("uid")} or selector.get("matchExpressions"):
             yield invalid("spec.selector", selector, "`selector` not auto-generated")
@@ -290,7 +290,9 @@ def _duration(found: Object) -> str:
     return age(started) if first is None or last is None else duration(last - first)
 
 
-def _of_containers(field: str) -> Column:
+def of_containers(field: str) -> Column:
+    """A column of the wide table: names or images of what the template runs."""
+
     def value(found: Object) -> str:
         pod = found["spec"]["template"]["spec"]
         return ",".join(container.get(field, "") for container in pod.get("containers", ()))
@@ -308,7 +310,7 @@ def jobs() -> Resource:
         plural="jobs",
         kind="Job",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "Job")),
+        schema=Schema.sound(partial(expand, SHAPES, "Job")),
         strategy=JobStrategy(),
         columns=(
             NAME,
@@ -316,8 +318,8 @@ def jobs() -> Resource:
             Column("Completions", _completions, description="Pods that succeeded, of those that must."),
             Column("Duration", _duration, description="How long it runs, or ran."),
             AGE,
-            _of_containers("name"),
-            _of_containers("image"),
+            of_containers("name"),
+            of_containers("image"),
             Column(
                 "Selector",
                 lambda found: shown(found["spec"].get("selector")),

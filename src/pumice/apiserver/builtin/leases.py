@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver.builtin.notation import expand
@@ -49,7 +50,7 @@ def leases() -> Resource:
         plural="leases",
         kind="Lease",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "Lease")),
+        schema=Schema.sound(partial(expand, SHAPES, "Lease")),
         strategy=LeaseStrategy(),
         columns=(
             NAME,

@@ -7,6 +7,7 @@ subresource ``finalize``; an update leaves the finalizers as they are, whatever 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver import metadata, status
@@ -103,7 +104,7 @@ def namespaces() -> Resource:
         plural="namespaces",
         kind="Namespace",
         namespaced=False,
-        schema=Schema(expand(SHAPES, "Namespace")),
+        schema=Schema.sound(partial(expand, SHAPES, "Namespace")),
         strategy=NamespaceStrategy(),
         columns=(
             NAME,

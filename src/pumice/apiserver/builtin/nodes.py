@@ -179,7 +179,7 @@ def resource() -> Resource:
         plural="nodes",
         kind="Node",
         namespaced=False,
-        schema=Schema(node_openapi()),
+        schema=Schema.sound(node_openapi),
         strategy=NodeStrategy(),
         columns=table.columns(tables.NAME, tables.AGE),
         singular="node",

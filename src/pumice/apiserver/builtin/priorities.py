@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver import status
@@ -89,7 +90,7 @@ def priority_classes() -> Resource:
         plural="priorityclasses",
         kind="PriorityClass",
         namespaced=False,
-        schema=Schema(expand(SHAPES, "PriorityClass")),
+        schema=Schema.sound(partial(expand, SHAPES, "PriorityClass")),
         strategy=PriorityClassStrategy(),
         columns=(
             NAME,

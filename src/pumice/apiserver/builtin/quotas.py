@@ -6,6 +6,7 @@ This is their form alone. Who counts what a namespace uses, and refuses what wou
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver import metadata
@@ -191,7 +192,7 @@ def resource_quotas() -> Resource:
         plural="resourcequotas",
         kind="ResourceQuota",
         namespaced=True,
-        schema=Schema(expand(SHAPES, "ResourceQuota")),
+        schema=Schema.sound(partial(expand, SHAPES, "ResourceQuota")),
         strategy=ResourceQuotaStrategy(),
         columns=(
             NAME,

@@ -6,6 +6,7 @@ Their only verb is ``create``; what ``on_create`` makes of the question is the a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pumice.apiserver import status
@@ -138,7 +139,7 @@ def reviews() -> Iterator[Resource]:
             plural=f"{kind.lower()}s",
             kind=kind,
             namespaced=False,
-            schema=Schema(expand(SHAPES, kind)),
+            schema=Schema.sound(partial(expand, SHAPES, kind)),
             strategy=strategy,
             singular=kind.lower(),
             verbs=("create",),

@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 def everybody(api: Api, clock: Clock) -> list[Coroutine[Any, Any, None]]:
     """All controllers, each to be run until it is cancelled."""
     # Imported here, because the verbs use decisions of some of these modules, and these use the verbs.
-    from pumice.apiserver.controllers import (  # noqa: PLC0415 - see above
+    from pumice.apiserver.controllers import (
         accounts,
         budgets,
         definitions,
+        deployments,
         events,
         jobs,
         namespaces,
         nodelife,
         owners,
         quotas,
+        replicasets,
     )
 
     return [
         accounts.run(api),
         budgets.run(api, clock),
         definitions.run(api, clock),
+        deployments.run(api, clock),
         events.run(api, clock),
         jobs.run(api, clock),
         namespaces.run(api, clock),
         nodelife.run(api, clock),
         owners.run(api),
         quotas.run(api),
+        replicasets.run(api, clock),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.clock import moment
+from pumice.apiserver.controllers.claims import owned_by
 from pumice.apiserver.controllers.conditions import condition, is_true
 from pumice.apiserver.controllers.job_policies import inherited
 
@@ -120,20 +121,8 @@ def new_pod(job: Object, index: int | None, replaced: Object | None = None) -> O
     kept["finalizers"] = [*(about.get("finalizers") or ()), TRACKING]
     kept["generateName"] = base
     kept["namespace"] = job["metadata"]["namespace"]
-    kept["ownerReferences"] = [reference(job)]
+    kept["ownerReferences"] = [owned_by(job)]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}
-
-
-def reference(job: Object) -> Object:
-    """The owner reference of a Job's pods."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": job["metadata"]["name"],
-        "uid": job["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def _tell_index(container: Object) -> None:

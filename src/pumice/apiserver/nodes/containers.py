@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -95,8 +94,10 @@ def _entry(
 
 
 def _identity(pod: Object, container: str, restarts: int) -> str:
+    from hashlib import sha256
+
     text = f"{pod['metadata']['uid']}/{container}/{restarts}"
-    return "pumice://" + hashlib.sha256(text.encode()).hexdigest()
+    return "pumice://" + sha256(text.encode()).hexdigest()
 
 
 def _started(entry: Object | None) -> str | None:

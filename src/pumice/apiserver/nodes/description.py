@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
@@ -150,7 +149,9 @@ def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> 
             {"type": "Hostname", "address": name},
         ]
     if not status.get("nodeInfo"):
-        identity = hashlib.sha256(name.encode()).hexdigest()
+        from hashlib import sha256
+
+        identity = sha256(name.encode()).hexdigest()
         uuid = "-".join((identity[:8], identity[8:12], identity[12:16], identity[16:20], identity[20:32]))
         status["nodeInfo"] = {
             "architecture": "amd64",

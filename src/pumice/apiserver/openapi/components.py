@@ -86,6 +86,17 @@ Eviction
   deleteOptions DeleteOptions
   kind text
   metadata ObjectMeta
+Scale
+  apiVersion text
+  kind text
+  metadata ObjectMeta
+  spec ScaleSpec
+  status ScaleStatus
+ScaleSpec
+  replicas int32
+ScaleStatus
+  replicas! int32
+  selector text
 """
     + OBJECT_REFERENCE
 )
@@ -127,7 +138,7 @@ def schemas(resources: Iterable[Resource]) -> Object:
     """Every schema that the operations of these resources refer to."""
     found: Object = {
         f"{META}.{shape}": expand(SHAPES, shape)
-        for shape in ("ObjectMeta", "ListMeta", "DeleteOptions", "Status", "Binding", "Eviction")
+        for shape in ("ObjectMeta", "ListMeta", "DeleteOptions", "Status", "Binding", "Eviction", "Scale")
     }
     found[f"{META}.Patch"] = {"type": "object", "description": "The fields to change, and null for those to remove."}
     found[f"{META}.PatchOperations"] = PATCH_OPERATIONS

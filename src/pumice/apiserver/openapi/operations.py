@@ -153,7 +153,7 @@ def _body(resource: Resource, verb: str, sub: str) -> Object | None:
             "application/json-patch+json": {"schema": reference(f"{META}.PatchOperations")},
             "application/merge-patch+json": {"schema": reference(f"{META}.Patch")},
         }
-        if not resource.custom:
+        if not resource.custom and sub != "scale":
             content["application/strategic-merge-patch+json"] = {"schema": reference(f"{META}.Patch")}
         return {"content": content, "required": True}
     return None
@@ -173,7 +173,8 @@ def _responses(resource: Resource, verb: str, sub: str) -> Object:
         case "delete":  # what is gone at once is confirmed by a Status, what is not is shown
             answer = {"anyOf": [reference(f"{META}.Status"), reference(name)]}
         case _:
-            answer = reference(f"{META}.Status") if sub in {"binding", "eviction"} else reference(name)
+            others = {"binding": f"{META}.Status", "eviction": f"{META}.Status", "scale": f"{META}.Scale"}
+            answer = reference(others.get(sub, name))
     codes = {"create": ["201"], "delete": ["200", "202"]}.get(verb, ["200"])
     done = {"description": "Done.", "content": _content(answer)}
     return {**dict.fromkeys(codes, done), "default": refused}

@@ -26,17 +26,20 @@ from pumice.apiserver.builtin.pods.schema import SHAPES as PODS
 from pumice.apiserver.builtin.priorities import SHAPES as PRIORITIES
 from pumice.apiserver.builtin.quotas import SHAPES as QUOTAS
 from pumice.apiserver.builtin.reviews import SHAPES as REVIEWS
+from pumice.apiserver.builtin.workloads import SHAPES as WORKLOADS
 from pumice.apiserver.openapi.components import SHAPES as SHARED
 from pumice.apiserver.protobuf.numbers import NUMBERS
 
 SHAPES: Final = (
-    *(SHARED, podspec.SHAPES, PODS, JOBS, NODES, NAMESPACES, QUOTAS, PRIORITIES),
+    *(SHARED, podspec.SHAPES, PODS, WORKLOADS, JOBS, NODES, NAMESPACES, QUOTAS, PRIORITIES),
     *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, REVIEWS),
 )
 CORE: Final = ("Binding", "ConfigMap", "Event", "Namespace", "Node", "Pod", "ResourceQuota", "Secret", "ServiceAccount")
 KINDS: Final = frozenset(
     {
         *(("v1", kind) for kind in CORE),
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "ReplicaSet"),
         ("batch/v1", "Job"),
         ("policy/v1", "Eviction"),
         ("policy/v1", "PodDisruptionBudget"),

@@ -231,6 +231,30 @@ ContainerStateTerminated
 ContainerStateWaiting
   reason=1 message=2
 
+Deployment
+  spec=2 status=3
+DeploymentSpec
+  replicas=1* selector=2 template=3 strategy=4 minReadySeconds=5 revisionHistoryLimit=6* paused=7
+  progressDeadlineSeconds=9*
+DeploymentStrategy
+  type=1 rollingUpdate=2
+RollingUpdate
+  maxUnavailable=1 maxSurge=2
+DeploymentStatus
+  observedGeneration=1 replicas=2 updatedReplicas=3 availableReplicas=4 unavailableReplicas=5 conditions=6
+  readyReplicas=7 collisionCount=8* terminatingReplicas=9*
+DeploymentCondition
+  type=1 status=2 reason=4 message=5 lastUpdateTime=6 lastTransitionTime=7
+ReplicaSet
+  spec=2 status=3
+ReplicaSetSpec
+  replicas=1* selector=2 template=3 minReadySeconds=4
+ReplicaSetStatus
+  replicas=1 fullyLabeledReplicas=2 observedGeneration=3 readyReplicas=4 availableReplicas=5 conditions=6
+  terminatingReplicas=7*
+ReplicaSetCondition
+  type=1 status=2 lastTransitionTime=3 reason=4 message=5
+
 Job
   spec=2 status=3
 JobSpec

@@ -13,7 +13,6 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import date, datetime
-from email.utils import parseaddr
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -122,6 +121,8 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_email(text: str) -> bool:
+    from email.utils import parseaddr
+
     local, at, domain = parseaddr(text)[1].rpartition("@")
     return bool(at and local and domain)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,8 @@ from pumice.apiserver.schema.embedded import METADATA
 from pumice.apiserver.schema.findings import NOWHERE, findings
 from pumice.apiserver.schema.nodes import Node, copied
 from pumice.apiserver.schema.structural import examined
+
+OpenApi = dict[str, Any]
 
 _METADATA = compiled_part(METADATA)
 
@@ -25,13 +28,16 @@ class SchemaError(ValueError):
 
 
 class Schema:
-    """A structural schema of a resource, compiled. ``where`` is the path under which problems with it are reported."""
+    """A structural schema of a resource. ``where`` is the path under which problems with it are reported.
 
-    def __init__(self, openapi: dict[str, Any], where: str = "spec.validation.openAPIV3Schema") -> None:
+    It is compiled when it is first needed: most kinds are used by nobody for most of the time.
+    """
+
+    def __init__(self, openapi: OpenApi, where: str = "spec.validation.openAPIV3Schema") -> None:
         report = examined(openapi, where)
         if report.problems:
             raise SchemaError(report.problems)
-        self.openapi = openapi
+        self._make: Callable[[], OpenApi] = lambda: openapi
         self.unevaluated: list[str] = report.unevaluated
         """Where it has expressions in CEL, which nobody evaluates here."""
         compilation = Compilation(openapi)
@@ -42,8 +48,25 @@ class Schema:
         ]
         if wrong:
             raise SchemaError(wrong)
-        self.root: Node = compilation.root
+        self.root = compilation.root
+
+    @classmethod
+    def sound(cls, make: Callable[[], OpenApi]) -> Schema:
+        """One that is known to be structural, from what makes it."""
+        schema = cls.__new__(cls)
+        schema._make = make
+        schema.unevaluated = []
+        return schema
+
+    @cached_property
+    def openapi(self) -> OpenApi:
+        """As it is written."""
+        return self._make()
+
+    @cached_property
+    def root(self) -> Node:
         """What is known about the whole object, for those who walk along (strategic merge patches)."""
+        return Compilation(self.openapi).root
 
     def mistyped(self, obj: dict[str, Any]) -> list[Problem]:
         """The values of the wrong JSON type; null has none, and what the schema does not know may have any."""

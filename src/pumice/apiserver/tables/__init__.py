@@ -12,7 +12,7 @@ from typing import Final
 from pumice.apiserver import status
 from pumice.apiserver.catalogue import Cell, Column, Object, Resource
 from pumice.apiserver.tables import pods
-from pumice.apiserver.tables.ages import age, at
+from pumice.kube.ages import age, at
 
 GROUP_VERSION: Final = "meta.k8s.io/v1"
 

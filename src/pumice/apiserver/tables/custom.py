@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pumice.apiserver.catalogue import Cell, Column, Object
 from pumice.apiserver.tables import AGE, NAME, jsonpath
-from pumice.apiserver.tables.ages import age
+from pumice.kube.ages import age
 
 _MISSING: Final = object()
 

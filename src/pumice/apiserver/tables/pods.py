@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pumice.apiserver.catalogue import Column, Object
-from pumice.apiserver.tables.ages import age, seconds
+from pumice.kube.ages import age, seconds
 
 NONE: Final = "<none>"
 

@@ -94,7 +94,7 @@ def resource() -> Resource:
         plural="pods",
         kind="Pod",
         namespaced=True,
-        schema=Schema(pod_openapi()),
+        schema=Schema.sound(pod_openapi),
         strategy=PodStrategy(),
         columns=table.columns(tables.NAME, tables.AGE),
         singular="pod",

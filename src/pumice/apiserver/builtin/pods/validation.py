@@ -12,7 +12,7 @@ from pumice.apiserver.builtin.pods.resources import check_pod_resources
 from pumice.apiserver.builtin.pods.security import check_pod_security
 from pumice.apiserver.builtin.pods.volumes import check_volumes
 from pumice.apiserver.catalogue import Object
-from pumice.apiserver.metadata import check_label_key
+from pumice.apiserver.metadata import check_annotations, check_label_key, check_labels
 from pumice.apiserver.problems import Problem, forbidden, invalid, required, unsupported
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
@@ -37,6 +37,14 @@ def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[Problem]:
     yield from _check_dns(spec, field)
     yield from _check_names(spec, field)
     yield from _check_limits(spec, field)
+
+
+def check_template(template: Object, field: str) -> Iterator[Problem]:
+    """What is wrong with a pod in another object. Its labels are named as if they stood beside its spec."""
+    about = template.get("metadata") or {}
+    yield from check_labels(about.get("labels") or {}, f"{field}.labels")
+    yield from check_annotations(about.get("annotations") or {}, f"{field}.annotations")
+    yield from check_pod_spec(template["spec"], f"{field}.spec")
 
 
 def _check_dns(spec: Object, field: str) -> Iterator[Problem]:
