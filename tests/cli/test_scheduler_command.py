@@ -8,12 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 from tests.cli.command import pumice_command
 from tests.support.api_servers import pumice_up
+
+PUMICE = (sys.executable, "-m", "pumice")
+WITHOUT_METRICS = ("--metrics-address", "")
 
 GROUP = {
     "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -38,7 +42,7 @@ def pod(name: str) -> dict[str, Any]:
 
 def test_it_places_a_gang_and_stops_when_told() -> None:
     with pumice_up("--nodes", "2") as (endpoint, kubeconfig):
-        command = [sys.executable, "-m", "pumice", "scheduler", "--kubeconfig", str(kubeconfig)]
+        command = [*PUMICE, "scheduler", "--kubeconfig", str(kubeconfig), *WITHOUT_METRICS]
         scheduler = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             send(f"{endpoint.url}/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups", GROUP)
@@ -60,7 +64,7 @@ def test_it_places_a_gang_and_stops_when_told() -> None:
 
 def test_controllers_give_a_group_to_a_pod_and_stop_when_told() -> None:
     with pumice_up("--nodes", "1") as (endpoint, kubeconfig):
-        command = [sys.executable, "-m", "pumice", "controllers", "--kubeconfig", str(kubeconfig)]
+        command = [*PUMICE, "controllers", "--kubeconfig", str(kubeconfig), *WITHOUT_METRICS]
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             alone = pod("alone")
@@ -92,3 +96,42 @@ def test_what_it_cannot_use_is_named(tmp_path: Path) -> None:
     )
     done = pumice_command("scheduler", "--kubeconfig", kubeconfig, "--config", bad)
     assert done.returncode == 2 and str(bad) in done.stderr and "dance" in done.stderr
+
+
+def test_it_says_how_it_is_doing_where_it_was_told_to() -> None:
+    with pumice_up("--nodes", "1") as (_, kubeconfig):
+        for worker, shows in (("scheduler", "volcano_queue_weight"), ("controllers", "pumice_informer_lists_total")):
+            command = [*PUMICE, worker, "--kubeconfig", str(kubeconfig), "--metrics-address", "127.0.0.1:0"]
+            running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            try:
+                assert running.stderr is not None
+                said = running.stderr.readline()
+                assert said.startswith("metrics at http://127.0.0.1:")
+                url = said.split()[-1].removesuffix("/metrics")
+                deadline = time.monotonic() + 30
+                while ask(f"{url}/readyz")[0] != 200:
+                    assert running.poll() is None and time.monotonic() < deadline
+                    time.sleep(0.05)
+                assert ask(f"{url}/healthz") == (200, "ok\n")
+                assert shows in ask(f"{url}/metrics")[1]
+                taken = url.removeprefix("http://")
+                done = pumice_command(worker, "--kubeconfig", kubeconfig, "--metrics-address", taken)
+                assert done.returncode == 1 and f"--metrics-address {taken}: " in done.stderr
+                assert "Traceback" not in done.stderr
+            finally:
+                running.terminate()
+                running.communicate(timeout=20)
+            assert running.returncode == 0
+
+
+def ask(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_an_address_that_is_none_is_named() -> None:
+    done = pumice_command("scheduler", "--metrics-address", "8080")
+    assert done.returncode == 2 and "'8080' is no address to listen at; write for example 127.0.0.1:8080" in done.stderr

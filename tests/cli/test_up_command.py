@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import pty
 import re
@@ -22,7 +23,7 @@ import yaml
 from pumice.apiserver.nodes import description
 from pumice.apiserver.tally import Figures
 from pumice.cli import up as command
-from pumice.cli.up_lines import status_text
+from pumice.cli.up_lines import WHO_RUNS, Lines, status_text
 from tests.cli.command import SOURCES, pumice_command
 
 SECONDS = 30.0
@@ -53,7 +54,7 @@ def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[st
     try:
         export = process.stdout.readline()
         lines: list[str] = []
-        while not lines or not lines[-1].startswith("no scheduler"):
+        while not lines or lines[-1].rstrip() not in WHO_RUNS.values():
             lines.append(process.stderr.readline())
             assert lines[-1], lines
         yield [*lines, export]
@@ -63,14 +64,14 @@ def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[st
     assert process.returncode == 0
 
 
-def test_it_says_where_it_is_and_that_nobody_schedules(home: dict[str, str]) -> None:
+def test_it_says_where_it_is_and_who_is_at_work(home: dict[str, str]) -> None:
     with up(home, "--data", "relative", "--nodes", "1") as lines:
         place = Path(home["HOME"]) / "relative"
         assert re.fullmatch(
             rf"Kubernetes API at http://127\.0\.0\.1:\d+, 1 simulated node, data in {place}\n", lines[0]
         )
         assert lines[1:] == [
-            "no scheduler runs here yet: start one with pumice scheduler, or bind pods yourself\n",
+            "scheduler and controllers are at work: pods with schedulerName pumice are placed\n",
             f"export KUBECONFIG={place}/kubeconfig\n",
         ]
         assert str(place) in pumice_command("up", "--data", place, **home).stderr
@@ -163,9 +164,26 @@ def test_as_many_nodes_as_have_room() -> None:
 
 
 def test_the_status_line() -> None:
-    now = Figures(nodes=3, ready=2, phases={"Pending": 1200, "Running": 5}, revision=99)
-    assert status_text(now, 12.0, "http://a:1") == (
-        "2 of 3 nodes ready | pods: 1,200 pending, 5 running | 12 writes/s | http://a:1"
+    now = Figures(nodes=3, ready=2, phases={"Pending": 1200, "Running": 5}, queues=1, revision=4099)
+    begins, ends = "2 of 3 nodes ready | pods: 1,200 pending, 5 running | ", "1 queue | revision 4,099 | http://a:1"
+    assert status_text(now, {}, "http://a:1") == begins + ends
+    fine = {"scheduler": "ok", "controllers": "ok"}
+    assert status_text(now, fine, "http://a:1") == f"{begins}scheduler ok | {ends}"
+    trouble = fine | {"controllers": "restarting"}
+    assert status_text(now, trouble, "http://a:1") == f"{begins}controllers restarting | {ends}"
+
+
+def test_lines_that_stay_and_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    lines.say("a")
+    lines.keep("3 nodes ready")
+    lines.say("scheduler: b")
+    lines.handle(logging.makeLogRecord({"msg": "history is %s", "args": ("kept",), "levelno": logging.WARNING}))
+    lines.end()
+    lines.say("c")
+    kept = "\r\x1b[K3 nodes ready"
+    assert capsys.readouterr().err == (
+        f"a\n{kept}\r\x1b[Kscheduler: b\n3 nodes ready\r\x1b[Khistory is kept\n3 nodes ready\nc\n"
     )
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.serving import cluster_options, reach, serve
+from pumice.cli.serving import Answering, cluster_options, metrics_option, reach, serve
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
+    from pumice.controllers.together import Together
     from pumice.kube.api import Api
+    from pumice.service.endpoints import Probes
     from pumice.service.scheduler import Scheduler
 
 
@@ -22,33 +24,78 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A scheduler configuration, as Volcano has them.",
 )
-def scheduler(kubeconfig: Path | None, context: str, config: Path | None) -> None:
+@click.option(
+    "--decision-log",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Record there what comes in and what is decided, for `pumice replay`.",
+)
+@click.option(
+    "--decision-log-size",
+    metavar="MIB",
+    type=click.IntRange(1, 4096),
+    default=64,
+    show_default=True,
+    help="After how much a new file begins.",
+)
+@click.option(
+    "--decision-log-files",
+    type=click.IntRange(2, 1000),
+    default=8,
+    show_default=True,
+    help="How many files are kept.",
+)
+@metrics_option("127.0.0.1:8080")
+def scheduler(
+    kubeconfig: Path | None,
+    context: str,
+    config: Path | None,
+    decision_log: Path | None,
+    decision_log_size: int,
+    decision_log_files: int,
+    answering: Answering,
+) -> None:
     """Schedule a cluster.
 
     Places the pods that name the scheduler pumice or volcano, by the queues, podgroups and quotas of the cluster,
-    until stopped.
+    until stopped. A configuration file that changes is followed from the next cycle on (SIGHUP: at once); one that
+    can't be used is refused, and the one before stays in force.
     """
+    import asyncio
+    import signal
+
+    from pumice.scheduling.brakes import LIVE
     from pumice.scheduling.config import ConfigError
+    from pumice.service.config_file import ConfigFile
+    from pumice.service.decision_log import DecisionLog
+    from pumice.service.probes import of_scheduler
     from pumice.service.scheduler import Scheduler
-    from pumice.sim.configuration import default_config, read_config
+    from pumice.sim.configuration import default_config
 
     access = reach(kubeconfig, context)
+    file = ConfigFile(config, lambda text: echo(text, err=True)) if config else None
     try:
-        chosen = read_config(config.read_text(encoding="utf-8"), str(config)) if config else default_config()
-    except ConfigError as error:
+        chosen = file.first() if file else default_config()
+    except (ConfigError, OSError) as error:
         raise click.UsageError(str(error)) from None
     for note in chosen.notes:
         echo(f"note: {chosen.source}: {note}", err=True)
+    recorded = None
+    if decision_log is not None:
+        recorded = DecisionLog(decision_log, size=decision_log_size << 20, files=decision_log_files)
 
     def make(api: Api) -> Scheduler:
-        return Scheduler(api, chosen)
+        if file is not None and hasattr(signal, "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, file.hurry)
+        return Scheduler(api, chosen, config_file=file, decision_log=recorded, brakes=LIVE)
 
-    serve(access, make, "scheduling")
+    serve(access, make, "scheduling", answering, of_scheduler)
 
 
 @click.command()
 @cluster_options
-def controllers(kubeconfig: Path | None, context: str) -> None:
+@metrics_option("127.0.0.1:8081")
+def controllers(kubeconfig: Path | None, context: str, answering: Answering) -> None:
     """Give podgroups to pods that have none.
 
     Without a group the scheduler does not know a pod. Pods of one owner, a batch Job say, share one. Works until
@@ -56,5 +103,13 @@ def controllers(kubeconfig: Path | None, context: str) -> None:
     """
     from pumice.controllers.everybody import EVERYBODY
     from pumice.controllers.together import Together
+    from pumice.service.job_metrics import JobMetrics
+    from pumice.service.probes import of_controllers
 
-    serve(reach(kubeconfig, context), lambda api: Together(api, EVERYBODY), "controlling")
+    def probes(together: Together) -> Probes:
+        metrics = JobMetrics(together.seen.informers.values)
+        together.watchers.append(metrics.take)
+        return of_controllers(together.seen.informers.values, metrics)
+
+    access = reach(kubeconfig, context)
+    serve(access, lambda api: Together(api, EVERYBODY), "controlling", answering, probes)

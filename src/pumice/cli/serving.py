@@ -1,8 +1,16 @@
-"""Commands that work on a cluster until somebody stops them."""
+"""Commands that work on a cluster until somebody stops them.
+
+One that is supervised (``SUPERVISED`` is set) also stops when its standard input ends: that is a pipe of which only its
+supervisor holds the other end, so it ends with the supervisor, however that ends. On standard output it says how it is
+doing: a line whenever that changes, ``ok`` or what is wrong.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -11,13 +19,26 @@ import click
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AsyncExitStack
+
     from pumice.kube.api import Api
     from pumice.kube.kubeconfig import Access
+    from pumice.service.endpoints import Address, Probes
 
 STOP_SECONDS = 10.0
 """How long what is under way may take to be finished."""
+SUPERVISED = "PUMICE_SUPERVISED"
+"""The variable that is set where somebody looks after the process."""
+OK = "ok"
+SOON, SELDOM = 0.1, 1.0
+"""Seconds between two looks at how a supervised worker is doing: while something is wrong, and while nothing is."""
+LOG = "PUMICE_LOG"
+"""The variable that says how much is told on standard error."""
+LEVELS = ("debug", "info", "warning", "error")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+AnyWorker = TypeVar("AnyWorker", bound="Worker")
 
 
 class Worker(Protocol):
@@ -37,27 +58,85 @@ def cluster_options(command: Command) -> Command:
     return click.option("--kubeconfig", type=file, help="How to reach the cluster. [default: as kubectl]")(command)
 
 
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Where a worker says how it is doing."""
+
+    address: Address | None
+    chosen: bool  # by somebody: then it must be there
+
+
+def metrics_option(default: str) -> Callable[[Command], Command]:
+    """The option that says where a worker tells how it is doing."""
+    return click.option(
+        "--metrics-address",
+        "answering",
+        metavar="HOST:PORT",
+        default=default,
+        show_default=True,
+        callback=_answering,
+        help="Where /metrics, /healthz and /readyz are answered; port 0 takes any, an empty address none.",
+    )
+
+
+def _answering(context: click.Context, option: click.Parameter, value: str) -> Answering:
+    from click.core import ParameterSource
+
+    from pumice.service.endpoints import AddressError, parse_address
+
+    chosen = context.get_parameter_source("answering") is not ParameterSource.DEFAULT
+    try:
+        return Answering(parse_address(value) if value else None, chosen)
+    except AddressError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def reach(kubeconfig: Path | None, context: str) -> Access:
-    """How to reach the cluster that the options name."""
+    """How to reach the cluster that the options name, else the one that kubectl would reach: in a pod, its own."""
     from pumice.kube.errors import FieldError
-    from pumice.kube.kubeconfig import read_kubeconfig
+    from pumice.kube.incluster import in_cluster
+    from pumice.kube.kubeconfig import default_paths, read_kubeconfig
 
     try:
-        return read_kubeconfig(kubeconfig, context=context)
+        told = kubeconfig or context or any(path.exists() for path in default_paths(os.environ))
+        return (None if told else in_cluster()) or read_kubeconfig(kubeconfig, context=context)
     except FieldError as error:
         raise click.UsageError(str(error)) from None
 
 
-def serve(access: Access, make: Callable[[Api], Worker], doing: str) -> None:
-    """Work on a cluster until SIGTERM or Ctrl-C."""
+def serve(
+    access: Access,
+    make: Callable[[Api], AnyWorker],
+    doing: str,
+    answering: Answering,
+    probes: Callable[[AnyWorker], Probes],
+) -> None:
+    """Work on a cluster until SIGTERM or Ctrl-C, and say how it is going where somebody asks."""
     import asyncio
 
-    asyncio.run(_serve(access, make, doing))
+    _set_up_log()
+    asyncio.run(_serve(access, make, doing, answering, probes))
 
 
-async def _serve(access: Access, make: Callable[[Api], Worker], doing: str) -> None:
+def _set_up_log() -> None:
+    import logging
+
+    level = os.environ.get(LOG) or "warning"
+    if level not in LEVELS:
+        raise click.UsageError(f"{LOG} is {level!r}; there are {', '.join(LEVELS)}")
+    logging.basicConfig(level=level.upper(), format="%(message)s")
+
+
+async def _serve(
+    access: Access,
+    make: Callable[[Api], AnyWorker],
+    doing: str,
+    answering: Answering,
+    probes: Callable[[AnyWorker], Probes],
+) -> None:
     import asyncio
     import signal
+    from contextlib import AsyncExitStack
 
     from pumice.kube.api import Api
     from pumice.kube.session import Session
@@ -66,18 +145,78 @@ async def _serve(access: Access, make: Callable[[Api], Worker], doing: str) -> N
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, stop.set)
-    async with Session(access) as session:
+    supervised = bool(os.environ.pop(SUPERVISED, ""))  # not for those whom we may start
+    abandoned = _on_end_of_input(stop) if supervised else asyncio.Event()
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(Session(access))
         worker = make(Api(session))
+        asked = probes(worker)
+        if answering.address is not None:
+            await _answer(stack, answering, asked)
         work = asyncio.create_task(worker.run())
-        echo(f"{doing} {access.server}", err=True)
+        if supervised:
+            reports = asyncio.create_task(_report(asked))
+            stack.callback(reports.cancel)
+        else:
+            echo(f"{doing} {access.server}", err=True)
         ends: set[asyncio.Future[Any]] = {work, asyncio.ensure_future(stop.wait())}
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             work.result()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
+        if abandoned.is_set():  # with our supervisor the cluster is gone
+            return
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await worker.done()
         except TimeoutError:
             echo("what was under way could not be finished in time", err=True)
+
+
+def _on_end_of_input(stop: asyncio.Event) -> asyncio.Event:
+    """Stop when standard input ends; gives what is set then."""
+    import asyncio
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        if not os.read(sys.stdin.fileno(), 4096):
+            loop.remove_reader(sys.stdin)
+            ended.set()
+            stop.set()
+
+    loop.add_reader(sys.stdin, read)
+    return ended
+
+
+async def _report(probes: Probes) -> None:
+    """Say how it is doing whenever that changes."""
+    import asyncio
+
+    said = ""
+    while True:
+        now = (probes.alive() or probes.ready() or OK).splitlines()[0]
+        if now != said:
+            echo(now)
+            said = now
+        await asyncio.sleep(SELDOM if now == OK else SOON)
+
+
+async def _answer(stack: AsyncExitStack, answering: Answering, probes: Probes) -> None:
+    """Answer for as long as the stack lasts. A default address that is taken is no reason not to work."""
+    from pumice.service.endpoints import Endpoints
+
+    assert answering.address is not None
+    host, port = answering.address
+    try:
+        endpoints = await stack.enter_async_context(Endpoints(answering.address, probes))
+    except OSError as error:
+        trouble = f"--metrics-address {host}:{port}: {error.strerror or error}"
+        if answering.chosen:
+            raise click.ClickException(trouble) from None
+        echo(f"note: {trouble}; going on without /metrics, /healthz and /readyz", err=True)
+    else:
+        if port == 0:
+            echo(f"metrics at {endpoints.url}/metrics", err=True)

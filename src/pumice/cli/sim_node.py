@@ -81,6 +81,8 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
         raise click.ClickException(str(error)) from None
     except UnreachableError as error:
         raise click.ClickException(f"nobody answers: {error}. Is the cluster up? pumice up starts one.") from None
+    finally:
+        client.close()
 
 
 def _client(kubeconfig: Path | None, context: str) -> Client:

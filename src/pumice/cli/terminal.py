@@ -14,9 +14,17 @@ def coloured() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+NOBODY_READS = 141  # as a shell counts an end by SIGPIPE
+
+
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a line."""
-    click.echo(text, err=err, color=coloured())
+    """Print a line. If nobody reads it any more (``pumice run x.yaml | head``), that is the end, and no error."""
+    try:
+        click.echo(text, err=err, color=coloured())
+    except BrokenPipeError:
+        # What is still buffered would be tried again at the very end, and complained about.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
+        raise SystemExit(NOBODY_READS) from None
 
 
 def complain(message: str) -> None:

@@ -1,4 +1,4 @@
-"""``pumice up``: a Kubernetes API with simulated nodes, on this machine."""
+"""``pumice up``: a whole cluster on this machine: a Kubernetes API, simulated nodes, the scheduler, the controllers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import click
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
+    import asyncio
     from contextlib import AsyncExitStack
 
     from pumice.apiserver.up import Cluster, Settings
+    from pumice.cli.companions import Companion
+    from pumice.cli.up_lines import Lines
 
 DEFAULT_NODES = 3
 MOST_NODES = 65_536  # as many as the addresses of pods allow
 DEFAULT_PORT = 6440
+DECISIONS = "decisions"  # in the data directory
 SWITCH_SECONDS = 0.0005
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 
@@ -62,13 +66,32 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
     type=click.FloatRange(min=0, min_open=True, max=1_000_000),
     default=1.0,
     show_default=True,
-    help="How many seconds of simulated run time pass in one second.",
+    help="How many seconds of simulated run time pass in one second; the scheduler goes by the wall clock.",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the kubeconfig. [default: beside the data]",
 )
+@click.option("--no-scheduler", is_flag=True, help="Place no pods: bind them yourself, or run a scheduler of your own.")
+@click.option("--no-controllers", is_flag=True, help="Make nothing for others: no pods of Volcano Jobs, no podgroups.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The scheduler's configuration, as Volcano has them.",
+)
+@click.option(
+    "--decision-log",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the scheduler records what it decides, for pumice replay. [default: beside the data]",
+)
+@click.option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help="Where the scheduler answers /metrics, /healthz and /readyz. [default: nowhere]",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Show what scheduler and controllers say beside warnings.")
 def up(
     nodes: int | None,
     node_capacity: str | None,
@@ -82,16 +105,22 @@ def up(
     tls_key: Path | None,
     speed: float,
     kubeconfig: Path | None,
+    no_scheduler: bool,
+    no_controllers: bool,
+    config: Path | None,
+    decision_log: Path | None,
+    metrics_address: str | None,
+    verbose: bool,
 ) -> None:
-    """Serve a Kubernetes API with simulated nodes.
+    """Run a cluster: a Kubernetes API, simulated nodes, the scheduler and the controllers.
 
     \b
     pumice up --nodes 100 --node-capacity cpu=32,memory=256Gi,nvidia.com/gpu=8
     export KUBECONFIG=...          (the line it prints)
     kubectl get nodes
 
-    Everything acknowledged is on disk and there again at the next start. No scheduler runs in it yet: a pod names
-    its node, or is bound to one, and runs for as long as its annotation says:
+    Everything acknowledged is on disk and there again at the next start. Pods with schedulerName pumice or volcano
+    are placed, those of Volcano Jobs by themselves; a pod runs for as long as its annotation says:
 
     \b
     pumice.dev/run-seconds: "30"
@@ -105,6 +134,10 @@ def up(
         )
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together; give both or neither")
+    if no_scheduler and (config or decision_log or metrics_address):
+        raise click.UsageError(
+            "--config, --decision-log and --metrics-address are the scheduler's, and --no-scheduler starts none"
+        )
     _check_token(token)
 
     import asyncio
@@ -139,8 +172,12 @@ def up(
             token=token or "",
             own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
             speed=speed,
+            scheduler=not no_scheduler,
+            controllers=not no_controllers,
         )
-        asyncio.run(_serve(settings, nodes))
+        beside = [] if no_scheduler else [_scheduler(settings, config, metrics_address, decision_log)]
+        beside += [] if no_controllers else [_controllers(settings)]
+        asyncio.run(_Up(settings, nodes, beside, verbose=verbose).run())
 
 
 def _check_token(token: str | None) -> None:
@@ -178,34 +215,101 @@ def _kubeconfig(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
         yield Path(made) / "kubeconfig"
 
 
-async def _serve(settings: Settings, asked: int | None) -> None:
-    """Be up until somebody says stop."""
-    import asyncio
-    import signal
-    from contextlib import AsyncExitStack
+def _scheduler(
+    settings: Settings, config: Path | None, metrics_address: str | None, decision_log: Path | None
+) -> list[str]:
+    """How the scheduler is started."""
+    command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
+    command += ["--config", str(config)] if config else []
+    recorded = decision_log or (settings.data / DECISIONS if settings.data else None)
+    return command + (["--decision-log", str(recorded)] if recorded else [])
 
-    from pumice.apiserver.storage import StorageFailed
-    from pumice.cli.up_lines import announce, keep_status_line
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, stop.set)
-    try:
-        async with AsyncExitStack() as stack:
-            running = await _start(stack, settings)
-            announce(settings, running, asked)
-            ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), running.broken}
-            line = asyncio.create_task(keep_status_line(running)) if sys.stderr.isatty() else None
+def _controllers(settings: Settings) -> list[str]:
+    """How the controllers are started."""
+    return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
+
+
+class _BadInput(click.ClickException):
+    """What was asked for cannot be meant, as others have said already."""
+
+    exit_code = click.UsageError.exit_code
+
+
+class _Up:
+    """From the start to the end: the server with its companions, and what is said of them."""
+
+    def __init__(self, settings: Settings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
+        self._settings = settings
+        self._asked = asked
+        self._beside = beside
+        self._verbose = verbose
+        self._companions: list[Companion] = []
+
+    async def run(self) -> None:
+        """Be up until somebody says stop; who says it twice does not want to wait."""
+        import asyncio
+        import logging
+        import signal
+        from contextlib import AsyncExitStack
+
+        from pumice.apiserver.storage import StorageFailed
+        from pumice.cli.companions import UnusableError
+        from pumice.cli.up_lines import Lines
+
+        lines, stop, ourselves = Lines(), asyncio.Event(), asyncio.current_task()
+        logging.getLogger().addHandler(lines)
+
+        def hear() -> None:
+            if stop.is_set() and ourselves:
+                for companion in self._companions:
+                    companion.kill()
+                ourselves.cancel()
+            stop.set()
+
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(sign, hear)
+        try:
+            async with AsyncExitStack() as stack:
+                running = await _start(stack, self._settings)
+                await self._work(running, stop, lines)
+        except StorageFailed as error:
+            raise click.ClickException(str(error)) from None
+        except UnusableError as error:
+            raise _BadInput(str(error)) from None
+        except asyncio.CancelledError:
+            raise click.Abort from None
+
+    async def _work(self, running: Cluster, stop: asyncio.Event, lines: Lines) -> None:
+        """Have companions, show how it goes, and stop them before the server, which they need to the end."""
+        import asyncio
+
+        from pumice.cli.companions import Companion
+        from pumice.cli.up_lines import announce, keep_status_line
+
+        self._companions += [Companion(each[0], each, lines.say, verbose=self._verbose) for each in self._beside]
+        lives = [asyncio.create_task(companion.run()) for companion in self._companions]
+        ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), running.broken, *lives}
+        announce(self._settings, running, self._companions, self._asked)
+        line = asyncio.create_task(keep_status_line(running, self._companions, lines)) if sys.stderr.isatty() else None
+        try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
             if line:
                 line.cancel()
-                click.echo(err=True)
-            if running.broken.done():
-                running.broken.result()
+            lines.end()
+        try:
             echo("stopping: finishing what is under way", err=True)
-    except StorageFailed as error:
-        raise click.ClickException(str(error)) from None
+            await asyncio.gather(*(companion.stop() for companion in self._companions))
+        finally:
+            for life in lives:
+                life.cancel()
+            ended = await asyncio.gather(*lives, return_exceptions=True)
+        if running.broken.done():
+            running.broken.result()
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
 
 
 async def _start(stack: AsyncExitStack, settings: Settings) -> Cluster:

@@ -1,0 +1,56 @@
+"""Amounts of resources: as people type them (``cpu=2,memory=4Gi``) and as they like to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+FIRST = ("cpu", "memory")
+"""Resources that everybody has; the others follow by name."""
+
+
+def read_amounts(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
+    """What was typed, by resource; or which part of it can not be meant."""
+    from pumice.model.quantity import QuantityError, parse
+
+    found: dict[str, str] = {}
+    for part in value.split(",") if value else ():
+        name, equals, amount = (piece.strip() for piece in part.partition("="))
+        if not (name and equals and amount):
+            raise click.BadParameter(f"{part!r} is no amount; write for example cpu=2,memory=4Gi", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name} is given twice", ctx, param)
+        try:
+            negative = parse(amount).nano < 0
+        except QuantityError as error:
+            raise click.BadParameter(f"{name}: {error}", ctx, param) from None
+        if negative:
+            raise click.BadParameter(f"{name}: {amount} is less than nothing", ctx, param)
+        found[name] = amount
+    return found
+
+
+def readable(amounts: object, *, zeros: bool = True) -> str:
+    """``cpu=2,memory=4Gi``, in as many figures as anybody reads; ``-`` for nothing."""
+    if not isinstance(amounts, Mapping):
+        return "-"
+    names = [*(name for name in FIRST if name in amounts), *sorted(set(amounts) - set(FIRST))]
+    parts = [f"{name}={shown}" for name in names if (shown := _readable(name, amounts[name])) != "0" or zeros]
+    return ",".join(parts) or "-"
+
+
+def _readable(name: str, amount: object) -> str:
+    from pumice.model.quantity import NANOS, QuantityError, parse
+
+    try:
+        number = parse(str(amount)).nano / NANOS
+    except QuantityError:
+        return str(amount)
+    if name != "memory" and not name.endswith("-storage") and not name.startswith("hugepages-"):
+        return f"{number:.3f}".rstrip("0").rstrip(".")
+    power = 0
+    while abs(number) >= 1024 and power < len(SUFFIXES) - 1:
+        number, power = number / 1024, power + 1
+    return f"{number:.1f}".removesuffix(".0") + SUFFIXES[power]

@@ -1,0 +1,86 @@
+"""Names for the shell to complete: those that are there now. Quickly, or not at all; never a word about why not."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pumice.kube.client import Client
+    from pumice.kube.resources import Resource
+
+PATIENCE = 1.0
+"""Seconds that somebody waits who has pressed a key."""
+
+
+def given(ctx: click.Context, name: str) -> Any:
+    """What an option of this name was given anywhere on the command line: ``vcctl --context c queue list``."""
+    here: click.Context | None = ctx
+    while here is not None:
+        if here.params.get(name):
+            return here.params[name]
+        here = here.parent
+    return None
+
+
+def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The contexts of the kubeconfig."""
+    from pumice.kube.errors import FieldError
+    from pumice.kube.kubeconfig import context_names
+
+    try:
+        found = context_names(given(ctx, "kubeconfig"))
+    except FieldError:
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The namespaces of the cluster."""
+    from pumice.kube.resources import NAMESPACES
+
+    return _names(ctx, NAMESPACES, incomplete)
+
+
+def queue_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The queues of the cluster."""
+    from pumice.kube.resources import QUEUES
+
+    return _names(ctx, QUEUES, incomplete)
+
+
+def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The jobs of the namespace."""
+    from pumice.kube.resources import JOBS
+
+    return _names(ctx, JOBS, incomplete)
+
+
+def priority_classes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The priorities of the cluster."""
+    from pumice.kube.resources import PRIORITY_CLASSES
+
+    return _names(ctx, PRIORITY_CLASSES, incomplete)
+
+
+def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list[str]:
+    from pumice.kube.errors import FieldError
+    from pumice.kube.refusals import RefusedError, UnreachableError
+
+    try:
+        with closing(_client(ctx)) as client:
+            namespace = (given(ctx, "namespace") or client.access.namespace) if resource.namespaced else ""
+            found = client.names(resource.path(namespace))
+    except (FieldError, RefusedError, UnreachableError):
+        return []
+    typed = {value for values in ctx.params.values() if isinstance(values, tuple) for value in values}
+    return [name for _, name in found if name.startswith(incomplete) and name not in typed]
+
+
+def _client(ctx: click.Context) -> Client:
+    from pumice.kube.client import Client
+    from pumice.kube.kubeconfig import read_kubeconfig
+
+    return Client(read_kubeconfig(given(ctx, "kubeconfig"), context=given(ctx, "context") or ""), timeout=PATIENCE)

@@ -1,0 +1,248 @@
+"""``job run``, which is ``vsub``: a job of equal pods, written on the command line; or jobs from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.cluster.amounts import read_amounts
+from pumice.cli.cluster.command import CannotBeMeant, Cluster, ClusterCommand, on_cluster
+from pumice.cli.cluster.completion import priority_classes, queue_names
+from pumice.cli.cluster.job_views import USER, queue_of
+from pumice.cli.cluster.views import object_name, whole_document
+from pumice.cli.terminal import echo, echo_values
+
+if TYPE_CHECKING:
+    from pumice.kube.client import Document
+
+IMAGE = "busybox"
+REQUESTS = "cpu=1,memory=100Mi"
+TASK = "main"
+RUN_SECONDS = "pumice.dev/run-seconds"
+FAIL = "pumice.dev/fail"
+ROUTED = "pumice.dev/routed"
+
+
+class RunCommand(ClusterCommand):
+    """A command after which another may stand, behind two dashes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what stands behind the dashes: it is not ours to read."""
+        here = args.index("--") if "--" in args else len(args)
+        ctx.meta[__name__] = args[here + 1 :]
+        return super().parse_args(ctx, args[:here])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Say that it may stand there."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
+
+
+def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
+    """``KEY=VALUE``, several times."""
+    found = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise click.BadParameter(f"{text!r} given, but KEY=VALUE is needed", ctx, param)
+        found[key] = value
+    return found
+
+
+@click.command(
+    "run",
+    cls=RunCommand,
+    examples="""
+        # Four pods with a gpu each in the queue research; they start together
+        {me} train -q research -r 4 -m 4 -R cpu=2,nvidia.com/gpu=1 --image pytorch -- python train.py
+
+        # On simulated nodes: pods that run for half a minute
+        {me} sleep -r 10 --run-seconds 30
+
+        # The manifest, to change it and apply it
+        {me} train -r 4 --dry-run > train.yaml
+        {me} -f train.yaml
+    """,
+)
+@click.argument("name", metavar="[NAME]", default="")
+@click.option("-N", "--name", "other", default="", help="The job, as Volcano's commands have it; the same as NAME.")
+@click.option(
+    "-q",
+    "--queue",
+    default="",
+    shell_complete=queue_names,
+    help="A leaf; from a parent, or none, the job goes to the leaf that is used least.",
+)
+@click.option("-r", "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many pods.")
+@click.option(
+    "-m",
+    "--min",
+    "least",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="So many start together, or none does.",
+)
+@click.option("-i", "--image", default=IMAGE, show_default=True, help="What runs in them.")
+@click.option(
+    "-R",
+    "--requests",
+    metavar="RESOURCES",
+    default=REQUESTS,
+    show_default=True,
+    callback=read_amounts,
+    help="What each of them asks for.",
+)
+@click.option("-L", "--limits", metavar="RESOURCES", callback=read_amounts, help="The most that each of them may use.")
+@click.option("-p", "--priority", default="", metavar="CLASS", shell_complete=priority_classes, help="A PriorityClass.")
+@click.option("-S", "--scheduler", default="", help="Who places the pods. [default: the cluster's choice]")
+@click.option(
+    "--run-seconds", type=click.FloatRange(min=0), help="How long they run on simulated nodes. [default: for ever]"
+)
+@click.option(
+    "--fail", type=click.IntRange(1, 255), metavar="CODE", help="With which exit code they fail on simulated nodes."
+)
+@click.option("--max-retry", type=click.IntRange(min=0), help="How often it is restarted. [default: 3]")
+@click.option("--ttl", type=click.IntRange(min=0), metavar="SECONDS", help="Delete it so long after its end.")
+@click.option("--user", default="", help="Whose it is, for who may act for others. [default: you]")
+@click.option("--env", metavar="KEY=VALUE", multiple=True, callback=read_pairs, help="A variable of the containers.")
+@click.option(
+    "--label", metavar="KEY=VALUE", multiple=True, callback=read_pairs, help="A label of the job and its pods."
+)
+@click.option(
+    "-f", "--filename", type=click.File(encoding="utf-8"), help="Jobs from a YAML file instead; - reads standard input."
+)
+@click.option("--dry-run", is_flag=True, help="Print it, and submit nothing.")
+@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="How to print what was made.")
+@on_cluster(namespaced=True)
+def run(
+    cluster: Cluster,
+    name: str,
+    other: str,
+    filename: IO[str] | None,
+    dry_run: bool,
+    output: str | None,
+    **given: Any,
+) -> None:
+    """Submit a job of equal pods.
+
+    What stands behind -- is the command of their containers.
+    """
+    ctx = click.get_current_context()
+    if name and other and name != other:
+        raise click.UsageError(f"two names are given, {name} and {other}; a command for the pods stands behind --")
+    if filename is not None:
+        _only_a_file(ctx)
+        jobs = _read(filename)
+    elif not (name or other):
+        raise click.UsageError("what is it called? Give its NAME, or a file with -f")
+    else:
+        jobs = [manifest(name or other, command=ctx.meta.get(__name__, ()), **given)]
+    if dry_run:
+        for i, job in enumerate(jobs):
+            if i and output != "json":
+                echo("---")
+            echo_values(job, "json" if output == "json" else "yaml")
+        return
+    for job in jobs:
+        _submit(cluster, job, output)
+
+
+def manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Document:
+    """The Job that the options describe. What they do not say is left to the cluster."""
+    from pumice.kube.resources import JOBS
+
+    limits = {resource: amount for resource, amount in given["requests"].items() if "/" in resource} | given["limits"]
+    container: dict[str, Any] = {
+        "name": TASK,
+        "image": given["image"],
+        "command": list(command),
+        "env": [{"name": key, "value": value} for key, value in given["env"].items()],
+        # Of devices and the like a limit is required, and must equal the request.
+        "resources": _said({"requests": given["requests"], "limits": limits}),
+    }
+    annotations = {RUN_SECONDS: _text(given["run_seconds"]), FAIL: _text(given["fail"])}
+    pod = {
+        "metadata": _said({"labels": given["label"], "annotations": _said(annotations)}),
+        "spec": {"restartPolicy": "Never", "containers": [_said(container)]},
+    }
+    about = {"name": name, "labels": dict(given["label"]), "annotations": _said({USER: given["user"]})}
+    spec = {
+        "queue": given["queue"],
+        "minAvailable": given["least"],
+        "priorityClassName": given["priority"],
+        "schedulerName": given["scheduler"],
+        "maxRetry": given["max_retry"],
+        "ttlSecondsAfterFinished": given["ttl"],
+        "tasks": [{"name": TASK, "replicas": given["replicas"], "template": _said(pod)}],
+    }
+    if given["least"] > given["replicas"]:
+        raise click.UsageError(
+            f"--min {given['least']} pods can never start together: there are --replicas {given['replicas']}"
+        )
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": _said(about), "spec": _said(spec)}
+
+
+def _said(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without the fields that say nothing. A 0 says something."""
+    return {name: value for name, value in fields.items() if value not in ("", None, {}, [])}
+
+
+def _text(number: float | None) -> str:
+    return "" if number is None else f"{number:g}" if number < 1e6 else f"{number:.0f}"
+
+
+def _only_a_file(ctx: click.Context) -> None:
+    """A file says everything itself; options beside it would be ignored, and somebody would wonder."""
+    beside = {"filename", "dry_run", "output", "kubeconfig", "context", "namespace"}
+    for param in ctx.command.params:
+        typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
+        if typed and param.name not in beside:
+            raise click.UsageError(f"{max(param.opts, key=len)} has no meaning beside --filename, which says it all")
+    if ctx.meta.get(__name__):
+        raise click.UsageError("a command has no meaning beside --filename, which says it all")
+
+
+def _read(file: IO[str]) -> list[Document]:
+    """The jobs of a file, which may be a stream, or hold lists."""
+    import yaml
+
+    from pumice.kube.resources import JOBS
+
+    try:
+        documents = [document for document in yaml.safe_load_all(file) if document is not None]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CannotBeMeant(f"{file.name}: is not YAML: {' '.join(str(error).split())}") from None
+    jobs = []
+    for document in documents:
+        listed = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
+        jobs += listed if isinstance(listed, list) else [document]
+    for i, job in enumerate(jobs):
+        what = (job.get("apiVersion"), job.get("kind")) if isinstance(job, dict) else (None, None)
+        if what != (JOBS.api_version, JOBS.kind):
+            found = " ".join(str(part) for part in what if part) or "no object"
+            raise CannotBeMeant(
+                f"{file.name}: document {i + 1}: {found}, but a Job of {JOBS.api_version} is needed; "
+                "kubectl apply takes everything else"
+            )
+    if not jobs:
+        raise CannotBeMeant(f"{file.name}: no job in it")
+    return jobs
+
+
+def _submit(cluster: Cluster, job: Document, output: str | None) -> None:
+    from pumice.kube.resources import JOBS
+
+    named = (job.get("metadata") or {}).get("namespace")
+    made = cluster.client.create(JOBS.path(named or cluster.namespace), job)
+    if output in ("json", "yaml"):
+        echo_values(whole_document(made, JOBS), output)
+        return
+    if output == "name":
+        echo(object_name(made, JOBS))
+        return
+    queue = queue_of(made)
+    echo(f"{object_name(made, JOBS)} created" + (f" in queue {queue}" if queue else ""))
+    if routed := (made["metadata"].get("annotations") or {}).get(ROUTED):
+        echo(f"  {routed}")

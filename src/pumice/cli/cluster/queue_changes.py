@@ -1,0 +1,182 @@
+"""``queue create`` and ``queue operate``: queues, made and changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.cluster.amounts import read_amounts
+from pumice.cli.cluster.command import Cluster, ClusterCommand, on_cluster
+from pumice.cli.cluster.completion import queue_names
+from pumice.cli.cluster.orders import carried_out, send, wait_option
+from pumice.cli.cluster.queue_views import state_of
+from pumice.cli.cluster.queues import NAME_HELP, one_name
+from pumice.cli.cluster.views import object_name, whole_document
+from pumice.cli.terminal import echo, echo_values
+
+if TYPE_CHECKING:
+    from pumice.kube.client import Document
+
+COMMANDS_IN = "default"
+"""The namespace of Commands to queues, which are in none themselves; Volcano's commands use the same."""
+
+ORDERS = {
+    "open": ("OpenQueue", "opened", ("Open",)),
+    "close": ("CloseQueue", "closed", ("Closed", "Closing")),
+    "pause": ("PauseQueue", "paused", ("Paused",)),
+    "resume": ("ResumeQueue", "resumed", ("Open", "Closed", "Closing")),
+}
+"""By action: what the Command says, what has happened then, and the states in which a queue then is."""
+
+
+@click.command(
+    "create",
+    cls=ClusterCommand,
+    examples="""
+        # A queue below root, with twice the weight of a queue of weight 1
+        {me} research --weight 2
+
+        # One below it, with a part of its own and a hard limit
+        {me} vision --parent research --deserved cpu=16,nvidia.com/gpu=4 --capability nvidia.com/gpu=8
+
+        # What would be made
+        {me} vision --parent research --dry-run
+    """,
+)
+@click.argument("name", metavar="NAME", default="")
+@click.option("-n", "-N", "--name", "other", default="", help=NAME_HELP)
+@click.option("-p", "--parent", default="", shell_complete=queue_names, help="The queue above. [default: root]")
+@click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Its part among its siblings. [default: 1]")
+@click.option("--deserved", metavar="RESOURCES", callback=read_amounts, help="Its own part: cpu=16,memory=64Gi.")
+@click.option("--guarantee", metavar="RESOURCES", callback=read_amounts, help="What is kept free for it.")
+@click.option("--capability", metavar="RESOURCES", callback=read_amounts, help="The most it may ever use.")
+@click.option("--priority", type=click.IntRange(min=0), help="Siblings with a higher one are served first.")
+@click.option("--reclaimable/--no-reclaimable", default=None, help="Whether others may take back from it.")
+@click.option(
+    "--dequeue-strategy", type=click.Choice(["fifo", "traverse"]), help="fifo: one that does not fit stops it."
+)
+@click.option("--protected", is_flag=True, help="Refuse to delete it, or a queue above it.")
+@click.option("--dry-run", is_flag=True, help="Print it, and make nothing.")
+@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="How to print what was made.")
+@on_cluster()
+def create(
+    cluster: Cluster,
+    name: str,
+    other: str,
+    parent: str,
+    deserved: dict[str, str],
+    guarantee: dict[str, str],
+    capability: dict[str, str],
+    protected: bool,
+    dry_run: bool,
+    output: str | None,
+    **fields: Any,
+) -> None:
+    """Make a queue.
+
+    A parent takes no jobs: a queue with jobs gets no children.
+    """
+    from pumice.kube.resources import QUEUES
+
+    wanted = one_name(name, other, needed=True)
+    spec: dict[str, Any] = {
+        "parent": parent or "root",
+        "weight": fields["weight"],
+        "deserved": deserved or None,
+        "guarantee": {"resource": guarantee} if guarantee else None,
+        "capability": capability or None,
+        "priority": fields["priority"],
+        "reclaimable": fields["reclaimable"],
+        "dequeueStrategy": fields["dequeue_strategy"],
+    }
+    metadata: dict[str, Any] = {"name": wanted}
+    if protected:
+        metadata["annotations"] = {"pumice.dev/protected": "true"}
+    queue: Document = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": metadata,
+        "spec": {field: value for field, value in spec.items() if value is not None},
+    }
+    if dry_run:
+        echo_values(queue, "json" if output == "json" else "yaml")
+        return
+    made = cluster.client.create(QUEUES.path(), queue)
+    if output in ("json", "yaml"):
+        echo_values(whole_document(made, QUEUES), output)
+    else:
+        echo(object_name(made, QUEUES) + ("" if output else " created"))
+
+
+@click.command(
+    "operate",
+    cls=ClusterCommand,
+    examples="""
+        # Take no more jobs; those that run go on. Closing a parent closes its children
+        {me} dev --action close
+
+        # Take jobs again
+        {me} dev --action open
+
+        # Take jobs, but start none for now; and go on
+        {me} dev --action pause
+        {me} dev --action resume
+
+        # Another weight among its siblings
+        {me} dev --weight 4
+    """,
+)
+@click.argument("name", metavar="NAME", default="", shell_complete=queue_names)
+@click.option("-n", "-N", "--name", "other", default="", shell_complete=queue_names, help=NAME_HELP)
+@click.option("-a", "--action", type=click.Choice([*ORDERS, "update"]), help="What to do; update sets the weight.")
+@click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Its new part among its siblings.")
+@wait_option(10, "it is carried out")
+@on_cluster()
+def operate(cluster: Cluster, name: str, other: str, action: str | None, weight: int | None, wait: float) -> None:
+    """Open, close, pause or resume a queue, or give it another weight.
+
+    The order goes to the queue controller as a Command object. A queue above or below may have a say: what the queue
+    is then is printed.
+    """
+    from pumice.kube.resources import QUEUES
+
+    wanted = one_name(name, other, needed=True)
+    if weight is None and action in (None, "update"):
+        raise click.UsageError("nothing to do: give an --action (open, close, pause, resume) or a --weight")
+    path = QUEUES.path("", wanted)
+    queue = cluster.client.get(path)
+    if weight is not None:
+        queue = cluster.client.merge(path, {"spec": {"weight": weight}})
+        echo(f"{object_name(queue, QUEUES)} has weight {weight}")
+    if action in ORDERS:
+        _order(cluster, str(action), queue, path, wait)
+
+
+def _order(cluster: Cluster, action: str, queue: Document, path: str, wait: float) -> None:
+    from pumice.kube.resources import QUEUES
+
+    order, done, states = ORDERS[action]
+    subject = object_name(queue, QUEUES)
+    command = send(cluster.client, order, queue, QUEUES, COMMANDS_IN)
+    if not wait:
+        echo(f"{subject} {order} sent")
+        return
+    found = carried_out(cluster.client, command, path, lambda queue: state_of(queue) in states, wait)
+    if found is None:
+        raise click.ClickException(untaken(subject, order, wait))
+    state = state_of(found)
+    if state == "Closing" and action == "close":
+        echo(f"{subject} closing: it takes no more jobs, and is closed when those in it are done")
+    elif state in states:
+        echo(f"{subject} {done}" + ("" if action != "resume" else f", it is {state}"))
+    else:
+        echo(f"{subject} is {state}: {order} was taken, but a queue above it has a say too")
+
+
+def untaken(subject: str, order: str, wait: float) -> str:
+    """That nobody takes orders."""
+    return (
+        f"{subject}: nobody has taken the command {order} within {wait:g} s. It stays, and is carried out when the "
+        "controllers run (pumice controllers)"
+    )

@@ -1,0 +1,64 @@
+"""Columns that line up, also where names are long, styled, or written in letters that take two places."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+
+GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, and how the cells stand under it."""
+
+    heading: str
+    right: bool = False
+    least: int = 0
+    """So wide it is in any case."""
+    room: int = 0
+    """So wide it is where more rows may come later."""
+    passing: bool = False
+    """Whether it changes by itself, as an age does, so that a change in it is none."""
+
+
+class Table:
+    """Rows under their headings. It grows with its rows, so that what is printed later lines up too."""
+
+    def __init__(self, columns: Sequence[Column], *, room: bool = False) -> None:
+        self._columns = columns
+        self._widths = [max(column.least, column.room if room else 0, width(column.heading)) for column in columns]
+
+    def fit(self, rows: Iterable[Sequence[str]]) -> None:
+        """Make room for these."""
+        for row in rows:
+            self._widths = [max(known, width(cell)) for known, cell in zip(self._widths, row, strict=True)]
+
+    def heading(self) -> str:
+        """The line above the rows."""
+        return self.line([click.style(column.heading, bold=True) for column in self._columns])
+
+    def line(self, cells: Sequence[str]) -> str:
+        """One row."""
+        padded = [
+            " " * (wide - width(cell)) + cell if column.right else cell + " " * (wide - width(cell))
+            for cell, wide, column in zip(cells, self._widths, self._columns, strict=True)
+        ]
+        return GAP.join(padded).rstrip()
+
+
+def width(cell: str) -> int:
+    """How many places a text takes on a terminal."""
+    plain = click.unstyle(cell)
+    if plain.isascii():
+        return len(plain)
+    return sum(_places(letter) for letter in plain)
+
+
+def _places(letter: str) -> int:
+    if unicodedata.combining(letter) or unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

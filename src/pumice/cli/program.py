@@ -1,0 +1,55 @@
+"""How a program ends: a person sees a line that says what is wrong and a script an exit status, never a traceback.
+
+0 as asked; 1 not as asked (not found, refused, nobody answers, an expectation that does not hold); 2 what was asked
+for can not be meant (options, files); 70 a mistake of ours; 130 interrupted; 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from pumice import __version__
+from pumice.cli.terminal import complain, echo
+from pumice.sim.problems import BadInput
+
+BAD_INPUT = 2
+INTERNAL = 70  # EX_SOFTWARE
+INTERRUPTED = 130
+
+
+def run_program(command: click.Command, name: str) -> NoReturn:
+    """Run a command as the program of that name, and exit."""
+    sys.exit(_status(command, name))
+
+
+def _status(command: click.Command, name: str) -> int:
+    try:
+        status = command.main(prog_name=name, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        if isinstance(error, click.UsageError) and error.ctx:
+            echo(error.ctx.get_usage(), err=True)
+            echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
+        complain(error.format_message())
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BadInput as error:
+        for problem in error.problems:
+            complain(str(problem))
+        return BAD_INPUT
+    except Exception as error:  # the promise of this module: no traceback, whatever it is
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        complain(
+            f"{what} ({frame.filename.rpartition('/')[2]}:{frame.lineno}). This is a mistake in Pumice "
+            f"{__version__}, not in your input: please report this line with the files that led to it."
+        )
+        return INTERNAL
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,272 @@
+"""A cluster as it stands now: its objects, read once, and an engine that knows what they say.
+
+What a scheduler remembers and no object tells (whose turn it was, how long somebody has found no room) is not in it,
+except for what it has written down: a PodGroup's condition says since when it finds no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import quote
+
+from pumice.extensions import plugin_factories
+from pumice.kube.client import Client, Document
+from pumice.kube.convert import SCHEDULERS, describe
+from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.pods import GROUP_NAME
+from pumice.kube.reading import microseconds, read
+from pumice.kube.refusals import RefusedError
+from pumice.kube.resources import (
+    JOBS,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_QUOTAS,
+    Resource,
+)
+from pumice.model.events import Changed
+from pumice.model.resources import Registry
+from pumice.scheduling.brakes import LIVE
+from pumice.scheduling.config import SchedulerConfig
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.memory import HoldsMemory, Memory, TakersMemory
+
+READ: tuple[Resource[Any], ...] = (
+    NODES,
+    QUEUES,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+    POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
+    PODS,
+)
+"""What a scheduler watches."""
+
+BATCH_JOBS = "/apis/batch/v1"
+
+
+class NoSuchJobError(Exception):
+    """Nothing of that name is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a name stands for: the key of a PodGroup or, where there is none, what is to be said about it."""
+
+    key: str
+    verdict: str = ""
+    called: str = ""  # as it was asked for, where that is not the name of the group
+    notes: list[str] = field(default_factory=list)
+
+
+class Snapshot:
+    """All objects that a scheduler would know."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.documents = {resource.name: _listed(client, resource) for resource in READ}
+        self.unreadable: list[str] = []
+
+    def engine(self, config: SchedulerConfig, now: int) -> Engine:
+        """An engine that knows the objects, and what is written down of what the scheduler remembers."""
+        registry = Registry()
+        engine = Engine(config, plugin_factories(config), registry, LIVE)
+        engine.now = now
+        for resource in READ:
+            for document in self.documents[resource.name]:
+                try:
+                    described = describe(resource.kind, read(document, resource.shape), registry=registry)
+                except ObjectError as error:
+                    self.unreadable.append(str(error))
+                except FieldError as error:
+                    self.unreadable.append(f"{resource.kind} {key_of(document)}: {error}")
+                else:
+                    if described is not None:
+                        engine.apply(Changed(described))
+        engine.settle()
+        engine.recall(self._memory(engine, now))
+        return engine
+
+    def _memory(self, engine: Engine, now: int) -> Memory:
+        since: dict[str, int] = {}
+        for group in self.documents[POD_GROUPS.name]:
+            for condition in (group.get("status") or {}).get("conditions") or ():
+                if condition.get("type") == "Unschedulable" and (time := _time(condition.get("lastTransitionTime"))):
+                    patience = engine.order.patience if condition.get("reason") == "HoldsRoom" else 0
+                    since[key_of(group)] = min(time, now) - max(patience, 0)
+        takers, holds = TakersMemory(since), HoldsMemory(waiting=since)
+        return Memory(now=now, stamp=engine.stamp, reclaims=takers, holds=holds)
+
+    # ---- names ------------------------------------------------------------------------------------------------
+
+    def find(self, name: str, namespace: str) -> Found:
+        """The PodGroup that a name stands for: its own, or that of a Job, another owner or a pod.
+
+        ``KIND/NAME`` says which is meant.
+        """
+        kind, _, name = name.rpartition("/")
+        wanted = _KINDS.get(kind.lower()) if kind else ""
+        if wanted is None:
+            kinds = ", ".join(sorted(set(_KINDS.values())))
+            raise NoSuchJobError(f"{kind!r} is no kind of job; write one of {kinds}")
+        if wanted in ("", "podgroup") and self._group(namespace, name):
+            return Found(f"{namespace}/{name}")
+        if wanted not in ("podgroup", "pod") and (found := self._of_owner(namespace, name, wanted)) is not None:
+            return found
+        if wanted in ("", "job") and (found := self._of_job(namespace, name)) is not None:
+            return found
+        if wanted in ("", "pod") and (found := self._of_pod(namespace, name)) is not None:
+            return found
+        raise NoSuchJobError(self._nothing(name, namespace, wanted))
+
+    def _all(self, resource: Resource[Any], namespace: str) -> Iterator[Document]:
+        for document in self.documents[resource.name]:
+            if document["metadata"].get("namespace") == namespace:
+                yield document
+
+    def _group(self, namespace: str, name: str) -> bool:
+        return any(group["metadata"]["name"] == name for group in self._all(POD_GROUPS, namespace))
+
+    def _of_owner(self, namespace: str, name: str, kind: str) -> Found | None:
+        """The group of whoever is owned by this, directly or, as pods of a Deployment are, through a ReplicaSet."""
+        for resource in (POD_GROUPS, PODS):
+            for document in self._all(resource, namespace):
+                template = (document["metadata"].get("labels") or {}).get("pod-template-hash")
+                for owner in _owners(document):
+                    own = owner["name"] == name and kind in ("", owner["kind"].lower())
+                    deployed = kind in ("", "deployment") and template and owner["name"] == f"{name}-{template}"
+                    if own or deployed:
+                        group = document["metadata"]["name"] if resource is POD_GROUPS else _group_name(document)
+                        if group:
+                            return Found(f"{namespace}/{group}", called=f"{namespace}/{name}")
+        return None
+
+    def _of_job(self, namespace: str, name: str) -> Found | None:
+        """What is to be said of a Job for which nobody has made a group."""
+        for path, kind in ((JOBS.path(namespace, name), "vcjob"), (f"{BATCH_JOBS}{_place(namespace, name)}", "Job")):
+            try:
+                job = self._client.get(path)
+            except RefusedError as error:
+                if not error.absent:
+                    raise
+                continue
+            phase = ((job.get("status") or {}).get("state") or {}).get("phase")
+            state = f"; its phase is {phase}" if phase else ""
+            suspended = " It is suspended." if (job.get("spec") or {}).get("suspend") else ""
+            words = f"waits: nobody has made a PodGroup for it yet{state}.{suspended}"
+            notes = ["pumice controllers makes PodGroups: does it run?"] if not suspended else []
+            return Found("", f"{kind} {namespace}/{name} {words}", notes=notes)
+        return None
+
+    def _of_pod(self, namespace: str, name: str) -> Found | None:
+        pod = next((pod for pod in self._all(PODS, namespace) if pod["metadata"]["name"] == name), None)
+        if pod is None:
+            return None
+        scheduler = pod["spec"].get("schedulerName") or ""
+        if scheduler and scheduler not in SCHEDULERS:
+            ours = " or ".join(sorted(SCHEDULERS))
+            return Found("", f"pod {namespace}/{name} is not ours: it names the scheduler {scheduler}, not {ours}")
+        group = _group_name(pod)
+        if not group:
+            words = "waits: it belongs to no PodGroup, so the scheduler does not know it"
+            notes = ["pumice controllers gives it one: does it run?"]
+            return Found("", f"pod {namespace}/{name} {words}", notes=notes)
+        node, phase = pod["spec"].get("nodeName"), (pod.get("status") or {}).get("phase") or "Pending"
+        where = f"is on node {node}, {phase}" if node else "has no node yet"
+        return Found(f"{namespace}/{group}", notes=[f"pod {namespace}/{name} {where}"])
+
+    def _nothing(self, name: str, namespace: str, wanted: str) -> str:
+        what = {"": "PodGroup, Job or pod", "podgroup": "PodGroup", "job": "Job"}.get(wanted, wanted)
+        known = {document["metadata"]["name"] for kind in (POD_GROUPS, PODS) for document in self._all(kind, namespace)}
+        known |= {o["name"] for group in self._all(POD_GROUPS, namespace) for o in _owners(group)}
+        close = get_close_matches(name, sorted(known), 1)
+        elsewhere = sorted(
+            {
+                group["metadata"]["namespace"]
+                for group in self.documents[POD_GROUPS.name]
+                if name in (group["metadata"]["name"], *(o["name"] for o in _owners(group)))
+            }
+        )
+        hint = f"; did you mean {close[0]}?" if close else ""
+        if elsewhere:
+            hint = f"; there is one in {', '.join(elsewhere)} (use -n)"
+        return f"there is no {what} {name} in namespace {namespace}{hint}"
+
+    def full_quotas(self, namespace: str) -> list[str]:
+        """The quotas of a namespace that are used up, and of what: pods that exceed one are not created."""
+        found = []
+        for quota in self._all(RESOURCE_QUOTAS, namespace):
+            status = quota.get("status") or {}
+            hard, used = status.get("hard") or {}, status.get("used") or {}
+            full = [
+                f"{name} {used[name]}" for name in sorted(hard) if name in used and _reached(used[name], hard[name])
+            ]
+            if full:
+                found.append(
+                    f"the quota {quota['metadata']['name']} of namespace {namespace} is used up: {', '.join(full)}"
+                )
+        return found
+
+
+_KINDS = {
+    name: kind
+    for kind, names in {
+        "podgroup": ("pg", "podgroup", "podgroups"),
+        "job": ("job", "jobs", "vcjob", "vj"),
+        "pod": ("po", "pod", "pods"),
+        "deployment": ("deploy", "deployment", "deployments"),
+        "replicaset": ("rs", "replicaset", "replicasets"),
+        "statefulset": ("sts", "statefulset", "statefulsets"),
+    }.items()
+    for name in names
+}
+
+
+def key_of(document: Document) -> str:
+    """Namespace and name."""
+    about = document.get("metadata") or {}
+    return "/".join(filter(None, (about.get("namespace"), about.get("name"))))
+
+
+def _listed(client: Client, resource: Resource[Any]) -> list[Document]:
+    try:
+        return client.list(resource.path()).items
+    except RefusedError as error:
+        if error.absent:  # a cluster without our definitions has no such objects
+            return []
+        raise
+
+
+def _owners(document: Document) -> list[Document]:
+    return document["metadata"].get("ownerReferences") or []
+
+
+def _group_name(pod: Document) -> str:
+    return str((pod["metadata"].get("annotations") or {}).get(GROUP_NAME) or "")
+
+
+def _place(namespace: str, name: str) -> str:
+    return f"/namespaces/{quote(namespace, safe='')}/jobs/{quote(name, safe='')}"
+
+
+def _time(text: object) -> int:
+    try:
+        return microseconds(datetime.fromisoformat(str(text)))
+    except (ValueError, TypeError):
+        return 0
+
+
+def _reached(used: str, hard: str) -> bool:
+    from pumice.model.quantity import QuantityError, parse
+
+    try:
+        return parse(hard).nano <= parse(used).nano
+    except QuantityError:
+        return False

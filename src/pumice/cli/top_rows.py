@@ -1,0 +1,143 @@
+"""The tree of queues in figures: what each uses, is entitled to and may use at most, as parts of the cluster.
+
+Everything is read from objects: what the scheduler has written into the status of queues, and what the nodes offer.
+Parts are dominant shares: the largest part of any resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pumice.cli.cluster.queue_tree import Line, tree
+from pumice.model.objects import ROOT
+from pumice.model.resources import CPU, MEMORY, PODS, Registry, ResourceError, dominant_share
+
+Document = dict[str, Any]
+Amounts = dict[str, int]
+
+COUNTED = ("running", "inqueue", "pending", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A queue. Shares are parts of the cluster; None: nobody says. Amounts are in the registry's units."""
+
+    name: str
+    path: str
+    depth: int
+    weight: str
+    state: str
+    used: float | None
+    entitled: float | None
+    limit: float | None
+    counts: Mapping[str, int]
+    allocated: Amounts = field(default_factory=dict)
+    entitled_to: Amounts = field(default_factory=dict)
+    deserved: Amounts = field(default_factory=dict)
+    guarantee: Amounts = field(default_factory=dict)
+    capability: Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The cluster and its queues, parents first."""
+
+    rows: list[Row]
+    registry: Registry
+    capacity: Sequence[int]
+    nodes: int
+    ready: int
+    notes: list[str]
+
+    @property
+    def resources(self) -> list[str]:
+        """cpu and memory, and what else some queue has or is to have; places for pods excepted."""
+        named = [amounts for row in self.rows for amounts in (row.allocated, row.entitled_to, row.capability)]
+        spoken = {name for amounts in named for name, amount in amounts.items() if amount}
+        return [
+            name for j, name in enumerate(self.registry.names) if j in (CPU, MEMORY) or (name in spoken and j != PODS)
+        ]
+
+
+def board(queues: Iterable[Document], nodes: Iterable[Document]) -> Board:
+    """How things stand."""
+    registry, nodes = Registry(), list(nodes)
+    working = [node for node in nodes if _takes_work(node)]
+    offers = [_vector(registry, _part(node, "status", "allocatable")) for node in working]
+    capacity = [sum(vector[j] for vector in offers if j < len(vector)) for j in range(len(registry))]
+    found = tree(queues)
+    limits: dict[tuple[str, ...], float] = {}
+    rows = [_row(line, registry, capacity, limits) for line in (*found.lines, *found.strays)]
+    if not any(row.entitled for row in rows):  # a policy without targets is in force, or nothing is asked for
+        rows = [replace(row, entitled=None, entitled_to={}) for row in rows]
+    return Board(rows, registry, capacity, len(nodes), len(working), found.notes)
+
+
+def _row(line: Line, registry: Registry, capacity: list[int], limits: dict[tuple[str, ...], float]) -> Row:
+    queue = line.queue or {}
+    spec, status = queue.get("spec") or {}, queue.get("status") or {}
+    allocated = _vector(registry, status.get("allocated"))
+    entitled = _vector(registry, status.get("entitled"))
+    capability = _amounts(registry, spec.get("capability"))
+    if line.path != (ROOT,):  # what root is given there is the cluster itself
+        own = _limit(registry, capability, allocated, capacity)
+        limits[line.path] = min(own, limits.get(line.path[:-1], 1.0))
+    limit = limits.get(line.path, 1.0)
+    return Row(
+        line.name,
+        "/".join(line.path),
+        len(line.path) - 1,
+        line.weight,
+        str(status.get("state") or ("" if line.queue is None else "Open")),
+        dominant_share(allocated, capacity) if "allocated" in status else None,
+        dominant_share(entitled, capacity) if any(entitled) or "entitled" in status else None,
+        limit if limit < 1 else None,
+        {phase: line.counts.get(phase, 0) for phase in COUNTED},
+        _amounts(registry, status.get("allocated")),
+        _amounts(registry, status.get("entitled")),
+        _amounts(registry, spec.get("deserved")),
+        _amounts(registry, _part(spec, "guarantee", "resource")),
+        capability,
+    )
+
+
+def _limit(registry: Registry, capability: Amounts, allocated: Sequence[int], capacity: Sequence[int]) -> float:
+    """The part of the cluster at which a queue stops: of its dominant resource or, if that has none, the smallest."""
+    parts = {}
+    for name, most in capability.items():
+        j = registry.index(name)
+        if j != PODS and j < len(capacity) and capacity[j]:
+            parts[j] = most / capacity[j]
+    held = [(amount / capacity[j], j) for j, amount in enumerate(allocated) if j < len(capacity) and capacity[j]]
+    dominant = max((part for part in held if part[1] != PODS), default=(0.0, -1))[1]
+    return parts.get(dominant, min(parts.values(), default=1.0))
+
+
+def _takes_work(node: Document) -> bool:
+    """Whether new tasks may go there: its room counts as the cluster's."""
+    conditions = _part(node, "status", "conditions") or ()
+    ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
+    return ready and not _part(node, "spec", "unschedulable")
+
+
+def _part(document: Document, *names: str) -> Any:
+    found: Any = document
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _vector(registry: Registry, amounts: object) -> Sequence[int]:
+    """Amounts that somebody wrote; what can't be read is nothing."""
+    try:
+        return registry.vector(amounts, where="") if isinstance(amounts, dict) else ()
+    except ResourceError:
+        return ()
+
+
+def _amounts(registry: Registry, written: object) -> Amounts:
+    vector = _vector(registry, written)
+    names = written if isinstance(written, dict) else {}
+    return {name: vector[j] for name in names if (j := registry.index(name)) < len(vector) and j != PODS}

@@ -1,0 +1,319 @@
+"""The queue commands against the embedded API."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pumice.kube.client import Client
+from pumice.kube.refusals import RefusedError
+from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES
+from tests.cli.cluster.calls import Caller
+from tests.cli.command import program, pumice_command
+
+HEADING = "Name             Weight  State  Inqueue  Pending  Running  Unknown\n"
+PREFIX = "queue.scheduling.volcano.sh"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def note(cluster: tuple[Client, Path]) -> None:
+    """The queues of the design note, with the podgroups that it counts."""
+    client, _ = cluster
+    for name, parent, weight in [("dev", "root", 5), ("test1", "dev", 1), ("test2", "dev", 2)]:
+        queue = {"metadata": {"name": name, "labels": {"of": "note"}}, "spec": {"parent": parent, "weight": weight}}
+        client.create(QUEUES.path(), {"apiVersion": QUEUES.api_version, "kind": "Queue", **queue})
+    client.merge(QUEUES.path("", "default"), {"spec": {"weight": 5}})
+    for name, each in [("default", 3), ("test1", 1), ("test2", 2)]:
+        status = {"state": "Open", "inqueue": each, "running": each, "share": 0.25, "entitled": {"cpu": "10666m"}}
+        client.merge(QUEUES.path("", name, "status"), {"status": status})
+
+
+TREE = (
+    HEADING
+    + """\
+root                  1   Open        6        0        6        0
+|--default            5   Open        3        0        3        0
+|--dev                5   Open        3        0        3        0
+|  |--test1           1   Open        1        0        1        0
+|  |--test2           2   Open        2        0        2        0
+"""
+)
+
+
+@pytest.mark.parametrize("line", ["vqueues", "vcctl queue tree", "pumice queue tree"])
+def test_the_table_of_the_note_under_every_name(kubeconfig: Path, line: str) -> None:
+    name, *words = line.split()
+    run = pumice_command if name == "pumice" else lambda *rest, **more: program(name, *rest, **more)
+    done = run(*words, KUBECONFIG=str(kubeconfig))
+    assert (done.stdout, done.stderr, done.returncode) == (TREE, "", 0)
+
+
+def test_a_subtree(call: Caller) -> None:
+    below = TREE.splitlines()[4:]
+    shown = HEADING + "dev                   5   Open        3        0        3        0\n"
+    shown += "".join(line.removeprefix("|  ")[:8] + "   " + line.removeprefix("|  ")[8:] + "\n" for line in below)
+    for line in ("vqueues dev", "vqueues -n dev", "vqueues --name dev", "vqueues dev -N dev"):
+        assert call.said(line) == shown
+
+
+def test_every_output_of_the_tree(call: Caller, client: Client) -> None:
+    order = ["root", "default", "dev", "test1", "test2"]
+    assert call.said("vqueues -o name") == "".join(f"{PREFIX}/{name}\n" for name in order)
+    for output, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        found = read(call.said(f"vqueues -o {output}"))
+        assert (found["kind"], [item["metadata"]["name"] for item in found["items"]]) == ("List", order)
+        assert found["items"][3] == client.get(QUEUES.path("", "test1"))
+    wide = call.said("vqueues -o wide").splitlines()
+    assert wide[0].split()[7:] == ["Share", "Allocated", "Entitled", "Deserved", "Guarantee", "Capability"]
+    assert wide[4].split()[-6:] == ["25%", "-", "cpu=10.666", "-", "-", "-"]
+    assert call.said("vqueues -o table") == TREE
+
+
+def test_list_children_and_get(call: Caller, client: Client) -> None:
+    heading = "Name             Parent  Weight  State  Inqueue  Pending  Running  Unknown\n"
+    test1 = "test1            dev          1   Open        1        0        1        0\n"
+    test2 = "test2            dev          2   Open        2        0        2        0\n"
+    assert call.said("vcctl queue children dev") == heading + test1 + test2
+    assert call.said("vcctl queue get test2 test1") == heading + test2 + test1
+    assert call.said("pumice queue list -l of=note,of!=x -o name").split() == [
+        f"{PREFIX}/{n}" for n in ("dev", "test1", "test2")
+    ]
+    assert [line.split()[0] for line in call.said("vcctl queue list").splitlines()[1:]] == sorted(
+        ["root", "default", "dev", "test1", "test2"]
+    )
+    assert json.loads(call.said("vcctl queue get dev -o json")) == client.get(QUEUES.path("", "dev"))
+    assert yaml.safe_load(call.said("vcctl queue get dev test1 -o yaml"))["kind"] == "List"
+
+
+def test_nothing_to_show_is_said_and_no_error(call: Caller) -> None:
+    assert call("vcctl queue children test1") == (0, "", "test1 has no queues below it\n")
+    assert call("vcctl queue list -l a=b") == (0, "", "no queues found\n")
+    assert json.loads(call.said("vcctl queue list -l a=b -o json")) == {"apiVersion": "v1", "kind": "List", "items": []}
+
+
+def test_names_that_lead_nowhere(call: Caller) -> None:
+    assert call("vqueues tset1") == (
+        1,
+        "",
+        'error: queues.scheduling.volcano.sh "tset1" not found; did you mean test1?\n',
+    )
+    status, out, err = call("vcctl queue get dev zzz")
+    assert (status, len(out.splitlines()), err) == (1, 2, 'error: queues.scheduling.volcano.sh "zzz" not found\n')
+    assert call("vcctl queue operate zzz --weight 2").err == 'error: queues.scheduling.volcano.sh "zzz" not found\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("vcctl queue get", "which one? Give its NAME"),
+        ("vcctl queue create", "which one? Give its NAME"),
+        ("vqueues dev -n test1", "two names are given, dev and test1 (-n names a queue"),
+        ("vqueues -o xml", "'xml' is not one of"),
+        ("vqueues --nonsense", "No such option"),
+        ("vcctl queue operate dev", "nothing to do: give an --action"),
+        ("vcctl queue operate dev -a update", "nothing to do: give an --action"),
+        ("vcctl queue operate dev -a burn", "'burn' is not one of"),
+        ("vcctl queue create x --weight 0", "0 is not in the range 1<=x<=65535"),
+        ("vcctl queue create x --deserved cpu=1,memory=4GB", "memory: '4GB' is not a quantity"),
+    ],
+)
+def test_what_can_not_be_meant_ends_with_2(call: Caller, line: str, words: str) -> None:
+    status, out, err = call(line)
+    assert (status, out) == (2, "")
+    assert words in err.splitlines()[-1] and err.splitlines()[-1].startswith("error: ")
+
+
+def test_making_queues(call: Caller, client: Client) -> None:
+    options = (
+        "--parent dev --weight 3 --deserved cpu=4,memory=8Gi --guarantee cpu=1 --capability cpu=8 --priority 2 "
+        "--no-reclaimable --dequeue-strategy fifo --protected"
+    )
+    dry = yaml.safe_load(call.said(f"vcctl queue create made {options} --dry-run"))
+    assert call("vcctl queue get made").status == 1
+    assert call.said(f"vcctl queue create made {options}") == f"{PREFIX}/made created\n"
+    found = client.get(QUEUES.path("", "made"))
+    assert found["spec"] == dry["spec"] == {
+        "parent": "dev",
+        "weight": 3,
+        "deserved": {"cpu": "4", "memory": "8Gi"},
+        "guarantee": {"resource": {"cpu": "1"}},
+        "capability": {"cpu": "8"},
+        "priority": 2,
+        "reclaimable": False,
+        "dequeueStrategy": "fifo",
+    }  # fmt: skip
+    assert found["metadata"]["annotations"] == {"pumice.dev/protected": "true"}
+    assert call.said("vcctl queue create -n made-2 -o name") == f"{PREFIX}/made-2\n"
+    assert json.loads(call.said("pumice queue create made-3 -o json"))["spec"]["parent"] == "root"
+    for name in ("made", "made-2", "made-3"):
+        client.merge(QUEUES.path("", name), {"metadata": {"annotations": None}})
+        client.delete(QUEUES.path("", name))
+
+
+def test_what_the_server_refuses_names_object_and_field(call: Caller) -> None:
+    assert call("vcctl queue create x -p nope") == (
+        1,
+        "",
+        "error: queues/x: spec.parent: there is no queue 'nope'; create it first or use 'root'\n",
+    )
+    status, _, err = call("vcctl queue create Bad")
+    assert status == 1 and err.startswith('error: Queue.scheduling.volcano.sh "Bad" is invalid: metadata.name: ')
+    assert call("vcctl queue create dev").err == 'error: queues.scheduling.volcano.sh "dev" already exists\n'
+
+
+# ---- orders --------------------------------------------------------------------------------------------------------
+
+
+def commands(client: Client) -> list[dict[str, Any]]:
+    return client.list(COMMANDS.path()).items
+
+
+@contextmanager
+def obeying(
+    client: Client, action: str, queue: str, state: str, *, first: bool = True
+) -> Iterator[list[dict[str, Any]]]:
+    """A controller for one command: what it takes it carries out, before it deletes it or after."""
+    taken: list[dict[str, Any]] = []
+    ours = Client(client.access)
+
+    def obey() -> None:
+        while not (found := [each for each in commands(ours) if each["action"] == action]):
+            time.sleep(0.02)
+        taken.extend(found)
+        steps = [
+            lambda: ours.merge(QUEUES.path("", queue, "status"), {"status": {"state": state}}),
+            lambda: ours.delete(COMMANDS.path("default", found[0]["metadata"]["name"])),
+        ]
+        for step in steps if first else reversed(steps):
+            step()
+            time.sleep(0.15)
+        ours.close()
+
+    thread = threading.Thread(target=obey)
+    thread.start()
+    yield taken
+    thread.join(20)
+
+
+@pytest.mark.parametrize(
+    ("action", "order", "state", "said"),
+    [
+        ("close", "CloseQueue", "Closed", "closed"),
+        ("close", "CloseQueue", "Closing", "closing: it takes no more jobs, and is closed when those in it are done"),
+        ("pause", "PauseQueue", "Paused", "paused"),
+        ("resume", "ResumeQueue", "Open", "resumed, it is Open"),
+        ("open", "OpenQueue", "Open", "opened"),
+        ("open", "OpenQueue", "Closed", "is Closed: OpenQueue was taken, but a queue above it has a say too"),
+    ],
+)
+def test_an_order_is_a_command_and_is_waited_for(
+    call: Caller, client: Client, action: str, order: str, state: str, said: str
+) -> None:
+    target = client.get(QUEUES.path("", "test1"))
+    with obeying(client, order, "test1", state, first=action != "pause") as taken:
+        wait = 3 if "has a say" in said else 20  # it waits for what does not come, or until it has come
+        assert call.said(f"vcctl queue operate test1 --action {action} --wait {wait}") == f"{PREFIX}/test1 {said}\n"
+    (command,) = taken
+    owner = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "test1", "uid": target["metadata"]["uid"]}
+    assert command["target"] == owner
+    assert command["metadata"]["ownerReferences"] == [owner]
+    assert command["metadata"]["namespace"] == "default"
+    client.merge(QUEUES.path("", "test1", "status"), {"status": {"state": "Open"}})
+
+
+def test_an_order_that_nobody_takes_is_no_success_and_stays(call: Caller, client: Client) -> None:
+    status, out, err = call("vcctl queue operate test1 -a close --wait 0.2")
+    assert (status, out) == (1, "")
+    assert err.startswith(f"error: {PREFIX}/test1: nobody has taken the command CloseQueue within 0.2 s. It stays")
+    assert call.said("vcctl queue operate test1 -a open --wait 0") == f"{PREFIX}/test1 OpenQueue sent\n"
+    found = commands(client)
+    assert sorted(command["action"] for command in found) == ["CloseQueue", "OpenQueue"]
+    for command in found:
+        client.delete(COMMANDS.path("default", command["metadata"]["name"]))
+
+
+def test_a_weight_needs_no_order(call: Caller, client: Client) -> None:
+    assert call.said("vcctl queue operate test1 --weight 7") == f"{PREFIX}/test1 has weight 7\n"
+    assert call.said("vcctl queue operate -n test1 -a update -w 1") == f"{PREFIX}/test1 has weight 1\n"
+    assert client.get(QUEUES.path("", "test1"))["spec"]["weight"] == 1
+    assert commands(client) == []
+
+
+# ---- deleting ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def doomed(client: Client, call: Caller) -> Iterator[str]:
+    """A queue ``old`` with one below it that has a job and a podgroup."""
+    call.said("vcctl queue create old")
+    call.said("vcctl queue create older -p old")
+    call.said("vsub work -q older")
+    group = {"metadata": {"name": "pods"}, "spec": {"queue": "older", "minMember": 1}}
+    client.create(POD_GROUPS.path("default"), {"apiVersion": POD_GROUPS.api_version, "kind": "PodGroup", **group})
+    yield "  queue old\n  queue older\n  job default/work Pending\n  podgroup default/pods Pending\n"
+    client.delete(JOBS.path("default", "work"))
+    client.delete(POD_GROUPS.path("default", "pods"))
+    for path in [QUEUES.path("", name) for name in ("older", "old")]:
+        with suppress(RefusedError):
+            client.merge(path, {"metadata": {"annotations": None}})
+            client.delete(path)
+
+
+def test_without_a_terminal_it_takes_yes(call: Caller, client: Client, doomed: str) -> None:
+    assert call.said("vcctl queue delete old --dry-run") == f"this would go:\n{doomed}"
+    status, out, err = call("vcctl queue delete old")
+    assert (status, out) == (1, "")
+    assert err == (
+        f"this goes:\n{doomed}"
+        "error: nobody is there to ask (standard input is no terminal): --yes deletes it all the same\n"
+    )
+    assert client.get(QUEUES.path("", "old"))
+    assert call.said("vcctl queue delete older old --yes") == f"{PREFIX}/older deleted\n{PREFIX}/old deleted\n"
+    assert call("vcctl queue get old").status == 1
+
+
+def test_who_mistypes_one_name_deletes_nothing(call: Caller, client: Client, doomed: str) -> None:
+    status, out, err = call("vcctl queue delete old oldre --yes")
+    assert (status, out) == (1, "")
+    assert err == 'error: queues.scheduling.volcano.sh "oldre" not found; did you mean older?\n'
+    assert client.get(QUEUES.path("", "old"))
+
+
+def test_what_is_protected_stays_with_all_above_it(call: Caller, client: Client, doomed: str) -> None:
+    client.merge(QUEUES.path("", "older"), {"metadata": {"annotations": {"pumice.dev/protected": "true"}}})
+    assert "  queue older (protected)\n" in call.said("vcctl queue delete old --dry-run")
+    status, out, err = call("vcctl queue delete old --yes")
+    assert (status, out) == (1, "")
+    first, *gone = err.splitlines()
+    assert first == (
+        "error: queues/old: 'older' is protected (annotation pumice.dev/protected), so nothing was deleted. "
+        "This would have gone:"
+    )
+    assert [line.strip() for line in gone][:2] == ["queue older", "queue old"]
+    assert sorted(line.strip() for line in gone[2:]) == ["Job default/work", "PodGroup default/pods"]
+
+
+def test_root_and_default_stay(call: Caller) -> None:
+    assert call("vcctl queue delete default --yes").err == (
+        "error: queues/default: queue 'default' cannot be deleted; close it if it is to take no jobs\n"
+    )
+
+
+def test_long_lists_are_cut_short(call: Caller, client: Client) -> None:
+    call.said("vcctl queue create many")
+    for i in range(25):
+        group = {"metadata": {"name": f"many-{i:02}"}, "spec": {"queue": "many"}}
+        client.create(POD_GROUPS.path("default"), {"apiVersion": POD_GROUPS.api_version, "kind": "PodGroup", **group})
+    shown = call.said("vcctl queue delete many --dry-run").splitlines()
+    assert (len(shown), shown[-1]) == (1 + 1 + 20 + 1, "  and 5 more podgroups")
+    for i in range(25):
+        client.delete(POD_GROUPS.path("default", f"many-{i:02}"))
+    call.said("vcctl queue delete many --yes")

@@ -1,0 +1,136 @@
+"""``pumice replay``, and the scheduler that writes what it reads, as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pumice.service.decision_log import log_files
+from tests.cli.command import pumice_command
+from tests.support.api_servers import pumice_up
+from tests.support.lives import recorded_life
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("log")
+    recorded_life(found, 3, seconds=8)
+    assert len(log_files(found)) > 1
+    return found
+
+
+def altered(path: Path, place: Path) -> Path:
+    """The same log, with a task bound to another node."""
+    lines = path.read_text().splitlines(keepends=True)
+    number = next(i for i, line in enumerate(lines) if '"does":"bind"' in line)
+    cycle = json.loads(lines[number])
+    bind = next(decision for decision in cycle["decisions"] if decision["does"] == "bind")
+    bind["node"] = "elsewhere"
+    lines[number] = json.dumps(cycle, separators=(",", ":")) + "\n"
+    changed = place / path.name
+    changed.write_text("".join(lines))
+    return changed
+
+
+def test_a_folder_says_what_each_file_gives(folder: Path) -> None:
+    done = pumice_command("replay", folder, PYTHONHASHSEED="5")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [path.name for path in log_files(folder)]
+    assert all(": same, " in line and " cycle" in line and " decision" in line for line in lines)
+
+
+def test_a_difference_is_shown_where_it_is(folder: Path, tmp_path: Path) -> None:
+    path = next(path for path in log_files(folder) if '"does":"bind"' in path.read_text())
+    done = pumice_command("replay", altered(path, tmp_path))
+    assert done.returncode == 1 and "differs after " in done.stdout
+    assert '    recorded: {"does": "bind"' in done.stdout and '"node": "elsewhere"' in done.stdout
+    assert "    replayed: {" in done.stdout and "decision 1" in done.stdout
+    as_json = json.loads(pumice_command("replay", tmp_path / path.name, "-o", "json").stdout)
+    difference = as_json["files"][0]["difference"]
+    assert not as_json["same"] and f"  cycle {difference['cycle']} (line {difference['line']})" in done.stdout
+
+
+def test_a_cycle_can_be_looked_at(folder: Path) -> None:
+    path = log_files(folder)[0]
+    done = pumice_command("replay", path, "--until", 1, "--print")
+    assert done.returncode == 0 and "1 cycle," in done.stdout
+    assert "cycle 1 at 1.000000 s\n  told:\n" in done.stdout and '{"is": "changed", "kind": "node"' in done.stdout
+    assert "  decided:" in done.stdout and "  entitled:" in done.stdout
+    shown = json.loads(pumice_command("replay", path, "--until", 1, "--print", "-o", "json").stdout)["cycle"]
+    assert shown["cycle"] == 1 and shown["events"] and shown["decisions"]
+
+
+def test_what_cannot_be_replayed_is_bad_input(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.jsonl").write_text("hello\n")
+    for given, says in ((tmp_path / "empty", "no decision log in"), (tmp_path / "x.jsonl", "x.jsonl:1: not a line")):
+        done = pumice_command("replay", given)
+        assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
+    first, rest = log_files(folder)[0].read_text().split("\n", 1)
+    heading = json.loads(first) | {"config": 'actions: "allocate"\ntiers: [{plugins: [{name: acme}]}]\n'}
+    (tmp_path / "y.jsonl").write_text(json.dumps(heading) + "\n" + rest)
+    done = pumice_command("replay", tmp_path / "y.jsonl")
+    assert done.returncode == 2 and 'can\'t be used here: configuration:2: plugin "acme"' in done.stderr.replace(
+        "unknown ", ""
+    )
+
+
+def test_a_scheduler_that_is_killed_leaves_a_log_that_can_be_replayed(tmp_path: Path) -> None:
+    config, folder, said = tmp_path / "config.yaml", tmp_path / "log", tmp_path / "said"
+    config.write_text('actions: "enqueue"\n')
+
+    def until(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not holds():
+            assert running.poll() is None and time.monotonic() < deadline, said.read_text()
+            time.sleep(0.05)
+
+    def recorded() -> str:
+        return "".join(path.read_text() for path in log_files(folder)) if folder.exists() else ""
+
+    with pumice_up("--nodes", "1") as (_, kubeconfig), said.open("w") as stderr:
+        command = [
+            sys.executable,
+            "-m",
+            "pumice",
+            "scheduler",
+            "--kubeconfig",
+            str(kubeconfig),
+            "--config",
+            str(config),
+        ]
+        command += ["--metrics-address", "", "--decision-log", str(folder), "--decision-log-files", "2"]
+        running = subprocess.Popen(command, stderr=stderr)
+        try:
+            until(lambda: '"is":"cycle"' in recorded())
+            config.write_text('actions: "enqueue, alocate"\n')
+            os.kill(running.pid, signal.SIGHUP)
+            until(lambda: f"{config}:1: " in said.read_text())
+            assert "the configuration in force stays" in said.read_text() and len(log_files(folder)) == 1
+            config.write_text('actions: "enqueue, allocate"\n')
+            os.kill(running.pid, signal.SIGHUP)
+            until(lambda: '"config":"actions: \\"enqueue, allocate\\"' in recorded())
+            before = recorded().count('"is":"cycle"')
+            until(lambda: recorded().count('"is":"cycle"') > before)
+        finally:
+            running.kill()
+            running.wait()
+    done = pumice_command("replay", folder)
+    assert done.returncode == 0 and done.stdout.count(": same, ") == 2, done.stdout + done.stderr
+
+
+def test_limits_of_the_log_are_said(tmp_path: Path) -> None:
+    done = pumice_command("scheduler", "--decision-log", tmp_path, "--decision-log-size", 0)
+    assert done.returncode == 2 and "1<=x<=4096" in done.stderr
+    (tmp_path / "file").touch()
+    done = pumice_command("scheduler", "--decision-log", tmp_path / "file")
+    assert done.returncode == 2 and "is a file" in done.stderr
