@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from benchmarks import apiserver, measures
+from benchmarks import apiserver, live, measures
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
 from pumice.scheduling.config import DEFAULT_CONFIG
@@ -60,6 +60,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "api-watch": ("API: 100 watchers", ("events_per_second", "watches_ended", "latency_ms", "latency_p99_ms")),
     "api-list": ("API: a list of 10,000 pods, whole and in pages", ("whole_ms", "pages_ms")),
+    "live": (
+        "pods from created to bound, and CPU for each",
+        ("pods_per_second", "latency_ms", "overhead_ms", "engine_ms", "server_ms"),
+    ),
     "api-memory": ("API: memory, empty and with 50,000 pods", ("empty_mib", "full_mib")),
 }
 
@@ -70,13 +74,15 @@ API = {
     "api-list": apiserver.listing,
     "api-memory": apiserver.memory,
 }
-API_RUNS = 3
+FEW_RUNS = 3
 
 
 def measure(name: str) -> dict[str, float]:
     """One run of one measurement, in this process."""
     if name in API:
         return API[name]()
+    if name == "live":
+        return live.created_to_bound()
     if name.startswith("tree-"):
         return measures.tree_events(int(name.removeprefix("tree-")))
     if name == "E":
@@ -97,7 +103,7 @@ def measure(name: str) -> dict[str, float]:
 def repeat(name: str, runs: int) -> list[dict[str, float]]:
     """Several runs, each in a fresh process."""
     results = []
-    for _ in range(min(runs, API_RUNS) if name in API else runs):
+    for _ in range(min(runs, FEW_RUNS) if name in API or name == "live" else runs):
         command = [sys.executable, "-m", "benchmarks.run", "--once", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
         if done.returncode:

@@ -94,7 +94,7 @@ def _go(folder: Path, *arguments: str) -> str:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{text}\n")
 
 
 def main() -> int:
@@ -109,7 +109,7 @@ def main() -> int:
         except RuntimeError as error:
             _say(str(error))
             return 1
-    print(place)
+    sys.stdout.write(f"{place}\n")
     return 0
 
 

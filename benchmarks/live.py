@@ -1,0 +1,178 @@
+"""From end to end: how many pods a second go from created to bound, and what the scheduler spends on each.
+
+Three processes as in production, over HTTP on loopback: ``pumice up`` with its data on disk and simulated nodes,
+``pumice scheduler``, and a client that creates pods as quickly as it is answered and watches until all are bound. The
+overhead of the service is the CPU time of its process, engine and all, by pod; what the engine alone spends is in its
+own metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+import yaml
+
+from benchmarks import kubernetes
+from benchmarks.apiserver_load import Server
+from pumice.kube.api import Api
+from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.resources import POD_GROUPS, PODS, QUEUES, Resource
+from pumice.kube.session import Session
+
+WORKLOAD = yaml.safe_load((Path(__file__).parent / "workloads" / "live.yaml").read_text())
+PATIENCE = 300.0
+NAMESPACE = "default"
+
+
+class _About(msgspec.Struct):
+    name: str
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _About
+    spec: _Spec
+
+
+_pods = msgspec.json.Decoder(_Pod)
+
+
+def created_to_bound() -> dict[str, float]:
+    """One run on a fresh cluster."""
+    with contextlib.ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-live-")))
+        server, kubeconfig = stack.enter_context(_server(home))
+        scheduler, metrics = stack.enter_context(_scheduler(home, kubeconfig))
+        before = _cpu(scheduler), _cpu(server)
+        seconds, waits = asyncio.run(_load(kubeconfig))
+        figures = {"scheduler": _cpu(scheduler) - before[0], "server": _cpu(server) - before[1]}
+        engine = _engine_seconds(metrics)
+    pods = len(waits)
+    waits.sort()
+    return {
+        "placements": pods,
+        "seconds": seconds,
+        "pods_per_second": pods / seconds,
+        "latency_ms": median(waits) * 1000,
+        "latency_p99_ms": waits[pods * 99 // 100] * 1000,
+        "overhead_ms": figures["scheduler"] * 1000 / pods,
+        "engine_ms": engine * 1000 / pods,
+        "server_ms": figures["server"] * 1000 / pods,
+    }
+
+
+@contextlib.contextmanager
+def _server(home: Path) -> Iterator[tuple[int, Path]]:
+    """``pumice up`` without companions: its process and its kubeconfig."""
+    kubeconfig, log, nodes = home / "kubeconfig", home / "up.log", WORKLOAD["nodes"]
+    port = kubernetes.free_ports(1)[0]
+    command = [sys.executable, "-m", "pumice", "up", "--data", str(home / "data"), "--port", str(port)]
+    command += ["--nodes", str(nodes["count"]), "--node-capacity", nodes["capacity"]]
+    command += ["--kubeconfig", str(kubeconfig), "--no-scheduler", "--no-controllers"]
+    with kubernetes.started(log, command) as process:
+        kubernetes.await_ready(f"http://127.0.0.1:{port}", "", process, log)
+        yield process.pid, kubeconfig
+
+
+@contextlib.contextmanager
+def _scheduler(home: Path, kubeconfig: Path) -> Iterator[tuple[int, str]]:
+    """``pumice scheduler``, when it sees the cluster: its process, and where its metrics are."""
+    port, log = kubernetes.free_ports(1)[0], home / "scheduler.log"
+    command = [sys.executable, "-m", "pumice", "scheduler", "--kubeconfig", str(kubeconfig)]
+    command += ["--metrics-address", f"127.0.0.1:{port}"]
+    with kubernetes.started(log, command) as process:
+        url = f"http://127.0.0.1:{port}"
+        kubernetes.await_ready(url, "", process, log)
+        yield process.pid, f"{url}/metrics"
+
+
+async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
+    """Create everything; the seconds until all was bound, and for each pod those from its request to its binding."""
+    access, in_flight = read_kubeconfig(kubeconfig), WORKLOAD["inFlight"]
+    server = Server(access.server)
+    async with Session(access) as session:
+        api = Api(session)
+        await server.spread((_post(server, QUEUES, _queue(number)) for number in range(WORKLOAD["queues"])), in_flight)
+        revision = (await api.list(PODS.raw)).revision
+        requested: dict[str, float] = {}
+        bound: dict[str, float] = {}
+        watching = asyncio.create_task(_watch(api, revision, bound))
+
+        def submit() -> Iterator[bytes]:
+            for job in range(WORKLOAD["jobs"]):
+                yield _post(server, POD_GROUPS, _group(job))
+                for task in range(WORKLOAD["tasksPerJob"]):
+                    pod = _pod(job, task)
+                    requested[pod["metadata"]["name"]] = time.monotonic()
+                    yield _post(server, PODS, pod)
+
+        began = time.monotonic()
+        await server.spread(submit(), in_flight)
+        async with asyncio.timeout(PATIENCE):
+            await watching
+    return max(bound.values()) - began, [at - requested[name] for name, at in bound.items()]
+
+
+async def _watch(api: Api, revision: str, bound: dict[str, float]) -> None:
+    """Note when each pod is first seen on a node, until all are."""
+    async with contextlib.aclosing(api.events(PODS.raw, revision)) as batches:
+        async for batch in batches:
+            now = time.monotonic()
+            for _, raw in batch:
+                pod = _pods.decode(raw)
+                if pod.spec.node_name:
+                    bound.setdefault(pod.metadata.name, now)
+            if len(bound) == WORKLOAD["jobs"] * WORKLOAD["tasksPerJob"]:
+                return
+
+
+def _post(server: Server, resource: Resource[Any], document: dict[str, Any]) -> bytes:
+    return server.request("POST", resource.path(document["metadata"].get("namespace", "")), document)
+
+
+def _queue(number: int) -> dict[str, Any]:
+    about = {"name": f"q{number}"}
+    spec = {"parent": "root", "weight": 1 + number % 3}
+    return {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": about, "spec": spec}
+
+
+def _group(job: int) -> dict[str, Any]:
+    about = {"name": f"j{job}", "namespace": NAMESPACE}
+    spec = {"minMember": WORKLOAD["minMember"], "queue": f"q{job % WORKLOAD['queues']}"}
+    return {"apiVersion": POD_GROUPS.api_version, "kind": "PodGroup", "metadata": about, "spec": spec}
+
+
+def _pod(job: int, task: int) -> dict[str, Any]:
+    annotations = {"scheduling.k8s.io/group-name": f"j{job}"}
+    about = {"name": f"j{job}-{task}", "namespace": NAMESPACE, "annotations": annotations}
+    container = {"name": "c", "image": "x", "resources": {"requests": WORKLOAD["request"]}}
+    spec = {"schedulerName": "pumice", "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
+
+
+def _cpu(process: int) -> float:
+    """CPU seconds of a process so far, in user and system."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _engine_seconds(metrics: str) -> float:
+    """What went into the parts of the engine's cycles; the rest of a cycle is translating and writing."""
+    with urllib.request.urlopen(metrics, timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    parts = [line for line in lines if line.startswith("pumice_cycle_part_seconds_total{") and "around" not in line]
+    return sum(float(line.rpartition(" ")[2]) for line in parts)
