@@ -40,10 +40,11 @@ def plugin(*lines: str) -> str:
 
 
 def test_the_default_is_the_hierarchy_with_fair_shares() -> None:
-    plugins, actions = (*PLUGINS, "overcommit"), (*ACTIONS, "preempt", "reclaim")
+    plugins, actions = {*PLUGINS, "capacity", "overcommit"}, (*ACTIONS, "preempt", "reclaim")
     config = parse_config(DEFAULT_CONFIG, known_plugins=plugins, known_actions=actions)
     assert config.actions == ("enqueue", "allocate", "backfill", "reclaim", "preempt")
-    assert names(config) == [["priority", "gang", "conformance"], ["drf", "predicates", "nodeorder", "overcommit"]]
+    fair = ["drf", "capacity", "predicates", "nodeorder", "overcommit"]  # who is next, and no further than allowed
+    assert names(config) == [["priority", "gang", "conformance"], fair]
     assert [plugin.name for plugin in config.plugins if plugin.on(Flag.HIERARCHY)] == ["drf"]
     assert config.notes == ()
 

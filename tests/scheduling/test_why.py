@@ -29,7 +29,6 @@ from pumice.scheduling.why import Answer, explain
 
 SECOND = 1_000_000
 NOW = 1000 * SECOND
-WITH_CAPACITY = DEFAULT_CONFIG + "  - name: capacity\n"
 
 
 class World:
@@ -128,7 +127,7 @@ def test_queues_that_take_no_work() -> None:
 
 
 def test_a_subtree_whose_numbers_contradict_each_other() -> None:
-    world = World(WITH_CAPACITY)
+    world = World(DEFAULT_CONFIG)
     world.node("n", 100)
     world.queue("a", capability=((0, 4000),))
     world.queue("b", parent="a", capability=((0, 5000),))
@@ -191,7 +190,7 @@ def test_first_come_first_served() -> None:
 
 
 def test_the_capability_of_an_ancestor() -> None:
-    world = World(WITH_CAPACITY)
+    world = World(DEFAULT_CONFIG)
     world.node("n", 10)
     world.queue("a", capability=((0, 4000),))
     world.queue("b", parent="a")
@@ -206,7 +205,7 @@ def test_the_capability_of_an_ancestor() -> None:
 
 def test_a_job_that_has_less_important_ones_go_within_a_limit() -> None:
     # Both are entitled to 2 of the 4; one holds 3, so one of its tasks goes in the next cycle.
-    world = World(WITH_CAPACITY)
+    world = World(DEFAULT_CONFIG)
     world.node("n", 10)
     world.queue("a", capability=((0, 4000),))
     world.job("runs", "a", 3, on=("n",) * 3)
@@ -216,7 +215,7 @@ def test_a_job_that_has_less_important_ones_go_within_a_limit() -> None:
 
 
 def test_limits_at_two_levels_are_both_named() -> None:
-    world = World(WITH_CAPACITY)
+    world = World(DEFAULT_CONFIG)
     world.node("n", 10)
     world.queue("a", capability=((0, 4000),))
     world.queue("b", parent="a", capability=((0, 3000),))
@@ -226,7 +225,7 @@ def test_limits_at_two_levels_are_both_named() -> None:
 
 
 def test_what_others_are_guaranteed() -> None:
-    world = World(WITH_CAPACITY)
+    world = World(DEFAULT_CONFIG)
     world.node("n", 10)
     world.queue("a")
     world.queue("b", guarantee=((0, 4000),))

@@ -37,7 +37,7 @@ def test_everything_a_run_comes_to():
         "deserved": {},
         "guarantee": {},
         "capability": {},
-        "realCapability": {},
+        "realCapability": {"cpu": "10", "memory": "10G", "pods": "1G"},  # the cluster, as nobody limits it further
         "conditions": [],
         "jobs": {"pending": 0, "inqueue": 0, "running": 1},
     }

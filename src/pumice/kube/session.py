@@ -59,9 +59,16 @@ class Session:
     """Calls one cluster. Use it as ``async with Session(access) as session``."""
 
     def __init__(
-        self, access: Access, limits: Limits | None = None, *, now: Callable[[], float] = time.monotonic
+        self,
+        access: Access,
+        limits: Limits | None = None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.access = access
+        self.may_write = may_write
+        """Looked at before every write that goes out: who does not lead any more changes nothing."""
         self._limits = limits = limits or Limits()
         self._in_flight = asyncio.Semaphore(limits.in_flight)
         rate = limits.writes_per_second
@@ -130,6 +137,8 @@ class Session:
         raise AssertionError("the last attempt returns or raises")
 
     async def _once(self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str) -> bytes:
+        if method != "GET" and not self.may_write():
+            raise UnreachableError("not sent: this replica does not lead", sent=False)
         headers = self._token.headers()
         if body:
             headers["Content-Type"] = media

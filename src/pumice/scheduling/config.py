@@ -53,6 +53,7 @@ tiers:
 - plugins:
   - name: drf
     enableHierarchy: true
+  - name: capacity
   - name: predicates
   - name: nodeorder
   - name: overcommit
