@@ -110,8 +110,13 @@ def test_the_children_of_root_share_the_cluster():
     # 6 + 5 of 10 cpu; 6 + 4 fit
     around = world(node("n1", cpu="4"), node("n2", cpu="6"), queue("a", parent="root", guarantee={"cpu": "6"}))
     refused = ask(around, queue("b", parent="root", guarantee={"cpu": "5"}))
-    assert "would have guarantee cpu 11 together, more than the allocatable cpu 10 of the cluster" in refused.message
+    message = (
+        "the queues below 'root' would have guarantee cpu 11 together, more than the allocatable cpu 10 of the cluster"
+    )
+    assert refused.message == f"spec.guarantee.resource: {message}", "once, though it breaks two rules"
     assert ask(around, queue("b", parent="root", guarantee={"cpu": "4"})).allowed
+    handed_down = [{"name": "b", "parameters": [{"name": "guarantee", "value": {"resource": {"cpu": "5"}}}]}]
+    assert put(around, queue("root", hierarchy=handed_down)).message == f"spec.hierarchy: {message}"
     assert ask(around, queue("b", parent="root", deserved={"cpu": "11"})).message
 
 

@@ -181,6 +181,19 @@ def test_who_cannot_renew_has_lost_it() -> None:
     live(test)
 
 
+def test_who_sees_another_name_leads_no_longer() -> None:
+    async def test(api: Api) -> None:
+        lease = Lease(api, "pumice", "default", identity="a")
+        await lease.attempt()
+        assert lease.held
+        found = await api.get(LEASES, "pumice", "default")
+        await api.update(LEASES, {**found, "spec": {**found["spec"], "holderIdentity": "by hand"}})
+        await lease.attempt()
+        assert not lease.held and lease.leader == "by hand"
+
+    live(test)
+
+
 def test_times_that_leave_no_room_are_refused() -> None:
     with pytest.raises(ValueError, match="longer than the next"):
         Timing(duration=10, deadline=15, retry=2)

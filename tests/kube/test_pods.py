@@ -152,6 +152,13 @@ def test_a_pod_is_ours_if_it_names_one_of_our_schedulers_or_none(describe, name,
     assert describe(pod).managed is managed
 
 
+def test_a_pod_behind_gates_is_nobodys(describe):
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "ns"}}
+    gated = {**pod, "spec": {"schedulerName": "pumice", "schedulingGates": [{"name": "example.com/wait"}]}}
+    assert not describe(gated).managed
+    assert describe({**pod, "spec": {"schedulerName": "pumice", "schedulingGates": []}}).managed
+
+
 def test_the_names_of_our_schedulers_can_be_given(describe):
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"schedulerName": "volcano"}}
     assert not describe(pod, schedulers=["pumice"]).managed

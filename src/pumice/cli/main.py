@@ -21,6 +21,8 @@ COMMANDS = {
     "scheduler": "scheduler",
     "controllers": "scheduler",
     "webhooks": "webhooks",
+    "install": "install",
+    "uninstall": "install",
     "replay": "replay",
     "sim": "sim_node",
     "fsck": "fsck",

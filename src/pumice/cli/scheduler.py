@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.serving import Answering, cluster_options, metrics_option, reach, serve
+from pumice.cli.leading import Election, election_option
+from pumice.cli.serving import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many files are kept.",
 )
+@schedulers_option
+@election_option("pumice-scheduler")
 @metrics_option("127.0.0.1:8080")
 def scheduler(
     kubeconfig: Path | None,
@@ -53,6 +56,8 @@ def scheduler(
     decision_log: Path | None,
     decision_log_size: int,
     decision_log_files: int,
+    schedulers: frozenset[str],
+    election: Election | None,
     answering: Answering,
 ) -> None:
     """Schedule a cluster.
@@ -87,21 +92,32 @@ def scheduler(
     def make(api: Api) -> Scheduler:
         if file is not None and hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, file.hurry)
-        return Scheduler(api, chosen, config_file=file, decision_log=recorded, brakes=LIVE)
+        return Scheduler(api, chosen, config_file=file, decision_log=recorded, brakes=LIVE, schedulers=schedulers)
 
-    serve(access, make, "scheduling", answering, of_scheduler)
+    serve(access, make, "scheduling", answering, of_scheduler, election)
 
 
 @click.command()
 @cluster_options
+@schedulers_option
+@click.option("--no-jobs", is_flag=True, help="Leave Volcano Jobs to somebody else.")
+@election_option("pumice-controllers")
 @metrics_option("127.0.0.1:8081")
-def controllers(kubeconfig: Path | None, context: str, answering: Answering) -> None:
-    """Give podgroups to pods that have none.
+def controllers(
+    kubeconfig: Path | None,
+    context: str,
+    schedulers: frozenset[str],
+    no_jobs: bool,
+    election: Election | None,
+    answering: Answering,
+) -> None:
+    """Keep queues, jobs and podgroups true.
 
-    Without a group the scheduler does not know a pod. Pods of one owner, a batch Job say, share one. Works until
-    stopped.
+    Makes the pods of Volcano Jobs and follows their policies; makes the queues that a hierarchy names, carries out the
+    commands that open, close, pause and resume queues, and empties those that are deleted; gives a podgroup to pods
+    that have none, one for all pods of an owner. Works until stopped.
     """
-    from pumice.controllers.everybody import EVERYBODY
+    from pumice.controllers.everybody import everybody
     from pumice.controllers.together import Together
     from pumice.service.job_metrics import JobMetrics
     from pumice.service.probes import of_controllers
@@ -112,4 +128,5 @@ def controllers(kubeconfig: Path | None, context: str, answering: Answering) -> 
         return of_controllers(together.seen.informers.values, metrics)
 
     access = reach(kubeconfig, context)
-    serve(access, lambda api: Together(api, EVERYBODY), "controlling", answering, probes)
+    makers = everybody(schedulers, jobs=not no_jobs)
+    serve(access, lambda api: Together(api, makers), "controlling", answering, probes, election)

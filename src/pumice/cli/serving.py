@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import asyncio
     from contextlib import AsyncExitStack
 
+    from pumice.cli.leading import Election
     from pumice.kube.api import Api
     from pumice.kube.kubeconfig import Access
     from pumice.service.endpoints import Address, Probes
@@ -56,6 +57,24 @@ def cluster_options(command: Command) -> Command:
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     command = click.option("--context", default="", help="A context of it other than the current one.")(command)
     return click.option("--kubeconfig", type=file, help="How to reach the cluster. [default: as kubectl]")(command)
+
+
+def schedulers_option(command: Command) -> Command:
+    """The option that says whose pods are ours."""
+    return click.option(
+        "--scheduler-name",
+        "schedulers",
+        multiple=True,
+        metavar="NAME",
+        callback=_schedulers,
+        help="Pods that name this scheduler are ours; may be repeated. [default: pumice and volcano]",
+    )(command)
+
+
+def _schedulers(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
+    from pumice.kube.convert import SCHEDULERS
+
+    return frozenset(value) or SCHEDULERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +129,18 @@ def serve(
     doing: str,
     answering: Answering,
     probes: Callable[[AnyWorker], Probes],
+    election: Election | None = None,
 ) -> None:
     """Work on a cluster until SIGTERM or Ctrl-C, and say how it is going where somebody asks."""
     import asyncio
 
+    from pumice.kube.lease import LostError
+
     _set_up_log()
-    asyncio.run(_serve(access, make, doing, answering, probes))
+    try:
+        asyncio.run(_serve(access, make, doing, answering, probes, election))
+    except LostError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _set_up_log() -> None:
@@ -133,11 +158,13 @@ async def _serve(
     doing: str,
     answering: Answering,
     probes: Callable[[AnyWorker], Probes],
+    election: Election | None,
 ) -> None:
     import asyncio
     import signal
     from contextlib import AsyncExitStack
 
+    from pumice.cli.leading import leading
     from pumice.kube.api import Api
     from pumice.kube.session import Session
 
@@ -148,12 +175,13 @@ async def _serve(
     supervised = bool(os.environ.pop(SUPERVISED, ""))  # not for those whom we may start
     abandoned = _on_end_of_input(stop) if supervised else asyncio.Event()
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(Session(access))
+        part = await stack.enter_async_context(leading(access, election))
+        session = await stack.enter_async_context(Session(access, may_write=lambda: part.held))
         worker = make(Api(session))
-        asked = probes(worker)
+        asked = part.probes(probes(worker))
         if answering.address is not None:
             await _answer(stack, answering, asked)
-        work = asyncio.create_task(worker.run())
+        work = asyncio.create_task(part.work(worker.run))
         if supervised:
             reports = asyncio.create_task(_report(asked))
             stack.callback(reports.cancel)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.serving import Answering, cluster_options, metrics_option, reach, serve
+from pumice.cli.serving import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
 
 if TYPE_CHECKING:
     from pumice.admission.webhooks.server import Webhooks
@@ -30,7 +30,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--tls-key", type=FILE, help="The key that belongs to it.")
 @click.option("--tls-ca", type=FILE, help="Whom the API server is to trust; without it you tell the API server.")
 @click.option("--configuration", default="pumice", show_default=True, help="The webhook configurations to keep.")
-@click.option("--scheduler-name", "schedulers", multiple=True, help="Whose pods are ours. [default: pumice, volcano]")
+@schedulers_option
 @click.option(
     "--acts-for-others",
     "controllers",
@@ -52,7 +52,7 @@ def webhooks(
     tls_key: Path | None,
     tls_ca: Path | None,
     configuration: str,
-    schedulers: tuple[str, ...],
+    schedulers: frozenset[str],
     controllers: tuple[str, ...],
     max_queue_depth: int | None,
     answering: Answering,
@@ -76,7 +76,7 @@ def webhooks(
     usual = Settings()
     settings = Settings(
         max_queue_depth=max_queue_depth,
-        schedulers=frozenset(schedulers) or usual.schedulers,
+        schedulers=schedulers,
         controllers=(*usual.controllers, f"system:serviceaccount:{place}:", *controllers),
         queue_finalizer=QUEUE_FINALIZER,
     )

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from functools import partial
+
+from pumice.controllers.first_queues import FirstQueues
 from pumice.controllers.jobs import Jobs
 from pumice.controllers.podgroups import PodGroups
 from pumice.controllers.queues import Queues
 from pumice.controllers.routed import Routed
+from pumice.controllers.together import Controller, Seen
+from pumice.kube.api import Api
+from pumice.kube.convert import SCHEDULERS
 
-EVERYBODY = (PodGroups, Jobs, Queues, Routed)
+Maker = Callable[[Api, Seen], Controller]
+
+
+def everybody(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
+    """All of them, for pods of these schedulers; without ``jobs`` somebody else sees to Volcano Jobs."""
+    groups = partial(PodGroups, schedulers=schedulers)
+    return (FirstQueues, groups, *((Jobs,) if jobs else ()), Queues, Routed)
+
+
+EVERYBODY = everybody()

@@ -12,10 +12,13 @@ a group without pods would wait in its queue for ever.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Collection
 from typing import Final
 
 from pumice.controllers.abreast import abreast
 from pumice.controllers.keys import Keys
+from pumice.controllers.telling import stamp, tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
@@ -37,18 +40,18 @@ UNSEEN: Final = (403, 404, 405)
 MOST: Final = 10**9
 
 
-def is_ours(pod: Document) -> bool:
+def is_ours(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
     """Whether a pod is ours to place, and will run."""
     return (
-        pod["spec"].get("schedulerName") in SCHEDULERS
+        pod["spec"].get("schedulerName") in schedulers
         and not pod["metadata"].get("deletionTimestamp")
         and (pod.get("status") or {}).get("phase") not in FINISHED
     )
 
 
-def lacks_group(pod: Document) -> bool:
+def lacks_group(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
     """Whether a pod is ours to place and belongs to no group, and will run."""
-    return is_ours(pod) and not _annotations(pod).get(GROUP_NAME)
+    return is_ours(pod, schedulers) and not _annotations(pod).get(GROUP_NAME)
 
 
 def owner_of(pod: Document) -> Document | None:
@@ -95,8 +98,16 @@ def is_left_behind(group: Document) -> bool:
 class PodGroups:
     """Gives groups to pods. Keys are those of groups, so that nobody takes one away while another gives it."""
 
-    def __init__(self, api: Api, seen: Seen) -> None:
+    def __init__(
+        self,
+        api: Api,
+        seen: Seen,
+        schedulers: Collection[str] = SCHEDULERS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._api = api
+        self._clock = clock
+        self._schedulers = schedulers
         self._pods = seen.all(PODS)
         self._groups = seen.all(POD_GROUPS)
         self._pods_of: dict[str, set[str]] = {}  # by group, the keys of pods that are in it or should be
@@ -114,7 +125,7 @@ class PodGroups:
             group = f"{pod['metadata']['namespace']}/{group_name(pod)}"
             if change.key in self._pods:
                 self._pods_of.setdefault(group, set()).add(change.key)
-                if change.old is None or lacks_group(pod):
+                if change.old is None or lacks_group(pod, self._schedulers):
                     self.keys.add(group)
             elif group in self._pods_of:
                 self._pods_of[group].discard(change.key)
@@ -131,10 +142,10 @@ class PodGroups:
             if group is not None and is_left_behind(group.object) and not self._is_named(namespace, name):
                 await self._remove(namespace, name, group.uid)
             return
-        ours = [pod for pod in pods if is_ours(pod)]
+        ours = [pod for pod in pods if is_ours(pod, self._schedulers)]
         if ours and group is None:
             await self._make(namespace, ours[0])
-        await abreast(self._join(namespace, pod, name) for pod in ours if lacks_group(pod))
+        await abreast(self._join(namespace, pod, name) for pod in ours if lacks_group(pod, self._schedulers))
 
     def _is_named(self, namespace: str, group: str) -> bool:
         """Whether any pod is in a group, of whatever kind: asked seldom, before something is taken away."""
@@ -145,8 +156,13 @@ class PodGroups:
         try:
             await self._api.create(POD_GROUPS.raw, group_of(pod, await self._owner(pod)), namespace)
         except RefusedError as error:
-            if not error.exists:
-                raise
+            if error.exists:
+                return
+            # Its owner has other pods that could say so, but people look at the one that waits.
+            subject = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": pod["metadata"]}
+            words = f"{POD_GROUPS.kind} {group_name(pod)}: {error.message}"
+            await tell(self._api, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
+            raise
 
     async def _owner(self, pod: Document) -> Document | None:
         """Who made a pod, if that can be looked at."""

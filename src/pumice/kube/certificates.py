@@ -59,14 +59,23 @@ def issue(names: Iterable[str], now: datetime | None = None, valid: timedelta = 
 
 
 def renewed(old: Certificate, names: Iterable[str], now: datetime, valid: timedelta = VALID) -> Certificate:
-    """Another certificate; who has trusted the old one is to trust both, for as long as they last."""
-    new = issue(names, now, valid)
+    """Another certificate, also for the names of the old one; who has trusted that is to trust both while they last.
+
+    Servers that are called differently, as in the middle of an update, would else renew each other's for ever.
+    """
+    new = issue([*names, *_names_in(old)], now, valid)
     try:
         known = x509.load_pem_x509_certificates(old.authorities)
     except ValueError:
         known = []
     kept = [one.public_bytes(_PEM) for one in known if one.not_valid_after_utc > now]
     return Certificate(b"".join([new.authorities, *kept]), new.certificate, new.key)
+
+
+def signer(found: Certificate) -> bytes:
+    """The authority that has signed a certificate, of those that are trusted with it."""
+    first, end, _ = found.authorities.partition(b"-----END CERTIFICATE-----")
+    return first + end
 
 
 def serves(found: Certificate, names: Iterable[str], until: datetime) -> bool:
@@ -83,6 +92,16 @@ def serves(found: Certificate, names: Iterable[str], until: datetime) -> bool:
         return False
     lasts = min(loaded.not_valid_after_utc, authority.not_valid_after_utc)
     return lasts > until and all(_name(name) in listed for name in names)
+
+
+def _names_in(found: Certificate) -> list[str]:
+    """What a certificate is for, as far as it can be read."""
+    try:
+        loaded = x509.load_pem_x509_certificate(found.certificate)
+        listed = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
+        return []
+    return [str(one.value) for one in listed]
 
 
 def _named(name: str) -> x509.Name:

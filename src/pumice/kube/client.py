@@ -36,6 +36,7 @@ Query = Mapping[str, str]
 
 _PORTS = {"http": 80, "https": 443}
 _MERGE = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"  # of which JSON is a part
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,10 @@ class Client:
     def merge(self, path: str, patch: Document) -> Document:
         """Change an object by a merge patch."""
         return self._call("PATCH", path, patch, media=_MERGE)
+
+    def apply(self, path: str, wanted: Document, manager: str) -> Document:
+        """Make an object what it should be, as far as that is said; what others have said about the same gives way."""
+        return self._call("PATCH", _with(path, {"fieldManager": manager, "force": "true"}), wanted, media=_APPLY)
 
     def delete(self, path: str, *, uid: str = "", propagation: str = "") -> Document:
         """Delete an object; with a uid only this very one, ``conflict`` otherwise.

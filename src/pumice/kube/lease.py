@@ -149,6 +149,8 @@ class Lease:
         self._observe(found)
         spec = found.get("spec") or {}
         self.leader = spec.get("holderIdentity") or ""
+        if self.leader not in {"", self.identity}:
+            self._until = float("-inf")  # taken by hand, say: whoever did that has the last word
         wait = float(spec.get("leaseDurationSeconds") or self._timing.duration)
         if self.leader not in {"", self.identity} and self._now() < self._since + wait:
             return

@@ -25,7 +25,8 @@ def task(pod: wire.Pod, namespace: str, created: int, registry: Registry, schedu
     metadata, spec = pod.metadata, pod.spec
     annotations, labels = metadata.annotations, metadata.labels
     group = annotations.get(GROUP_NAME)
-    managed = not spec.scheduler_name or spec.scheduler_name in schedulers
+    ours = not spec.scheduler_name or spec.scheduler_name in schedulers
+    managed = ours and not spec.scheduling_gates  # until somebody opens them, nobody may place it
     started = pod.status.start_time
     return TaskSpec(
         namespace=namespace,

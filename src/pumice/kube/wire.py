@@ -219,9 +219,12 @@ class PodGroupSpec(Wire, frozen=True):
 
 
 class PodGroupStatus(Wire, frozen=True):
-    """How far a group has come."""
+    """How far a group has come, and how many of its pods are how far."""
 
     phase: str = ""
+    running: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
 
 
 class PodGroup(Object, frozen=True):
@@ -346,6 +349,7 @@ class PodSpec(Wire, frozen=True):
     topology_spread_constraints: tuple[TopologySpread, ...] = ()
     host_network: bool = False
     scheduler_name: str = ""
+    scheduling_gates: tuple[Texts, ...] = ()
     priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str = ""

@@ -7,7 +7,7 @@ the same uid, or refuses it; then the cluster's word counts again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,9 +53,15 @@ class Assumption:
 class Mirror:
     """Turns changes of the cluster into events of the engine."""
 
-    def __init__(self, registry: Registry, refused: Callable[[ObjectError], None] = lambda error: None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        refused: Callable[[ObjectError], None] = lambda error: None,
+        schedulers: Collection[str] = SCHEDULERS,
+    ) -> None:
         self._registry = registry
         self._refused = refused
+        self._schedulers = schedulers  # whose pods are ours
         self._tasks: dict[str, TaskSpec] = {}  # as last seen, by key
         self._uids: dict[str, str] = {}  # of pods and podgroups, by resource and key
         self._assumed: dict[str, Assumption] = {}
@@ -73,7 +79,7 @@ class Mirror:
             yield Gone(described, change.key)
             return
         try:
-            found = describe(kind, change.new, registry=self._registry, schedulers=SCHEDULERS)
+            found = describe(kind, change.new, registry=self._registry, schedulers=self._schedulers)
         except ObjectError as error:
             self._refused(error)  # the last state that could be understood stays in force
             return

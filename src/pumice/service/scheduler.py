@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from pumice.extensions import plugin_factories
 from pumice.kube.api import Api
+from pumice.kube.convert import SCHEDULERS
 from pumice.kube.feed import Feed
 from pumice.kube.informer import Informer
 from pumice.kube.recorder import Recorder
@@ -78,6 +79,7 @@ class Scheduler:
         brakes: Brakes = NONE,
         config_file: ConfigFile | None = None,
         decision_log: DecisionLog | None = None,
+        schedulers: Collection[str] = SCHEDULERS,
     ) -> None:
         self._now = now
         self._feed = Feed()
@@ -88,7 +90,7 @@ class Scheduler:
         self._wanted: SchedulerConfig | None = None  # that is to be in force from the next cycle on
         self._config_file = config_file
         self.decision_log = decision_log
-        self.mirror = Mirror(self._registry, lambda error: log.warning("%s", error))
+        self.mirror = Mirror(self._registry, lambda error: log.warning("%s", error), schedulers)
         self._recorder = Recorder(api, "pumice")
         self.hands = Hands(api, self.mirror, self._recorder, self._hear)
         self._phases = Phases(self.hands)
@@ -121,6 +123,11 @@ class Scheduler:
     def alive(self) -> bool:
         """Whether cycles run: the last one ended not long ago. Who still waits for the cluster is alive."""
         return not self._begun or time.monotonic() - self._last < STALLED
+
+    @property
+    def configuration_trouble(self) -> str:
+        """Why the configuration that is wanted is not in force; empty: it is."""
+        return self.config_refused or (self._config_file.problem if self._config_file is not None else "")
 
     def _hear(self, events: Iterable[Event]) -> None:
         """Something that was decided could not be done."""
@@ -167,9 +174,9 @@ class Scheduler:
         decisions = self._decide(int(now * 1_000_000))
         told, self._told = tuple(self._told), []
         self.hands.carry_out(decisions)
-        for event in self._phases.refresh(self.engine, changes, decisions):
+        for event in self._phases.refresh(self.engine, changes, decisions, heard):
             self._tell(event)
-        self._queues.refresh(self.engine, changes, moved=bool(changes or decisions))
+        self._queues.refresh(self.engine, changes, moved=bool(changes or decisions or heard))
         cycle = Cycle(self.cycles, now, time.perf_counter() - began, told, tuple(decisions), self.engine)
         for watcher in self.watchers:
             watcher(cycle)

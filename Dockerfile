@@ -1,0 +1,25 @@
+# The image of all components: docker build -t pumice:0.1.0 .
+#
+# Python and pinned wheels, checked by their hashes; no compiler, no shell needed to run, nobody is root.
+FROM python:3.13-slim AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
+WORKDIR /src
+COPY requirements/runtime.txt requirements/build.txt requirements/
+RUN python -m venv /opt/pumice \
+ && /opt/pumice/bin/pip install --require-hashes -r requirements/runtime.txt \
+ && python -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes -r requirements/build.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+ && /opt/pumice/bin/pip install --no-deps /wheels/*.whl \
+ && /opt/pumice/bin/pip check \
+ && /opt/pumice/bin/python -m compileall -q /opt/pumice \
+ && /opt/pumice/bin/pip uninstall --yes --quiet pip
+
+FROM python:3.13-slim
+COPY --from=build /opt/pumice /opt/pumice
+# The root filesystem is read-only where it runs: nothing is written but to /tmp.
+ENV PATH=/opt/pumice/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 NO_COLOR=1
+USER 65532:65532
+ENTRYPOINT ["pumice"]

@@ -1,0 +1,104 @@
+"""AdmissionReview (admission.k8s.io/v1): what an API server asks, and how it wants to be answered."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from pumice.admission.request import Object, Refusal, Request
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+
+
+class User(Struct, frozen=True):
+    """Who has asked the API server."""
+
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class _Resource(Struct):
+    resource: str
+    group: str = ""
+
+
+class Asked(Struct, rename="camel"):
+    """What the API server wants to know."""
+
+    uid: str
+    operation: str
+    resource: _Resource
+    user_info: User = User()
+    namespace: str = ""
+    sub_resource: str = ""
+    object: Object | None = None
+    old_object: Object | None = None
+    dry_run: bool | None = None
+
+    @property
+    def request(self) -> Request:
+        """The same for our rules."""
+        about = self.resource
+        return Request(
+            operation=self.operation,
+            resource=f"{about.resource}.{about.group}" if about.group else about.resource,
+            new=self.object,
+            old=self.old_object,
+            user=self.user_info.username,
+            dry_run=bool(self.dry_run),
+        )
+
+
+class _Review(Struct, rename="camel"):
+    api_version: str
+    kind: str
+    request: Asked
+
+
+class ReviewError(ValueError):
+    """Something that is no AdmissionReview; the message says what would be."""
+
+
+class Answer(Struct, frozen=True):
+    """What comes of it."""
+
+    refusals: Sequence[Refusal] = ()
+    patch: Sequence[dict[str, Any]] = ()
+    warnings: Sequence[str] = field(default_factory=list)
+
+
+_reviews = msgspec.json.Decoder(_Review)
+_encode = msgspec.json.Encoder().encode
+
+
+def read(body: bytes) -> Asked:
+    """What is asked. ``ReviewError`` if that cannot be said."""
+    try:
+        review = _reviews.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ReviewError(f"not an {KIND}: {error}") from None
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        raise ReviewError(f"{review.api_version} {review.kind} given, but {API_VERSION} {KIND} is needed")
+    return review.request
+
+
+def write(asked: Asked, answer: Answer) -> bytes:
+    """The answer as the API server reads it. What is well formed but against the rules is Forbidden."""
+    response: Object = {"uid": asked.uid, "allowed": not answer.refusals}
+    if answer.refusals:
+        causes = [{"reason": "Forbidden", "message": one.message, "field": one.field} for one in answer.refusals]
+        message = "; ".join(map(str, answer.refusals))
+        response["status"] = {"code": 403, "reason": "Forbidden", "message": message, "details": {"causes": causes}}
+    elif answer.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(_encode(answer.patch)).decode()
+    if answer.warnings:
+        response["warnings"] = list(answer.warnings)
+    return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})

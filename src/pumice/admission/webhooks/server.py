@@ -1,0 +1,141 @@
+"""The HTTPS server that an API server asks: ``/mutate`` and ``/validate``.
+
+Before everything has been seen it answers 503: the API server then does what the ``failurePolicy`` of the webhook says,
+as if nobody were here. So does a rule that fails: that nobody has looked at an object must not pass for a yes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import tempfile
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from pumice.admission.request import Settings
+from pumice.admission.webhooks.following import Following
+from pumice.admission.webhooks.judge import ClusterRights, Judge
+from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, read, write
+from pumice.admission.webhooks.sources import Source
+from pumice.admission.webhooks.trust import Trust
+from pumice.kube.api import Api
+from pumice.kube.certificates import Certificate
+
+log = logging.getLogger(__name__)
+
+LARGEST = 32 << 20
+"""Bytes of a review, which may hold an object twice; an API server takes none of more than 3 MiB."""
+FINISH = 5.0
+"""Seconds in which calls that are under way are answered when it ends."""
+
+MUTATE, VALIDATE = "/mutate", "/validate"
+CONFIGURATION = "pumice"
+"""What the configurations are called that lead here."""
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket with an address; an empty host is every address of the machine. Nobody can connect to it yet.
+
+    ``OSError`` if the address cannot be had: better said at once than when everything else is ready.
+    """
+    if not host and socket.has_dualstack_ipv6():
+        made = socket.socket(socket.AF_INET6)
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    else:
+        made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+class Webhooks:
+    """Answers until cancelled."""
+
+    def __init__(
+        self, api: Api, settings: Settings, at: socket.socket, source: Source, configuration: str = CONFIGURATION
+    ) -> None:
+        self.following = Following(api, settings)
+        self.trust = Trust(api, source, configuration, self._show)
+        self.answers: Counter[tuple[str, str, str]] = Counter()
+        """How often was answered: resource, operation, and how (filled, allowed, refused, failed)."""
+        self.url = ""
+        """Where it answers, when it does."""
+        self._judge = Judge(self.following, ClusterRights(api))
+        self._at = at
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._certified = asyncio.Event()
+
+    @property
+    def trouble(self) -> str:
+        """Why it can not answer; empty if it can."""
+        if not self.following.complete.is_set():
+            waiting = [one.resource.name for one in self.following.informers if not one.synced.is_set()]
+            return f"not listed yet: {', '.join(waiting) or 'being read'}"
+        return "" if self.url else self.trust.trouble
+
+    async def run(self) -> None:
+        """Follow the cluster, keep the certificate, answer."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.following.run())
+            tasks.create_task(self.trust.run())
+            await self._certified.wait()
+            await self._serve()
+
+    async def done(self) -> None:
+        """Nothing has to be finished: what was under way is answered."""
+
+    async def _serve(self) -> None:
+        application = web.Application(client_max_size=LARGEST)
+        application.router.add_post(MUTATE, self._handler(self._judge.fill_in))
+        application.router.add_post(VALIDATE, self._handler(self._judge.check))
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=FINISH)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, self._at, ssl_context=self._tls).start()
+            host, port = runner.addresses[0][:2]
+            self.url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+            await asyncio.Event().wait()
+        finally:
+            self.url = ""
+            await runner.cleanup()
+
+    def _show(self, certificate: Certificate) -> None:
+        """Show this certificate to whoever connects from now on."""
+        with tempfile.TemporaryDirectory(prefix="pumice-tls-") as folder:  # OpenSSL reads files only
+            path = Path(folder) / "server.pem"
+            path.touch(mode=0o600)
+            path.write_bytes(certificate.certificate + b"\n" + certificate.key)
+            self._tls.load_cert_chain(path)
+        self._certified.set()
+
+    def _handler(self, judge: Callable[[Asked], Awaitable[Answer]]) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            try:
+                asked = read(await request.read())
+            except ReviewError as error:
+                return web.Response(status=400, text=f"{error}\n")
+            resource, operation = asked.resource.resource, asked.operation
+            if not self.following.complete.is_set():
+                self.answers[resource, operation, "failed"] += 1
+                return web.Response(status=503, text=f"{self.trouble}\n")
+            try:
+                answer = await judge(asked)
+            except Exception as error:  # whatever it is: it must not end the server, and it is no answer
+                log.exception("%s of a %s was not judged", operation, resource)
+                self.answers[resource, operation, "failed"] += 1
+                return web.Response(status=500, text=f"a rule has failed: {error!r}\n")
+            outcome = "refused" if answer.refusals else "filled" if answer.patch else "allowed"
+            self.answers[resource, operation, outcome] += 1
+            return web.Response(body=write(asked, answer), content_type="application/json")
+
+        return handle

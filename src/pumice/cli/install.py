@@ -1,0 +1,179 @@
+"""``pumice install`` and ``pumice uninstall``: into a Kubernetes cluster, and out of it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.serving import cluster_options, reach
+from pumice.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pumice.install.choices import Choices
+    from pumice.install.volcano import Volcano
+    from pumice.kube.client import Client
+
+NAMESPACE = "pumice-system"
+namespace_option = click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it runs.")
+
+
+@click.command()
+@cluster_options
+@namespace_option
+@click.option("--image", help="The image that is run. [default: pumice, with this version]")
+@click.option("--replicas", type=click.IntRange(1, 9), default=2, show_default=True, help="Of each component.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The scheduler's configuration. [default: the one that is there, else the built-in]",
+)
+@click.option("--no-webhooks", is_flag=True, help="Without rules of admission: nothing is filled in, nothing refused.")
+@click.option("--webhook-url", default="", metavar="URL", help="Where webhooks run, if that is not in the cluster.")
+@click.option("--service-monitor", is_flag=True, help="Tell the Prometheus operator of the metrics.")
+@click.option("--take-over", is_flag=True, help="Stop a Volcano that is there, and do all of its work.")
+@click.option("--wait", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Until everything works.")
+@click.option("--dry-run", is_flag=True, help="Print the manifests, change nothing.")
+def install(
+    kubeconfig: Path | None,
+    context: str,
+    namespace: str,
+    image: str | None,
+    replicas: int,
+    config: Path | None,
+    no_webhooks: bool,
+    webhook_url: str,
+    service_monitor: bool,
+    take_over: bool,
+    seconds: float | None,
+    dry_run: bool,
+) -> None:
+    """Install into a cluster, or bring what is there up to date.
+
+    If Volcano is there it is left alone: then only pods that name the scheduler pumice are placed, and Volcano's jobs,
+    definitions and webhooks stay its own. --take-over stops it and takes all of that over.
+    """
+    from pumice.install.choices import Choices
+
+    _check_url(webhook_url)
+    text = _checked(config) if config else None
+    given: dict[str, Any] = {"image": image} if image else {}
+    given |= {"configuration": text} if text is not None else {}
+    choices = Choices(
+        namespace=namespace,
+        replicas=replicas,
+        webhooks=not no_webhooks,
+        webhook_url=webhook_url,
+        service_monitor=service_monitor,
+        **given,
+    )
+    if dry_run:
+        _print(choices, kubeconfig, context, take_over=take_over)
+        return
+    with _cluster(kubeconfig, context) as client:
+        _install(client, choices, take_over=take_over, configured=config is not None, seconds=seconds)
+
+
+def _install(client: Client, choices: Choices, *, take_over: bool, configured: bool, seconds: float | None) -> None:
+    from pumice.install.applying import apply, await_available
+    from pumice.install.manifests import ONCE, manifests
+    from pumice.install.removing import drop
+    from pumice.install.volcano import find, stop
+
+    volcano = find(client)
+    choices = _beside(choices, volcano, take_over=take_over)
+    if volcano and take_over:
+        for line in stop(client, volcano):
+            echo(line)
+    wanted = manifests(choices)
+    for line in apply(client, wanted, once=ONCE - {"ConfigMap"} if configured else ONCE):
+        echo(line)
+    for line in drop(client, choices, wanted):
+        echo(line)
+    if seconds:
+        for line in await_available(client, wanted, seconds):
+            echo(line)
+
+
+def _beside(choices: Choices, volcano: Volcano, *, take_over: bool) -> Choices:
+    """What is chosen where Volcano is; says so."""
+    from dataclasses import replace
+
+    if not volcano or take_over:
+        return choices
+    note = "left alone; only pods with schedulerName pumice are ours (--take-over does all of its work)"
+    echo(f"note: Volcano is here ({volcano}): {note}", err=True)
+    return replace(choices, beside_volcano=True)
+
+
+def _print(choices: Choices, kubeconfig: Path | None, context: str, *, take_over: bool) -> None:
+    """Print what would be applied: as for this cluster, if there is one."""
+    import yaml
+
+    from pumice.install.manifests import manifests
+    from pumice.install.volcano import find
+    from pumice.kube.refusals import RefusedError, UnreachableError
+
+    try:
+        with _cluster(kubeconfig, context) as client:
+            choices = _beside(choices, find(client), take_over=take_over)
+    except (click.ClickException, RefusedError, UnreachableError) as error:
+        said = error.format_message() if isinstance(error, click.ClickException) else error
+        echo(f"note: no cluster was looked at, so nobody knows whether Volcano is there: {said}", err=True)
+    echo(yaml.safe_dump_all(manifests(choices), sort_keys=False, width=120).rstrip())
+
+
+@click.command()
+@cluster_options
+@namespace_option
+def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
+    """Take everything out of a cluster that works there.
+
+    Definitions stay, and with them all queues, jobs and podgroups; so does the namespace, with the scheduler's
+    configuration.
+    """
+    from pumice.install.choices import Choices
+    from pumice.install.removing import remove
+
+    with _cluster(kubeconfig, context) as client:
+        for line in remove(client, Choices(namespace=namespace)):
+            echo(line)
+    echo(f"definitions, queues, jobs and podgroups stay, and so does the namespace {namespace} with the configuration")
+
+
+@contextmanager
+def _cluster(kubeconfig: Path | None, context: str) -> Iterator[Client]:
+    """The cluster, for as long as it is needed; what it says no to is the end, in a line."""
+    from pumice.install.applying import NotReadyError
+    from pumice.kube.client import Client
+    from pumice.kube.refusals import RefusedError, UnreachableError
+
+    client = Client(reach(kubeconfig, context))
+    try:
+        yield client
+    except (RefusedError, UnreachableError, NotReadyError) as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        client.close()
+
+
+def _check_url(url: str) -> None:
+    if url and not url.startswith("https://"):
+        raise click.UsageError(f"--webhook-url {url}: an API server asks over TLS only; write https://HOST:PORT")
+
+
+def _checked(config: Path) -> str:
+    """A configuration that can be used."""
+    from pumice.scheduling.config import ConfigError
+    from pumice.sim.configuration import read_config
+
+    text = config.read_text()
+    try:
+        read_config(text, str(config))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    return text

@@ -1,0 +1,46 @@
+"""Everything that is installed, in the order in which it can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.apiserver.shipped import manifests as shipped
+from pumice.install.choices import Choices, labels
+from pumice.install.rights import accounts, components
+from pumice.install.webhooks import configurations
+from pumice.install.workloads import all_workloads
+
+Object = dict[str, Any]
+
+ONCE = frozenset({"ConfigMap", "Queue"})
+"""What is only made where it is missing: from then on it is the administrator's."""
+
+
+def namespace(choices: Choices) -> Object:
+    """Where we live. What runs there must be harmless."""
+    marks = {**labels(), "pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace, "labels": marks}}
+
+
+def definitions() -> list[Object]:
+    """Our kinds."""
+    found = []
+    for definition in shipped("crds"):
+        about = definition["metadata"]
+        found.append({**definition, "metadata": {**about, "labels": {**(about.get("labels") or {}), **labels()}}})
+    return found
+
+
+def first_queues() -> list[Object]:
+    """The queues that every cluster has."""
+    return list(shipped("crds/start"))
+
+
+def manifests(choices: Choices) -> list[Object]:
+    """All of it. The webhooks come last: before, everything else can be written although nobody answers yet."""
+    own = [] if choices.beside_volcano else definitions()
+    found = [namespace(choices), *own]
+    for component in components(choices):
+        found += accounts(component, choices)
+    found += [*first_queues(), *all_workloads(choices)]
+    return [*found, *configurations(choices)] if choices.webhooks else found

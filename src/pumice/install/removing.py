@@ -1,0 +1,83 @@
+"""Taking Pumice out of a cluster: what works goes, what people have made stays.
+
+Definitions, queues, jobs and podgroups stay, the scheduler's configuration, and the namespace. Queues let go of the
+finalizer with which they waited for our controller, else nobody could ever delete them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from pumice.admission.request import QUEUE_FINALIZER
+from pumice.install.choices import NAME, Choices, labels
+from pumice.install.kinds import LEASES, PODS, QUEUES, SECRETS, called, path_of
+from pumice.install.manifests import ONCE, manifests
+from pumice.install.rights import CONTROLLERS, SCHEDULER, SECRET
+from pumice.kube.client import Client
+from pumice.kube.refusals import RefusedError
+
+Object = dict[str, Any]
+
+STAYS = ONCE | {"Namespace", "CustomResourceDefinition"}
+PAUSE, PATIENCE = 0.5, 60.0
+"""Seconds: between two looks at whether the controllers have ended, and until we go on without them."""
+
+
+def drop(client: Client, choices: Choices, wanted: Iterable[Object] = ()) -> Iterator[str]:
+    """Delete what may have been installed before and is not wanted now, in reverse order; says what is gone."""
+    kept = {path_of(one) for one in wanted}
+    for one in reversed(manifests(replace(choices, webhooks=True, service_monitor=True))):
+        path = path_of(one)
+        if one["kind"] not in STAYS and path not in kept and _deleted(client, path):
+            yield f"{called(one)} deleted"
+
+
+def remove(client: Client, choices: Choices, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
+    """Delete all that was installed; says what is gone."""
+    yield from drop(client, choices)
+    home = choices.namespace
+    left = {f"secret/{SECRET}": SECRETS.path(home, SECRET)}
+    left |= {f"lease/{NAME}-{one}": LEASES.path(home, f"{NAME}-{one}") for one in (SCHEDULER, CONTROLLERS)}
+    for name, path in left.items():
+        if _deleted(client, path):
+            yield f"{name} deleted"
+    _await_end(client, choices, sleep)
+    yield from _let_go(client)
+
+
+def _deleted(client: Client, path: str) -> bool:
+    try:
+        client.delete(path, propagation="Background")
+    except RefusedError as error:
+        if error.absent:
+            return False
+        raise
+    return True
+
+
+def _await_end(client: Client, choices: Choices, sleep: Callable[[float], None]) -> None:
+    """Wait for the controllers to end, who would put the finalizers back."""
+    chosen = ",".join(f"{name}={value}" for name, value in labels(CONTROLLERS).items())
+    deadline = time.monotonic() + PATIENCE
+    while client.list(PODS.path(choices.namespace), {"labelSelector": chosen}).items and time.monotonic() < deadline:
+        sleep(PAUSE)
+
+
+def _let_go(client: Client) -> Iterator[str]:
+    try:
+        queues = client.list(QUEUES.path()).items
+    except RefusedError as error:
+        if error.absent:
+            return
+        raise
+    for queue in queues:
+        about = queue["metadata"]
+        kept = [name for name in about.get("finalizers") or () if name != QUEUE_FINALIZER]
+        if len(kept) == len(about.get("finalizers") or ()):
+            continue
+        known = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
+        client.merge(QUEUES.path(name=about["name"]), {"metadata": {**known, "finalizers": kept}})
+        yield f"queue/{about['name']} waits for us no longer"

@@ -1,0 +1,161 @@
+"""The processes: a Deployment for each component, with the Services, budgets and settings around them.
+
+Nobody is root and nothing in a container can be written to but ``/tmp``, which is memory. Of scheduler and controllers
+one replica works, by a Lease; webhooks all answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.install.choices import NAME, Choices, labels
+from pumice.install.rights import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
+from pumice.install.webhooks import SERVICE
+
+Object = dict[str, Any]
+
+METRICS, LISTEN = 8080, 9443
+"""Ports: of ``/metrics`` and the probes, and of the webhooks."""
+NOBODY = 65532
+SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
+VOLCANOS = "system:serviceaccount:volcano-system:"
+LEAD = "--leader-elect"
+FAREWELL = 5
+"""Seconds in which a webhook that is to end still answers: until nobody is sent to it any more."""
+
+_RESOURCES: dict[str, Object] = {
+    SCHEDULER: {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
+    CONTROLLERS: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
+    WEBHOOKS: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
+}
+
+
+def arguments(component: str, choices: Choices) -> list[str]:
+    """How a component is started."""
+    names = [part for name in choices.schedulers for part in ("--scheduler-name", name)]
+    common = [component, f"--metrics-address=:{METRICS}", *names]
+    if component == SCHEDULER:
+        return [*common, LEAD, f"--config={SETTINGS}/{SETTINGS_FILE}"]
+    if component == CONTROLLERS:
+        return [*common, LEAD, *(["--no-jobs"] if choices.beside_volcano else [])]
+    others = [f"--acts-for-others={VOLCANOS}"] if choices.beside_volcano else []
+    return [*common, f"--listen=:{LISTEN}", f"--service={SERVICE}", f"--secret={SECRET}", *others]
+
+
+def settings(choices: Choices) -> Object:
+    """The scheduler's configuration. It is the administrator's from then on."""
+    about = {"name": f"{NAME}-scheduler", "namespace": choices.namespace, "labels": labels(SCHEDULER)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {SETTINGS_FILE: choices.configuration}}
+
+
+def deployment(component: str, choices: Choices) -> Object:
+    """The processes of a component."""
+    about = {"name": f"{NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": about,
+        "spec": {
+            "replicas": choices.replicas,
+            "selector": {"matchLabels": labels(component)},
+            "template": {"metadata": {"labels": labels(component)}, "spec": _pod(component, choices)},
+        },
+    }
+
+
+def _pod(component: str, choices: Choices) -> Object:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels(component)},
+    }
+    volumes: list[Object] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
+    if component == SCHEDULER:
+        volumes.append({"name": "settings", "configMap": {"name": f"{NAME}-scheduler"}})
+    return {
+        "serviceAccountName": f"{NAME}-{component}",
+        "priorityClassName": "system-cluster-critical",
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": NOBODY,
+            "runAsGroup": NOBODY,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [spread],
+        "terminationGracePeriodSeconds": 30,
+        "containers": [_container(component, choices)],
+        "volumes": volumes,
+    }
+
+
+def _container(component: str, choices: Choices) -> Object:
+    ports = [{"name": "metrics", "containerPort": METRICS, "protocol": "TCP"}]
+    mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]
+    found: Object = {
+        "name": component,
+        "image": choices.image,
+        "args": arguments(component, choices),
+        "resources": _RESOURCES[component],
+        "livenessProbe": _probe("/healthz", periodSeconds=10, failureThreshold=6),
+        "readinessProbe": _probe("/readyz", periodSeconds=2, failureThreshold=2),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    if component == SCHEDULER:
+        mounts.append({"name": "settings", "mountPath": SETTINGS, "readOnly": True})
+    if component == WEBHOOKS:
+        ports.append({"name": "webhooks", "containerPort": LISTEN, "protocol": "TCP"})
+        found["lifecycle"] = {"preStop": {"sleep": {"seconds": FAREWELL}}}
+    return {**found, "ports": ports, "volumeMounts": mounts}
+
+
+def _probe(path: str, **timing: int) -> Object:
+    return {"httpGet": {"path": path, "port": "metrics", "scheme": "HTTP"}, "timeoutSeconds": 5, **timing}
+
+
+def budget(component: str, choices: Choices) -> Object:
+    """Not all replicas go at once. With a single one a node can still be drained."""
+    about = {"name": f"{NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": labels(component)}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": about, "spec": spec}
+
+
+def services(choices: Choices) -> list[Object]:
+    """Where the API server finds the webhooks, and Prometheus the metrics."""
+    found = [_service(f"{NAME}-metrics", labels(), "metrics", METRICS, METRICS, choices)]
+    found[0]["spec"]["clusterIP"] = "None"
+    if choices.webhooks:
+        found.append(_service(SERVICE, labels(WEBHOOKS), "webhooks", 443, LISTEN, choices))
+    return found
+
+
+def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: int, choices: Choices) -> Object:
+    """A port of pods that have these labels. Its own labels tell it from others of ours."""
+    component = "metrics" if port == "metrics" else WEBHOOKS
+    about = {"name": name, "namespace": choices.namespace, "labels": labels(component)}
+    ports = [{"name": port, "port": number, "protocol": "TCP", "targetPort": inside}]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": {"selector": chosen, "ports": ports}}
+
+
+def service_monitor(choices: Choices) -> Object:
+    """How the Prometheus operator finds the metrics of all components."""
+    about = {"name": NAME, "namespace": choices.namespace, "labels": labels("metrics")}
+    spec = {
+        "selector": {"matchLabels": labels("metrics")},
+        "jobLabel": "app.kubernetes.io/name",
+        "endpoints": [{"port": "metrics", "interval": "15s"}],
+    }
+    return {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": about, "spec": spec}
+
+
+def all_workloads(choices: Choices) -> list[Object]:
+    """Everything that runs, what it needs first."""
+    installed = components(choices)
+    found = [settings(choices), *services(choices)]
+    found += [budget(component, choices) for component in installed]
+    found += [deployment(component, choices) for component in installed]
+    return [*found, service_monitor(choices)] if choices.service_monitor else found

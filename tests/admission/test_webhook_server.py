@@ -1,0 +1,100 @@
+"""The server as an API server meets it: over TLS that its authority vouches for, ready when it knows the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from pumice.admission import CREATE, Request, Settings
+from pumice.admission.request import QUEUES
+from pumice.admission.webhooks.server import Webhooks, bound
+from pumice.apiserver.up import Cluster
+from pumice.kube.api import Api
+from pumice.kube.certificates import Certificate, issue
+from pumice.kube.kubeconfig import Access
+from pumice.kube.session import Session
+from tests.admission.test_webhook_reviews import review
+from tests.support.admitted import queue
+from tests.support.live_cluster import eventually, live
+
+
+class Changing:
+    """A source whose certificate a test changes; nobody publishes its authority."""
+
+    def __init__(self) -> None:
+        self.made = issue(["127.0.0.1"])
+
+    async def current(self) -> Certificate:
+        return Certificate(b"", self.made.certificate, self.made.key)
+
+
+async def post(url: str, body: bytes, trusted: bytes) -> tuple[int, bytes]:
+    tls = ssl.create_default_context(cadata=trusted.decode())
+    async with aiohttp.ClientSession() as session, session.post(url, data=body, ssl=tls) as answer:
+        return answer.status, await answer.read()
+
+
+def serving(place: Path, check: Callable[[Cluster, Webhooks, Changing], Awaitable[None]]) -> None:
+    async def run(running: Cluster) -> None:
+        source = Changing()
+        async with Session(Access(running.server)) as session:
+            webhooks = Webhooks(Api(session), Settings(), bound("127.0.0.1", 0), source)
+            assert "not listed yet" in webhooks.trouble
+            work = asyncio.create_task(webhooks.run())
+            await eventually(lambda: not webhooks.trouble)
+            await check(running, webhooks, source)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            assert webhooks.url == ""
+
+    live(place, run, count=1)
+
+
+def test_it_answers_over_tls(tmp_path):
+    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+        wanted = review(Request(CREATE, QUEUES, queue("lost", parent="nowhere"), user="carla"))
+        status, answer = await post(f"{webhooks.url}/validate", wanted, source.made.authorities)
+        assert status == 200
+        assert "there is no queue 'nowhere'" in json.loads(answer)["response"]["status"]["message"]
+        status, answer = await post(f"{webhooks.url}/mutate", wanted, source.made.authorities)
+        assert (status, json.loads(answer)["response"]["patchType"]) == (200, "JSONPatch")
+        assert (await post(f"{webhooks.url}/validate", b"{}", source.made.authorities))[0] == 400
+        assert webhooks.answers == {("queues", CREATE, "refused"): 1, ("queues", CREATE, "filled"): 1}
+
+    serving(tmp_path, check)
+
+
+def test_a_rule_that_fails_is_no_answer(tmp_path):
+    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+        broken = review(Request(CREATE, QUEUES, {"metadata": {"name": "q"}, "spec": {"capability": 7}}))
+        status, answer = await post(f"{webhooks.url}/validate", broken, source.made.authorities)
+        assert status == 500 or not json.loads(answer)["response"]["allowed"]
+        nothing = review(Request("DELETE", QUEUES, None))
+        assert (await post(f"{webhooks.url}/validate", nothing, source.made.authorities))[0] == 500
+        assert webhooks.answers["queues", "DELETE", "failed"] == 1
+
+    serving(tmp_path, check)
+
+
+def test_another_certificate_is_shown_to_whoever_comes_next(tmp_path):
+    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+        old, source.made = source.made, issue(["127.0.0.1"])
+        await webhooks.trust.look()
+        assert (await post(f"{webhooks.url}/validate", b"{}", source.made.authorities))[0] == 400
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await post(f"{webhooks.url}/validate", b"{}", old.authorities)
+
+    serving(tmp_path, check)
+
+
+def test_an_address_that_is_taken_is_said_at_once():
+    with bound("127.0.0.1", 0) as taken:
+        taken.listen()
+        with pytest.raises(OSError, match="in use"):
+            bound("127.0.0.1", taken.getsockname()[1])

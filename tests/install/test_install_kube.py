@@ -1,0 +1,144 @@
+"""Installing into a real API server: once, twice, out again, and where Volcano is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.install.manifests import definitions
+from tests.support.installed import HOME, Real, pumice, real_server
+
+pytestmark = pytest.mark.kube
+OURS = "app.kubernetes.io/part-of=pumice"
+KINDS = (
+    "serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,services,deployments,poddisruptionbudgets,"
+    "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+)
+KUSTOMIZE = Path(__file__).parents[2] / "deploy" / "kustomize"
+Object = dict[str, Any]
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Real]:
+    with real_server(tmp_path) as real:
+        yield real
+
+
+def install(real: Real, *more: str) -> list[str]:
+    status, said, wrong = pumice(real.admin, "install", *more)
+    assert status == 0, wrong
+    return said.splitlines()
+
+
+def test_in_again_and_out(real):
+    kubectl = real.kubectl()
+    assert all(line.endswith(" created") for line in install(real, "--no-webhooks"))
+    mine = '{"metadata":{"finalizers":["pumice.dev/queue","some.body/else"]},"spec":{"weight":7}}'
+    kubectl("patch", "queue", "default", "--type=merge", "-p", mine)
+    kubectl("annotate", "deployment", "-n", HOME, "pumice-scheduler", "some.body/knows=this")
+    install(real)
+    # three times an account, 2 roles and 2 bindings, a budget and a deployment; 2 services, 2 configurations
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2
+
+    for component in ("scheduler", "controllers", "webhooks"):
+        template = kubectl.object("deployment", "-n", HOME, f"pumice-{component}")["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "trial"}}
+        kubectl("create", "--dry-run=server", "-n", HOME, "-f", "-", given=pod)  # harmless enough for the namespace
+
+    again = install(real)
+    kept = {"queue.scheduling.volcano.sh/root", "queue.scheduling.volcano.sh/default", "configmap/pumice-scheduler"}
+    assert {line.split()[0] for line in again if line.endswith(" kept")} == kept
+    assert [line for line in again if not line.endswith((" unchanged", " kept"))] == []
+    changed = install(real, "--replicas", "3")
+    assert [line.split()[0] for line in changed if line.endswith(" configured")] == [
+        "deployment.apps/pumice-scheduler",
+        "deployment.apps/pumice-controllers",
+        "deployment.apps/pumice-webhooks",
+    ]
+    gone = [line.split()[0] for line in install(real, "--no-webhooks") if line.endswith(" deleted")]
+    assert len(gone) == 2 + 7 + 1 and all(name.endswith(("/pumice", "/pumice-webhooks")) for name in gone)
+    status, _, wrong = pumice(real.admin, "install", "--service-monitor")
+    assert status == 1 and "is there a kind monitoring.coreos.com/v1 ServiceMonitor in this cluster?" in wrong
+    about = kubectl.object("deployment", "-n", HOME, "pumice-scheduler")["metadata"]
+    assert about["annotations"]["some.body/knows"] == "this"
+
+    assert pumice(real.admin, "uninstall")[0] == 0
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name") == ""
+    left = kubectl.object("queue", "default")
+    assert left["spec"]["weight"] == 7
+    assert left["metadata"]["finalizers"] == ["some.body/else"]
+    kubectl("get", "configmap", "-n", HOME, "pumice-scheduler")
+    assert kubectl("get", "crd", "-l", OURS, "-o", "name").count("\n") == 4
+    status, said, _ = pumice(real.admin, "uninstall")
+    assert status == 0 and "deleted" not in said, "there is nothing to do, and nothing wrong with that"
+
+    real.kubectl(HOME)("apply", "--server-side", "-k", str(KUSTOMIZE))
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2
+
+
+def test_beside_volcano_and_in_its_place(real):
+    kubectl = real.kubectl("volcano-system")
+    settle_volcano(real)
+    before = kubectl.object("crd", "jobs.batch.volcano.sh")["metadata"]["resourceVersion"]
+
+    status, said, notes = pumice(real.admin, "install")
+    assert status == 0
+    assert "Volcano is here (deployment volcano-system/volcano-scheduler, webhooks volcano-admission-service" in notes
+    assert "customresourcedefinition" not in said
+    assert kubectl.object("crd", "jobs.batch.volcano.sh")["metadata"]["resourceVersion"] == before
+    assert arguments(real, "scheduler")[2:4] == ["--scheduler-name", "pumice"]
+    assert "volcano" not in arguments(real, "scheduler")
+    assert "--no-jobs" in arguments(real, "controllers")
+    judged = kubectl.object("validatingwebhookconfiguration", "pumice")["webhooks"]
+    assert {one["name"].split(".")[0]: one["failurePolicy"] for one in judged} == {
+        "podgroups": "Ignore",
+        "queues": "Ignore",
+    }
+    assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 2
+
+    said = "\n".join(install(real, "--take-over"))
+    assert "deployment.apps/volcano-scheduler stopped (it had 2 replicas" in said
+    assert "mutatingwebhookconfiguration/volcano-admission-service-jobs-mutate deleted" in said
+    assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 0
+    assert kubectl.tried("get", "mutatingwebhookconfiguration", "volcano-admission-service-jobs-mutate")[0] == 1
+    assert kubectl.object("crd", "jobs.batch.volcano.sh")["metadata"]["resourceVersion"] != before
+    assert "volcano" in arguments(real, "scheduler") and "--no-jobs" not in arguments(real, "controllers")
+    status, _, notes = pumice(real.admin, "install")
+    assert (status, notes) == (0, ""), "from now on there is nobody beside us"
+
+
+def arguments(real: Real, component: str) -> list[str]:
+    found = real.kubectl(HOME).object("deployment", f"pumice-{component}")
+    return found["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def settle_volcano(real: Real) -> None:
+    """As much of Volcano as can be seen from outside."""
+    kubectl = real.kubectl("volcano-system")
+    kubectl("create", "namespace", "volcano-system")
+    for definition in definitions():
+        theirs = copy.deepcopy(definition)
+        theirs["metadata"]["labels"] = {"app.kubernetes.io/name": "volcano"}
+        kubectl("create", "-f", "-", given=theirs)
+    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    kubectl("create", "deployment", "volcano-scheduler", "--image=x", "--replicas=2")  # with the label app
+    rule = {
+        "apiGroups": ["batch.volcano.sh"],
+        "apiVersions": ["v1alpha1"],
+        "resources": ["jobs"],
+        "operations": ["CREATE"],
+    }
+    webhook = {
+        "name": "mutatejob.volcano.sh",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [rule],
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+    }
+    about = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}
+    made = {**about, "metadata": {"name": "volcano-admission-service-jobs-mutate"}, "webhooks": [webhook]}
+    kubectl("create", "-f", "-", given=made)

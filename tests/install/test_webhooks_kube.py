@@ -1,0 +1,147 @@
+"""The rules of admission behind webhooks of a real API server: what kubectl is told, and what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks import kubernetes
+from tests.install.working_day import Day
+from tests.support.installed import Real, pumice, real_server, until, webhooks
+
+pytestmark = pytest.mark.kube
+USER = r"jsonpath={.metadata.annotations.volcano\.sh/user}"
+JOBS = "jobs.batch.volcano.sh"
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    with real_server(tmp_path_factory.mktemp("webhooks")) as real:
+        yield real
+
+
+@pytest.fixture(scope="module")
+def port(real: Real) -> int:
+    (port,) = kubernetes.free_ports(1)
+    assert pumice(real.admin, "install", "--webhook-url", f"https://127.0.0.1:{port}")[0] == 0
+    return port
+
+
+@pytest.fixture(scope="module")
+def day(real: Real, port: int) -> Iterator[Day]:
+    """The cluster, judged by us. Nobody else works there."""
+    with webhooks(real, port).running():
+        yield Day(real)
+
+
+def test_a_refusal_reaches_whoever_asked(day):
+    status, said = day.kubectl.tried("create", "-f", "-", given=day.queue("lost", parent="nowhere"))
+    assert status == 1
+    assert "Error from server (Forbidden)" in said
+    assert 'admission webhook "queues.admission.pumice.dev" denied the request: ' in said
+    assert "spec.parent: there is no queue 'nowhere'; create it first or use 'root'" in said
+
+
+def test_a_protected_queue_stays(day):
+    day.make({**day.queue("keep"), "metadata": {"name": "keep", "annotations": {"pumice.dev/protected": "true"}}})
+    status, said = day.kubectl.tried("delete", "queue", "keep")
+    assert status == 1 and "'keep' is protected" in said
+
+
+def test_two_queues_that_fit_only_one_by_one(day):
+    # The informer has not shown the first when the second comes: 60 and 60 of 100 deserved is one too many.
+    day.make(day.queue("parent", deserved={"cpu": "100"}))
+    day.make(day.queue("first", parent="parent", deserved={"cpu": "60"}))
+    status, said = day.kubectl.tried(
+        "create", "-f", "-", given=day.queue("second", parent="parent", deserved={"cpu": "60"})
+    )
+    assert status == 1 and "deserved" in said
+
+
+def test_jobs_spread_over_the_leaves_below(day):
+    day.node("node", cpu=64)
+    day.make(day.queue("team"))
+    for leaf in ("team-a", "team-b"):
+        day.make(day.queue(leaf, parent="team"))
+    for number in range(6):
+        day.make(day.job(f"burst-{number}", 1, queue="team", cpu="1"))
+    queues = [day.kubectl("get", JOBS, f"burst-{number}", "-o", "jsonpath={.spec.queue}") for number in range(6)]
+    assert Counter(queues) == {"team-a": 3, "team-b": 3}
+    routed = day.kubectl("get", JOBS, "burst-0", "-o", r"jsonpath={.metadata.annotations.pumice\.dev/routed}")
+    assert "least used of 2 open queues below 'team'" in routed
+
+
+def test_who_an_object_belongs_to(day):
+    day.kubectl("create", "clusterrole", "submit", "--verb=create", f"--resource={JOBS},pods")
+    day.kubectl("create", "clusterrolebinding", "submit", "--clusterrole=submit", "--user=carla")
+
+    def submit(name: str, user: str = "") -> str:
+        job = day.job(name, 1, annotations={"volcano.sh/user": user} if user else {})
+        day.kubectl("create", "--as=carla", "-f", "-", given=job)
+        return day.kubectl("get", JOBS, name, "-o", USER)
+
+    assert submit("hers") == "carla"
+    assert submit("forged", "dora") == "carla"
+    day.kubectl("create", "clusterrole", "be-dora", "--verb=impersonate", "--resource=users", "--resource-name=dora")
+    day.kubectl("create", "clusterrolebinding", "be-dora", "--clusterrole=be-dora", "--user=carla")
+    until(lambda: day.kubectl.tried("auth", "can-i", "impersonate", "users/dora", "--as=carla")[0] == 0)
+    assert submit("allowed", "dora") == "dora"
+    day.make(day.pod("plain"))
+    assert day.kubectl("get", "pod", "plain", "-o", USER) == "admin"
+
+
+def test_nobodys_pods_are_not_ours(day):
+    pod = day.pod("foreign")
+    pod["spec"]["schedulerName"] = "default-scheduler"
+    day.make(pod)
+    assert day.kubectl("get", "pod", "foreign", "-o", USER) == ""
+    system = Day(day.real, "kube-system")
+    system.make(day.pod("system"))
+    assert system.kubectl("get", "pod", "system", "-o", USER) == ""
+
+
+def test_a_dry_run_leaves_no_trace(day):
+    day.make(day.queue("bounded", deserved={"memory": "1Gi"}))
+    most = {"parent": "bounded", "deserved": {"memory": "1Gi"}}
+    said = day.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", given=day.queue("dry", **most))
+    assert json.loads(said)["spec"]["weight"] == 1, "filled in"
+    day.make(day.queue("wet", **most))
+
+
+def test_what_has_no_form_is_the_servers_to_refuse(day):
+    status, said = day.kubectl.tried(
+        "create", "--validate=false", "-f", "-", given={**day.job("odd", 1), "spec": "odd"}
+    )
+    assert status == 1 and "spec" in said and "webhook" not in said
+
+
+def test_while_nobody_answers(day, real, port):
+    """Ours waits, nobody else's does."""
+    day.make(day.group("status-only"))
+    day.make(day.group("leaving"))
+    day.kubectl("patch", "podgroup", "leaving", "--type=merge", "-p", '{"metadata":{"finalizers":["test/keep"]}}')
+    kubectl = real.kubectl()
+    (taken,) = kubernetes.free_ports(1)
+    _lead_to(real, taken)
+    try:
+        status, said = kubectl.tried("create", "-f", "-", given=day.queue("waits"))
+        assert status == 1 and 'failed calling webhook "queues.admission.pumice.dev"' in said
+        status, said = kubectl.tried("create", "-f", "-", given=day.job("waits", 1))
+        assert status == 1 and "failed calling webhook" in said
+        day.make(day.pod("goes-on"))
+        assert kubectl("get", "pod", "goes-on", "-o", USER) == "", "all that is lost is whose it is"
+        kubectl("patch", "podgroup", "status-only", "--type=merge", "-p", '{"status":{"phase":"Inqueue"}}')
+        kubectl("delete", "podgroup", "leaving", "--wait=false")
+        kubectl("patch", "podgroup", "leaving", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        assert kubectl.tried("get", "podgroup", "leaving")[0] == 1
+    finally:
+        _lead_to(real, port)
+    until(lambda: kubectl.tried("create", "-f", "-", given=day.queue("waits"))[0] == 0)
+
+
+def _lead_to(real: Real, port: int) -> None:
+    """Have the API server ask there."""
+    assert pumice(real.admin, "install", "--webhook-url", f"https://127.0.0.1:{port}")[0] == 0

@@ -1,0 +1,176 @@
+"""Writes deploy/kustomize and deploy/helm from the manifests in pumice.install: they are made in one place only.
+
+python -m tools.deploy_files
+
+The chart's templates are the same objects with a few values left open. Where an object differs beside Volcano, both
+stand there and a value decides. Two kinds are left out: queues, which the controllers make where they are missing (an
+apply would set them back every time), and in the chart the namespace, which is Helm's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pumice import __version__
+from pumice.install.choices import NAME, Choices
+from pumice.install.manifests import definitions, manifests
+from pumice.scheduling.config import DEFAULT_CONFIG
+
+Object = dict[str, Any]
+Key = tuple[str, str]
+
+DEPLOY = Path(__file__).parent.parent / "deploy"
+WRITTEN = "# Written by tools/deploy_files.py from the code. Change that instead.\n"
+
+OPEN = Choices(namespace="NAMESPACE-HERE", image="IMAGE-HERE", replicas=987654321, configuration="SETTINGS-HERE")
+"""Values that nobody has, each to be found again in what is written."""
+TEMPLATES = {
+    "NAMESPACE-HERE": "{{ .Release.Namespace | quote }}",
+    "IMAGE-HERE": '"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"',
+    "987654321": "{{ .Values.replicas }}",
+    "SETTINGS-HERE": "{{ .Values.schedulerConfig | toJson }}",
+}
+
+KUSTOMIZATION = f"""\
+{WRITTEN}
+# kubectl apply --server-side -k deploy/kustomize
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- definitions.yaml
+- pumice.yaml
+images:
+- name: pumice
+  newTag: "{__version__}"
+"""
+
+CHART = f"""\
+{WRITTEN}
+apiVersion: v2
+name: {NAME}
+description: A hierarchical fair-share batch scheduler that speaks the Volcano API
+type: application
+version: {__version__}
+appVersion: "{__version__}"
+kubeVersion: ">=1.30.0-0"
+"""
+
+NOTES = """\
+{{- if .Values.besideVolcano -}}
+Pumice places pods with schedulerName: pumice. Volcano's jobs, definitions and webhooks are its own.
+{{- else -}}
+Pumice places pods with schedulerName: pumice or volcano, and runs Volcano Jobs.
+{{- end }}
+
+  kubectl get queues
+  kubectl -n {{ .Release.Namespace }} get pods
+
+Before you uninstall for good, or nobody can delete queues any more:
+  pumice uninstall --namespace {{ .Release.Namespace }}
+"""
+
+
+class _Plain(yaml.SafeDumper):
+    """Without anchors, and with texts of several lines as such."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Plain.add_representer(str, _text)
+
+
+def written(objects: Iterable[Object]) -> str:
+    """Objects as a YAML stream."""
+    return yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=2000, allow_unicode=True)
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """All files, by their path below deploy/."""
+    yield "kustomize/kustomization.yaml", KUSTOMIZATION
+    yield "kustomize/definitions.yaml", WRITTEN + written(definitions())
+    yield "kustomize/pumice.yaml", WRITTEN + written(_own(Choices()))
+    chart = f"helm/{NAME}"
+    yield f"{chart}/Chart.yaml", CHART
+    yield f"{chart}/values.yaml", _values()
+    yield f"{chart}/templates/NOTES.txt", NOTES
+    yield f"{chart}/crds/definitions.yaml", WRITTEN + written(definitions())
+    for name, text in _templates():
+        yield f"{chart}/templates/{name}.yaml", WRITTEN + text
+
+
+def _own(choices: Choices) -> list[Object]:
+    """All but definitions, which have files of their own, and queues."""
+    return [one for one in manifests(choices) if one["kind"] not in {"CustomResourceDefinition", "Queue"}]
+
+
+def _values() -> str:
+    settings = written([{"schedulerConfig": DEFAULT_CONFIG}])
+    return f"""\
+{WRITTEN}
+image:
+  repository: {NAME}
+  tag: ""  # that of the chart
+replicas: {Choices().replicas}  # of each component
+besideVolcano: false  # leave Volcano's jobs, definitions and webhooks alone; install with --skip-crds then
+serviceMonitor: false  # tell the Prometheus operator of the metrics
+# The scheduler's configuration.
+{settings}"""
+
+
+def _templates() -> Iterator[tuple[str, str]]:
+    """The templates of the chart, one file a component and one for what all share."""
+    whole = replace(OPEN, service_monitor=True)
+    alone, beside = (_by_key(replace(whole, beside_volcano=here)) for here in (False, True))
+    found: dict[str, list[str]] = {}
+    for key, one in alone.items():
+        component = one["metadata"]["labels"].get("app.kubernetes.io/component", NAME)
+        found.setdefault(component, []).append(_template(one, beside.get(key)))
+    for name, texts in found.items():
+        yield name, "".join(texts)
+
+
+def _by_key(choices: Choices) -> dict[Key, Object]:
+    own = (one for one in _own(choices) if one["kind"] != "Namespace")
+    return {(one["kind"], one["metadata"]["name"]): one for one in own}
+
+
+def _template(alone: Object, beside: Object | None) -> str:
+    """An object with its values left open; both, where it is another one beside Volcano."""
+    text = "---\n" + written([alone])
+    if beside is None:
+        text = f"{{{{- if not .Values.besideVolcano }}}}\n{text}{{{{- end }}}}\n"
+    elif beside != alone:
+        other = "---\n" + written([beside])
+        text = f"{{{{- if .Values.besideVolcano }}}}\n{other}{{{{- else }}}}\n{text}{{{{- end }}}}\n"
+    if alone["kind"] == "ServiceMonitor":
+        text = f"{{{{- if .Values.serviceMonitor }}}}\n{text}{{{{- end }}}}\n"
+    for value, template in TEMPLATES.items():
+        text = text.replace(value, template)
+    return text
+
+
+def main() -> None:
+    """Write all of them, and remove what is not among them any more."""
+    current = dict(files())
+    for name, text in current.items():
+        path = DEPLOY / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for folder in ("kustomize", "helm"):
+        for path in sorted((DEPLOY / folder).rglob("*")):
+            if path.is_file() and path.relative_to(DEPLOY).as_posix() not in current:
+                path.unlink()
+
+
+if __name__ == "__main__":
+    main()
