@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import formats, server, tls
+from pumice.apiserver import formats, server
 from pumice.apiserver.controllers import events, nodelife
 from pumice.apiserver.nodes import description, program
 from pumice.apiserver.storage import fsck
+from pumice.kube import certificates
+from pumice.scheduling import mend
+from pumice.service import config_file, decision_log, scheduler
 from tests.support.api_servers import pumice_up
 from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
 
@@ -54,11 +57,16 @@ def test_the_annotations_are_those_that_are_read() -> None:
     assert listed == {program.RUN_SECONDS, program.FAIL, program.STOP_SECONDS}
 
 
-@pytest.mark.parametrize("page", ["try-without-a-cluster.md", "operations.md", "kubernetes-api.md"])
-def test_links(page: str) -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / page).read_text(encoding="utf-8"))
-    assert links
-    assert [link for link in links if not (DOCS / link).exists()] == []
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_links(page: Path) -> None:
+    """Files are there, and places in them."""
+    for file, _, place in re.findall(r"\]\(([^)#:]*)(#([\w-]+))?\)", page.read_text(encoding="utf-8")):
+        target = DOCS / file if file else page
+        assert target.exists(), file
+        if place:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            places = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+            assert place in places, f"{file}#{place}"
 
 
 # ---- docs/operations.md -----------------------------------------------------------------------------------
@@ -67,6 +75,7 @@ OPERATIONS = (DOCS / "operations.md").read_text(encoding="utf-8")
 
 
 def test_running_it(tmp_path: Path) -> None:
+    need_kubectl()
     terminal = Terminal(tmp_path, folder=tmp_path)
     try:
         for one in shown(OPERATIONS):
@@ -98,14 +107,25 @@ def test_an_online_backup_is_clean(tmp_path: Path) -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
+    operations, trying = (" ".join(page.split()) for page in (OPERATIONS, TRY))  # wherever lines end
     minutes = server.COMPACT_SECONDS / 60
-    assert f"every {minutes:.0f} minutes, so that {minutes:.0f} to {2 * minutes:.0f} minutes of it" in OPERATIONS
-    assert f"{description.PODS}\npods unless" in OPERATIONS
-    assert f"room for {description.MOST_NODES:,} nodes" in OPERATIONS
-    assert f"and {nodelife.QUARANTINE:.0f} seconds later its pods" in OPERATIONS
-    assert f"After {nodelife.GRACE:.0f} seconds\n(here one) it is NotReady" in TRY
-    assert (events.KEPT, tls.DAYS, server.SHUTDOWN_SECONDS) == (3600, 365, 2)  # an hour, a year, two seconds
+    assert f"every {minutes:.0f} minutes, so that {minutes:.0f} to {2 * minutes:.0f} minutes of it" in operations
+    assert f"{description.PODS} pods unless" in operations
+    assert f"room for {description.MOST_NODES:,} nodes" in operations
+    assert f"and {nodelife.QUARANTINE:.0f} seconds later its pods" in operations
+    assert f"After {nodelife.GRACE:.0f} seconds (here one) it is NotReady" in trying
+    assert (events.KEPT, certificates.VALID.days, server.SHUTDOWN_SECONDS) == (
+        3600,
+        365,
+        2,
+    )  # an hour, a year, two seconds
     assert f"larger than {formats.LARGEST_BODY >> 20} MiB" in API
+    log = f"after {decision_log.SIZE >> 20} MiB and {decision_log.FILES} are kept, so half a GiB at most"
+    assert log in operations and decision_log.SIZE * decision_log.FILES == 1 << 29
+    assert f"tries again after {decision_log.AGAIN / 60:.0f} minutes" in operations
+    assert f"no cycle has ended for {scheduler.STALLED:.0f} s" in operations
+    assert f"possible for {mend.LIMIT // 1_000_000} s" in operations
+    assert config_file.EVERY == 2  # in force within two seconds
 
 
 # ---- docs/kubernetes-api.md -------------------------------------------------------------------------------

@@ -1,0 +1,56 @@
+"""docs/commands.md: every command on it is typed, in order, and prints what is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from pumice.cli.cluster.programs import PROGRAMS
+from pumice.cli.main import cli
+from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
+
+PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    need_kubectl()
+    found = Terminal(tmp_path)
+    yield found
+    found.stop()
+
+
+def test_what_is_shown(terminal: Terminal) -> None:
+    commands = shown(PAGE)
+    assert len(commands) > 30
+    for one in commands:
+        terminal.type(one)
+
+
+def test_completion(terminal: Terminal) -> None:
+    (script,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for line in script.splitlines():
+        command = re.sub(r"source <\((.*)\)|(.*) \| source", r"\1\2", line.partition("#")[0]).strip()
+        assert re.fullmatch(r"pumice completion \w+", command)
+        assert "_PUMICE_COMPLETE" in terminal.run(command).stdout
+
+
+def test_every_program_and_every_verb_is_on_the_page() -> None:
+    for name in PROGRAMS:
+        assert f"`{name}" in PAGE or f"$ {name} " in PAGE, name
+    context = click.Context(cli)
+    for name in ("queue", "job"):
+        group = cli.get_command(context, name)
+        assert isinstance(group, click.Group)
+        for verb in group.commands:
+            assert re.search(rf"\b{verb}\b", PAGE), f"{name} {verb}"
+
+
+def test_links() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", PAGE)
+    assert links
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []

@@ -1,0 +1,132 @@
+"""Writes docs/metrics.md from the metrics that scheduler, controllers and webhooks really give.
+
+python tools/metrics_page.py > docs/metrics.md
+
+Each is asked once, after a moment in which everything it counts has happened, so that every series is there and shows
+its labels.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from prometheus_client.core import Metric
+
+from pumice.kube.api import Api
+from pumice.kube.feed import Change
+from pumice.kube.informer import Informer
+from pumice.kube.kubeconfig import Access
+from pumice.kube.resources import JOBS, Document
+from pumice.kube.session import Session
+from pumice.service.admission_metrics import AdmissionMetrics
+from pumice.service.decision_log import DecisionLog
+from pumice.service.job_metrics import JobMetrics
+from pumice.service.metrics import JOBS_SHOWN, Metrics
+from pumice.service.scheduler import Cycle, Scheduler
+from pumice.sim.configuration import default_config
+from pumice.sim.files import read_manifests
+from pumice.sim.simulation import open_simulation
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = "examples/gang.yaml"
+"""In which something starts and something waits."""
+OF_THE_LIBRARY = ("process_", "python_")
+
+HEAD = f"""\
+# Metrics
+
+<!-- Written by tools/metrics_page.py from the code. Change that instead. -->
+
+What `/metrics` of each process says, in the text format of Prometheus; where it is served is in
+[operations.md](operations.md#metrics-and-health). Names that begin with `volcano_` mean what they mean in Volcano, with
+its labels and units, so that dashboards go on working; the others are Pumice's own.
+
+- A counter ends in `_total` here as when it is scraped. Counters of Volcano whose names end otherwise keep their names,
+  and have no type.
+- A histogram is scraped as `..._bucket`, `..._sum` and `..._count`.
+- What is gone from the cluster is gone from the answer. Of jobs that are not over, the {JOBS_SHOWN:,} oldest have
+  series of their own; `pumice_jobs_not_shown` says how many have none.
+- A queue counts with all below it.
+- Besides, all give what the client library says of any process: `process_` and `python_`, such as
+  `process_resident_memory_bytes`.
+"""
+
+TABLE = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
+
+
+def page() -> str:
+    """The whole page."""
+    return "".join([HEAD, *asyncio.run(_sections())])
+
+
+async def _sections() -> list[str]:
+    async with Session(Access("http://127.0.0.1:1")) as session:  # nobody is asked
+        api = Api(session)
+        informer: Informer[Document] = Informer(api, JOBS.raw, cast(Any, None))
+        return [
+            *_section("The scheduler", _of_scheduler(api)),
+            *_section("The controllers", _of_controllers(informer)),
+            *_section("The webhooks", _of_webhooks(informer)),
+        ]
+
+
+def _section(title: str, families: Iterable[Metric]) -> Iterator[str]:
+    yield f"\n## {title}\n\n{TABLE}"
+    for family in sorted(families, key=_name):
+        if not family.name.startswith(OF_THE_LIBRARY):
+            labels = ", ".join(f"`{label}`" for label in _labels(family))
+            kind = "" if family.type == "unknown" else family.type
+            yield f"| `{_name(family)}` | {kind} | {labels} | {family.documentation} |\n"
+
+
+def _name(family: Metric) -> str:
+    return f"{family.name}_total" if family.type == "counter" else family.name
+
+
+def _labels(family: Metric) -> list[str]:
+    """What tells the series of a family apart."""
+    known = getattr(family, "_labelnames", ())
+    return list(known or dict.fromkeys(label for sample in family.samples for label in sample.labels if label != "le"))
+
+
+def _of_scheduler(api: Api) -> list[Metric]:
+    """A scheduler's, after the cycles of an example."""
+    scheduler = Scheduler(api, default_config(), decision_log=DecisionLog(ROOT))
+    metrics = Metrics(scheduler)
+    enter = scheduler.engine.entering
+    simulation = open_simulation(read_manifests([str(ROOT / EXAMPLE)]), EXAMPLE)
+    scheduler.engine = simulation.cluster.engine
+    decisions = simulation.step()
+    for part in ("settle", "allocate", ""):
+        enter(part)
+    for watcher in scheduler.watchers:
+        watcher(Cycle(1, 0.0, 0.0, (), tuple(decisions), scheduler.engine))
+    return metrics.collect()
+
+
+def _of_controllers(informer: Informer[Document]) -> list[Metric]:
+    """The controllers', after a job of each end."""
+    metrics = JobMetrics(lambda: [informer])
+    for phase in ("Completed", "Failed"):
+        before, after = ({"status": {"state": {"phase": each}}} for each in ("Running", phase))
+        metrics.take(Change(JOBS.name, f"default/{phase}", "", "", cast(Document, before), cast(Document, after)))
+    return metrics.collect()
+
+
+def _of_webhooks(informer: Informer[Document]) -> list[Metric]:
+    """Those of webhooks that have answered."""
+    answered = SimpleNamespace(
+        answers={("queues", "CREATE", "allowed"): 1},
+        trust=SimpleNamespace(trouble=""),
+        following=SimpleNamespace(informers=[informer]),
+    )
+    return AdmissionMetrics(cast(Any, answered)).collect()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
