@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pumice.cli.snapshot import READ, NoSuchJobError, Snapshot
 from pumice.kube.client import Client, Listing
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError
+from pumice.kube.resources import EVENTS
 from pumice.sim.configuration import default_config
 
 Document = dict[str, Any]
@@ -25,6 +27,9 @@ class Still(Client):
         self.objects = objects
 
     def list(self, path: str, query: Any = None, *, page: int = 0) -> Listing:
+        if path == EVENTS.path("default"):
+            (uid,) = re.findall("involvedObject.uid=([^,]+),reason=FailedCreate", query["fieldSelector"])
+            return Listing([found for found in self.objects if found.get("involvedObject") == {"uid": uid}], "1")
         kind = next(resource.kind for resource in READ if resource.path() == path)
         return Listing([found for found in self.objects if found["kind"] == kind], "1")
 
@@ -36,7 +41,7 @@ class Still(Client):
 
 
 def made(kind: str, name: str, version: str = "v1", owner: str = "", **parts: Any) -> Document:
-    about: Document = {"name": name, "namespace": "default"}
+    about: Document = {"name": name, "namespace": "default", "uid": name}
     if owner:
         owner_kind, _, owner_name = owner.partition("/")
         about["ownerReferences"] = [{"kind": owner_kind, "name": owner_name}]
@@ -47,6 +52,16 @@ def pod(name: str, group: str = "", **about: Any) -> Document:
     annotations = {"scheduling.k8s.io/group-name": group} if group else {}
     labels = about.pop("labels", {})
     return made("Pod", name, metadata={"annotations": annotations, "labels": labels}, spec={}, **about)
+
+
+def vcjob(name: str, phase: str, message: str = "", **spec: Any) -> Document:
+    state = {"phase": phase} | ({"message": message} if message else {})
+    return made("Job", name, "batch.volcano.sh/v1alpha1", spec=spec, status={"state": state})
+
+
+def refused(job: str, message: str, time: str) -> Document:
+    about: Document = {"involvedObject": {"uid": job}, "message": message, "lastTimestamp": f"2026-01-01T{time}Z"}
+    return made("Event", f"{job}.{time}", reason="FailedCreate", **about)
 
 
 def test_every_name_finds_its_group() -> None:
@@ -82,8 +97,7 @@ def test_every_name_finds_its_group() -> None:
 
 def test_what_has_no_group_yet() -> None:
     suspended = made("Job", "later", "batch/v1", spec={"suspend": True})
-    vcjob = made("Job", "new", "batch.volcano.sh/v1alpha1", status={"state": {"phase": "Pending"}})
-    snapshot = Snapshot(Still(suspended, vcjob, pod("alone")))
+    snapshot = Snapshot(Still(suspended, vcjob("new", "Pending"), pod("alone")))
     assert snapshot.find("new", "default").verdict == (
         "vcjob default/new waits: nobody has made a PodGroup for it yet; its phase is Pending."
     )
@@ -91,6 +105,46 @@ def test_what_has_no_group_yet() -> None:
         "Job default/later waits: nobody has made a PodGroup for it yet. It is suspended."
     )
     assert "belongs to no PodGroup" in snapshot.find("alone", "default").verdict
+    assert snapshot.find("new", "default").notes == ["pumice controllers makes PodGroups: does it run?"]
+
+
+def test_a_job_that_is_suspended_or_over_does_not_wait() -> None:
+    # The group of a job that has failed is gone, but its pods are there and name it.
+    left = pod("lost-main-0", "lost-1", owner="Job/lost")
+    snapshot = Snapshot(Still(vcjob("off", "Aborted"), vcjob("lost", "Failed", "no retry is left"), left))
+    suspended, over = snapshot.find("off", "default"), snapshot.find("lost", "default")
+    assert suspended.verdict == "vcjob default/off is suspended, its phase is Aborted"
+    assert suspended.notes == ["vresume off lets it run again"]
+    assert over.verdict == "vcjob default/lost is not waiting: it is over, its phase is Failed (no retry is left)"
+    assert not over.key
+    assert not over.notes
+
+
+def test_what_the_api_refuses_to_let_a_job_have_is_said() -> None:
+    closed, quota = "queue 'q' takes no jobs", "exceeded quota"
+    snapshot = Snapshot(
+        Still(
+            vcjob("new", "Pending"),
+            refused("new", "PodGroup new-1: it was something else", "10:00:00"),
+            refused("new", f"PodGroup new-1: {closed}", "11:00:00"),
+            vcjob("half", "Running", tasks=[{"replicas": 2}, {}]),
+            made("PodGroup", "half-1", metadata={"ownerReferences": [{"kind": "Job", "name": "half", "uid": "half"}]}),
+            made("Pod", "half-0", metadata={"ownerReferences": [{"kind": "Job", "name": "half", "uid": "half"}]}),
+            refused("half", f"Pod half-1: {quota}", "10:00:00"),
+            made("Job", "batch", "batch/v1", spec={}),
+            made("Pod", "alone", spec={}, metadata={"ownerReferences": [{"kind": "X", "name": "x", "uid": "batch"}]}),
+            refused("alone", "PodGroup podgroup-alone: there is no queue 'nope'", "10:00:00"),
+        )
+    )
+    assert snapshot.find("new", "default").notes == [
+        f"the API has to let it have one, and said: PodGroup new-1: {closed}"
+    ]
+    for name in ("alone", "batch"):
+        assert snapshot.find(name, "default").notes == [
+            "the API has to let it have one, and said: PodGroup podgroup-alone: there is no queue 'nope'"
+        ]
+    half = snapshot.find("half", "default")
+    assert (half.key, half.notes) == ("default/half-1", [f"2 of its 3 pods are not made: Pod half-1: {quota}"])
 
 
 def test_what_is_written_down_of_what_the_scheduler_remembers() -> None:

@@ -228,6 +228,51 @@ def test_a_job_grows_and_shrinks(tmp_path: Path) -> None:
     live(tmp_path, check)
 
 
+def test_a_command_for_no_job_goes(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        for number, name in enumerate(("gone", "not/a-name", "../jobs")):
+            target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": "x"}
+            about = {"name": f"stop-{number}"}
+            await running.api.create(COMMANDS, "default", {"metadata": about, "action": "AbortJob", "target": target})
+        await eventually(lambda: not running.api.list(COMMANDS))
+
+    live(tmp_path, check)
+
+
+def test_a_place_that_is_taken_is_said_and_waited_for(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        other = {"metadata": {"name": "sums-t-0"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+        await running.api.create("pods", "default", other)
+        await submit(running, "sums", task("t", 2, run=1000), minAvailable=1)
+        await eventually(lambda: any(e["reason"] == "FailedCreate" for e in running.api.list("events")))
+        said = [e["message"] for e in running.api.list("events") if e["reason"] == "FailedCreate"]
+        assert said == ["Pod sums-t-0: is there, and not the job's; it is left as it is"]
+        await running.api.delete("pods", "default", "sums-t-0", grace=0)
+        await eventually(lambda: status(running, "sums").get("running") == 2)
+
+    live(tmp_path, check)
+
+
+def test_hosts_are_kept_in_an_object_of_the_job_alone(tmp_path: Path) -> None:
+    """A ConfigMap of that name may be somebody's own, or left over from an earlier job until that is cleared away."""
+
+    async def check(running: Cluster) -> None:
+        api, before = running.api, {"x": "y"}
+        await api.create("configmaps", "default", {"metadata": {"name": "mine-svc"}, "data": before})
+        reference = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "controller": True}
+        earlier = {"ownerReferences": [{**reference, "name": "again", "uid": "earlier"}]}
+        await api.create("configmaps", "default", {"metadata": {"name": "again-svc", **earlier}, "data": before})
+        for name in ("mine", "again"):
+            await submit(running, name, task("t", run=1000), plugins={"svc": []})
+            await eventually(lambda name=name: phase(running, name) == "Running")  # type: ignore[misc] # a lambda
+        assert (api.read("configmaps", "default", "mine-svc") or {})["data"] == before
+        said = [e["message"] for e in api.list("events") if e["reason"] == "FailedCreate"]
+        assert said == ["ConfigMap mine-svc: is there, and not the job's; it is left as it is"]
+        await eventually(lambda: "t.host" in (api.read("configmaps", "default", "again-svc") or {}).get("data", {}))
+
+    live(tmp_path, check)
+
+
 def test_what_is_evicted_is_made_again_or_falls_under_a_policy(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         restart = [{"event": "PodEvicted", "action": "RestartTask"}]

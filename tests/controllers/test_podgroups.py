@@ -92,6 +92,29 @@ def test_a_batch_job_runs_to_its_end_and_its_group_goes_with_it(tmp_path: Path) 
     live(tmp_path, check)
 
 
+def test_a_pod_whose_group_is_refused_says_why(tmp_path: Path) -> None:
+    container = {"name": "c", "image": "x"}
+    spec = {"schedulerName": "pumice", "containers": [container]}
+    lost = {"metadata": {"name": "lost", "annotations": {QUEUE: "nope"}}, "spec": spec}
+
+    async def check(running: Any) -> None:
+        async with Session(Access(running.server)) as session:
+            work = asyncio.create_task(Together(Api(session), [PodGroups]).run())
+            try:
+                uid = (await running.api.create("pods", "default", lost))["metadata"]["uid"]
+                await eventually(lambda: bool(running.api.list("events")))
+                (said,) = running.api.list("events")
+                assert (said["type"], said["reason"]) == ("Warning", "FailedCreate")
+                assert (said["involvedObject"]["kind"], said["involvedObject"]["uid"]) == ("Pod", uid)
+                assert said["message"].startswith(f"PodGroup podgroup-{uid}: ")
+                assert "there is no queue 'nope'" in said["message"]
+            finally:
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+
+    live(tmp_path, check)
+
+
 SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d8f", "uid": "u-set", "controller": True}
 NEXT = {**SET, "name": "web-77c9", "uid": "u-next"}
 

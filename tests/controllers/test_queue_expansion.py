@@ -146,6 +146,31 @@ def test_an_empty_queue_that_is_just_being_written_goes_a_little_later() -> None
     assert cluster.queue("q") is None
 
 
+def test_an_empty_queue_may_go_while_it_is_asked_whether_it_is_empty() -> None:
+    class Quick(MemoryCluster):
+        process: Process | None = None
+        asked = False
+
+        async def list(self, resource: Any) -> Any:
+            found = await super().list(resource)
+            if self.process is not None and not self.asked:
+                self.asked = True
+                self.merge(QUEUES, "q", {"metadata": {"finalizers": None}})
+                self.drop(QUEUES, "q")
+                self.process.deliver(QUEUES.name, 1000)
+            return found
+
+    cluster = Quick()
+    cluster.put(QUEUES, {"metadata": {"name": "root"}, "spec": {}})
+    cluster.merge(QUEUES, "root", {"spec": {"hierarchy": [entry()]}})
+    asyncio.run(Process(cluster).settle())
+    cluster.merge(QUEUES, "root", {"spec": {"hierarchy": []}})
+    cluster.process = Process(cluster)
+    asyncio.run(cluster.process.settle())
+    assert cluster.asked
+    assert cluster.queue("q") is None
+
+
 def test_a_hierarchy_that_waits_says_why() -> None:
     cluster = MemoryCluster()
     cluster.put(QUEUES, {"metadata": {"name": "root"}, "spec": {}})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.controllers.queues.commands import in_order, is_for_queue, is_meant
+from pumice.controllers.queues.commands import is_meant
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.tally import Tally
 from pumice.kube.feed import Change
@@ -164,25 +164,6 @@ def test_late_news_are_no_news() -> None:
 def ordered(name: str, created: str, revision: str, **target: Any) -> dict[str, Any]:
     about = {"name": name, "creationTimestamp": created, "resourceVersion": revision, "uid": name}
     return {"metadata": about, "action": "OpenQueue", "target": target}
-
-
-def test_commands_count_in_the_order_of_their_age() -> None:
-    commands = [ordered("c", "2026-01-02", "5"), ordered("b", "2026-01-01", "10"), ordered("a", "2026-01-01", "9")]
-    assert [one["metadata"]["name"] for one in in_order(commands)] == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("target", "ours"),
-    [
-        ({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}, True),
-        ({"apiVersion": "scheduling.volcano.sh/v1", "kind": "Queue"}, True),
-        ({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}, False),
-        ({"apiVersion": "other.io/v1", "kind": "Queue"}, False),
-        ({}, False),
-    ],
-)
-def test_whose_commands_are_ours(target: dict[str, str], ours: bool) -> None:
-    assert is_for_queue({"target": target}) is ours
 
 
 def test_a_command_is_meant_for_one_queue() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from pumice.controllers.jobs.plan import Change, Keep, Make, Plan, Remove, Seen, SetStatus, Write, in_order, plan
-from pumice.controllers.jobs.standing import stamp
+from pumice.controllers.commands import in_order
+from pumice.controllers.jobs.plan import Change, Keep, Make, Plan, Remove, Seen, SetStatus, Write, plan
+from pumice.controllers.telling import stamp
 
 Document = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from pumice.apiserver import controllers
 from pumice.apiserver.clock import Clock
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.nodes.fleet import Fleet
+from pumice.apiserver.requests import Target, Writing
+from pumice.apiserver.status import ApiError
+from pumice.apiserver.subresources import create_binding
 from pumice.apiserver.verbs import Api
 from tests.support.apiserver import memory_api
 
@@ -77,6 +80,31 @@ async def cluster(
             await asyncio.gather(*tasks, return_exceptions=True)
             for task in ended:
                 task.result()  # none of them should have ended: say why it did
+
+
+@asynccontextmanager
+async def scheduled(**more: Any) -> AsyncIterator[Cluster]:
+    """A cluster of one node, with a scheduler that puts every pod there."""
+    async with cluster(1, **more) as c:
+
+        async def bind() -> None:
+            pods = c.api.catalogue.stored("pods")
+            assert pods is not None
+            async for batch in c.api.follow("pods"):
+                for change in batch:
+                    if not change.deleted and not change.object["spec"].get("nodeName"):
+                        name = change.object["metadata"]["name"]
+                        aim = Target(pods, "default", name, "binding")
+                        target = {"target": {"kind": "Node", "name": "node-000"}, "metadata": {"name": name}}
+                        with suppress(ApiError):  # it may have been deleted
+                            await create_binding(c.api, aim, target, Writing(), c.api.call())
+
+        task = asyncio.create_task(bind())
+        try:
+            yield c
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def eventually(holds: Callable[[], object]) -> None:

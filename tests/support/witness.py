@@ -54,9 +54,9 @@ def seen(pod: Document) -> Seen:
 
 
 class Witness(threading.Thread):
-    """Follows all pods of the namespace ``default``; ``minimum`` says what each gang needs, ``node_cpu`` what nodes have.
+    """Follows all pods of the namespace ``default``, which ask for whole cpus.
 
-    Pods ask for whole cpus.
+    ``minimum`` says what each gang needs, ``node_cpu`` what each node has.
     """
 
     def __init__(self, server: str, node_cpu: int, minimum: Mapping[str, int]) -> None:

@@ -32,7 +32,13 @@ def deployment(name: str = "d", replicas: int = 3, image: str = "web:1", **spec:
 
 
 def replica_set(
-    name: str = "s", replicas: int = 3, image: str = "web:1", *, available: int = 0, there: int | None = None, age: int = 0
+    name: str = "s",
+    replicas: int = 3,
+    image: str = "web:1",
+    *,
+    available: int = 0,
+    there: int | None = None,
+    age: int = 0,
 ) -> dict[str, Any]:
     """A ReplicaSet of an image, and what it says of its pods."""
     labels = {"app": "web", "pod-template-hash": name}

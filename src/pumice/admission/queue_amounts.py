@@ -104,8 +104,14 @@ def _sums(change: QueueChange, want: Field, offer: Field) -> Iterator[Refusal]:
                 yield Refusal(
                     f"the queues below {'/'.join(path)!r} would have {_say(change, want, j, total)} together, "
                     f"more than the {has} {_amount(change, j, limit)} of {who}",
-                    want.path,
+                    _where(change, want),
                 )
+
+
+def _where(change: QueueChange, want: Field) -> str:
+    """Where in the manifest the sum is made: in the queue's own amounts, or in those that it has for others."""
+    handed_down = len(change.touched) > 1 and not want.of(change.queue)
+    return "spec.hierarchy" if handed_down else want.path
 
 
 def _parents(change: QueueChange) -> list[Path]:

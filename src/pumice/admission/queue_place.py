@@ -58,12 +58,14 @@ def not_below_a_leaving_queue(change: QueueChange) -> Iterator[Refusal]:
 
 def not_below_jobs(change: QueueChange) -> Iterator[Refusal]:
     """A queue with jobs, waiting ones too, takes no queues: only leaves have jobs."""
+    above = {queue.name for queue in change.after.above(change.name)}
     for name in change.new_parents():
+        where = "spec.hierarchy" if name not in above else PATH if change.queue.path else PARENT
         jobs = change.world.unfinished(name)
         if jobs:
-            yield Refusal(f"queue '{name}' has jobs ({some(jobs)}), so it takes no queues below it", PARENT)
+            yield Refusal(f"queue '{name}' has jobs ({some(jobs)}), so it takes no queues below it", where)
         elif pods := _pods(change, name):
-            yield Refusal(f"queue '{name}' has {pods} running, so it takes no queues below it", PARENT)
+            yield Refusal(f"queue '{name}' has {pods} running, so it takes no queues below it", where)
 
 
 def stays_while_it_has_jobs(change: QueueChange) -> Iterator[Refusal]:

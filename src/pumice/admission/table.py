@@ -111,9 +111,10 @@ def validate(request: Request, world: World) -> list[Refusal]:
     """Everything that is wrong with a request whose object has been filled in."""
     if _is_leaving(request):
         return []
-    return [
+    found = (
         refusal for rule in RULES.get((request.resource, request.operation), ()) for refusal in rule(request, world)
-    ]
+    )
+    return list(dict.fromkeys(found))  # two rules may say the same: of root, both limits are the cluster
 
 
 def warnings(request: Request, world: World) -> list[str]:

@@ -44,9 +44,12 @@ def _status(command: click.Command, name: str) -> int:
         for problem in error.problems:
             complain(str(problem))
         return BAD_INPUT
-    except Exception as error:  # the promise of this module: no traceback, whatever it is
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
+    except Exception as found:  # the promise of this module: no traceback, whatever it is
+        mistake = found
+        while isinstance(mistake, ExceptionGroup):
+            mistake = mistake.exceptions[0]  # what happened, not who was told of it
+        frame = traceback.extract_tb(mistake.__traceback__)[-1]
+        what = f"{type(mistake).__name__}: {mistake}".splitlines()[0]
         complain(
             f"{what} ({frame.filename.rpartition('/')[2]}:{frame.lineno}). This is a mistake in Pumice "
             f"{__version__}, not in your input: please report this line with the files that led to it."

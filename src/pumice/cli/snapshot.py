@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import quote
 
+from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
 from pumice.extensions import plugin_factories
 from pumice.kube.client import Client, Document
 from pumice.kube.convert import SCHEDULERS, describe
@@ -50,6 +51,7 @@ READ: tuple[Resource[Any], ...] = (
 """What a scheduler watches."""
 
 BATCH_JOBS = "/apis/batch/v1"
+CONTROLLERS = "pumice controllers makes PodGroups: does it run?"
 
 
 class NoSuchJobError(Exception):
@@ -62,8 +64,8 @@ class Found:
 
     key: str
     verdict: str = ""
-    called: str = ""  # as it was asked for, where that is not the name of the group
     notes: list[str] = field(default_factory=list)
+    called: str = ""  # as it was asked for, where that is not the name of the group
 
 
 class Snapshot:
@@ -118,9 +120,11 @@ class Snapshot:
             raise NoSuchJobError(f"{kind!r} is no kind of job; write one of {kinds}")
         if wanted in ("", "podgroup") and self._group(namespace, name):
             return Found(f"{namespace}/{name}")
+        if wanted in ("", "job") and (found := self._of_vcjob(namespace, name)) is not None:
+            return found
         if wanted not in ("podgroup", "pod") and (found := self._of_owner(namespace, name, wanted)) is not None:
             return found
-        if wanted in ("", "job") and (found := self._of_job(namespace, name)) is not None:
+        if wanted in ("", "job") and (found := self._of_batch_job(namespace, name)) is not None:
             return found
         if wanted in ("", "pod") and (found := self._of_pod(namespace, name)) is not None:
             return found
@@ -148,22 +152,45 @@ class Snapshot:
                             return Found(f"{namespace}/{group}", called=f"{namespace}/{name}")
         return None
 
-    def _of_job(self, namespace: str, name: str) -> Found | None:
-        """What is to be said of a Job for which nobody has made a group."""
-        for path, kind in ((JOBS.path(namespace, name), "vcjob"), (f"{BATCH_JOBS}{_place(namespace, name)}", "Job")):
-            try:
-                job = self._client.get(path)
-            except RefusedError as error:
-                if not error.absent:
-                    raise
-                continue
-            phase = ((job.get("status") or {}).get("state") or {}).get("phase")
-            state = f"; its phase is {phase}" if phase else ""
-            suspended = " It is suspended." if (job.get("spec") or {}).get("suspend") else ""
-            words = f"waits: nobody has made a PodGroup for it yet{state}.{suspended}"
-            notes = ["pumice controllers makes PodGroups: does it run?"] if not suspended else []
-            return Found("", f"{kind} {namespace}/{name} {words}", notes=notes)
-        return None
+    def _of_vcjob(self, namespace: str, name: str) -> Found | None:
+        """What is to be said of a Volcano Job: it may be over, or the API may refuse what is made for it."""
+        job = self._get(JOBS.path(namespace, name))
+        if job is None:
+            return None
+        if (said := ended(job)) is not None:
+            return Found("", *said)
+        uid = job["metadata"]["uid"]  # a Job of Kubernetes may have the same name
+        group = next((group for group in self._all(POD_GROUPS, namespace) if uid in _owner_uids(group)), None)
+        if group is not None:
+            there = sum(uid in _owner_uids(pod) for pod in self._all(PODS, namespace))
+            return Found(key_of(group), "", pods_missing(self._client, job, there), f"{namespace}/{name}")
+        words = f"waits: nobody has made a PodGroup for it yet; its phase is {phase_of(job) or 'Pending'}."
+        return Found("", f"vcjob {namespace}/{name} {words}", self._without_group(job))
+
+    def _without_group(self, found: Document) -> list[str]:
+        """What would give a group to somebody who has none."""
+        why = refusal(self._client, found, POD_GROUPS.kind)
+        return [f"the API has to let it have one, and said: {why}"] if why else [CONTROLLERS]
+
+    def _of_batch_job(self, namespace: str, name: str) -> Found | None:
+        """What is to be said of a Job of Kubernetes for which nobody has made a group."""
+        job = self._get(f"{BATCH_JOBS}{_place(namespace, name)}")
+        if job is None:
+            return None
+        suspended = bool((job.get("spec") or {}).get("suspend"))
+        words = "waits: nobody has made a PodGroup for it yet." + (" It is suspended." if suspended else "")
+        uid = job["metadata"]["uid"]
+        pod = next((pod for pod in self._all(PODS, namespace) if uid in _owner_uids(pod)), None)
+        notes = [CONTROLLERS] if pod is None else self._without_group(pod)
+        return Found("", f"Job {namespace}/{name} {words}", [] if suspended else notes)
+
+    def _get(self, path: str) -> Document | None:
+        try:
+            return self._client.get(path)
+        except RefusedError as error:
+            if not error.absent:
+                raise
+            return None
 
     def _of_pod(self, namespace: str, name: str) -> Found | None:
         pod = next((pod for pod in self._all(PODS, namespace) if pod["metadata"]["name"] == name), None)
@@ -176,8 +203,7 @@ class Snapshot:
         group = _group_name(pod)
         if not group:
             words = "waits: it belongs to no PodGroup, so the scheduler does not know it"
-            notes = ["pumice controllers gives it one: does it run?"]
-            return Found("", f"pod {namespace}/{name} {words}", notes=notes)
+            return Found("", f"pod {namespace}/{name} {words}", self._without_group(pod))
         node, phase = pod["spec"].get("nodeName"), (pod.get("status") or {}).get("phase") or "Pending"
         where = f"is on node {node}, {phase}" if node else "has no node yet"
         return Found(f"{namespace}/{group}", notes=[f"pod {namespace}/{name} {where}"])
@@ -246,6 +272,10 @@ def _listed(client: Client, resource: Resource[Any]) -> list[Document]:
 
 def _owners(document: Document) -> list[Document]:
     return document["metadata"].get("ownerReferences") or []
+
+
+def _owner_uids(document: Document) -> list[str]:
+    return [str(owner.get("uid") or "") for owner in _owners(document)]
 
 
 def _group_name(pod: Document) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import tell
+from pumice.controllers.telling import stamp, tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
@@ -57,5 +57,4 @@ class Routed:
         now = self._clock()
         if known is not None and is_news(known.object, now):
             await self._bucket.take()
-            stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            await tell(self._api, known.object, "Routed", annotations_of(known.object)[ROUTED], stamp)
+            await tell(self._api, known.object, "Routed", annotations_of(known.object)[ROUTED], stamp(now))

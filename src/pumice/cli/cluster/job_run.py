@@ -103,7 +103,9 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]
 @click.option(
     "--fail", type=click.IntRange(1, 255), metavar="CODE", help="With which exit code they fail on simulated nodes."
 )
-@click.option("--max-retry", type=click.IntRange(min=0), help="How often it is restarted. [default: 3]")
+@click.option(
+    "--max-retry", type=click.IntRange(min=0), help="How often it runs at most, if a policy restarts it. [default: 3]"
+)
 @click.option("--ttl", type=click.IntRange(min=0), metavar="SECONDS", help="Delete it so long after its end.")
 @click.option("--user", default="", help="Whose it is, for who may act for others. [default: you]")
 @click.option("--env", metavar="KEY=VALUE", multiple=True, callback=read_pairs, help="A variable of the containers.")

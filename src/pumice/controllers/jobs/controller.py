@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from pumice.controllers.abreast import abreast
+from pumice.controllers.commands import in_order, is_for
 from pumice.controllers.jobs.groups import group_name
 from pumice.controllers.jobs.plan import Change as ChangeWrite
-from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, in_order, plan
+from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
 from pumice.controllers.jobs.plan import Seen as SeenOfJob
 from pumice.controllers.jobs.spec import read_job
-from pumice.controllers.jobs.standing import stamp
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import tell
+from pumice.controllers.telling import stamp, tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
@@ -136,7 +136,7 @@ class Jobs:
 
     async def _dismiss(self, key: str, commands: Iterable[Document]) -> None:
         """Delete Commands for a job that is not there, or no longer: if it is not only late to be seen."""
-        namespace, name = key.split("/")
+        namespace, _, name = key.partition("/")  # as somebody has written it: there may be anything in it
         try:
             uid = (await self._api.get(JOBS, name, namespace))["metadata"]["uid"]
         except RefusedError as error:
@@ -218,7 +218,10 @@ class Jobs:
             await self._api.create(PODS.raw, write.document, namespace)
         except RefusedError as error:
             if error.exists:
-                # Ours and not seen yet, or somebody else's: then its place may become free.
+                # Ours and not seen yet, an earlier job's, or somebody else's: then its place may become free.
+                there = self._pods.get(f"{namespace}/{write.document['metadata']['name']}")
+                if there is not None and not _owner(there.object):
+                    await self._say_taken(job, write.document)
                 asyncio.get_running_loop().call_later(LATER, self.keys.add, key)
                 return
             await self._say_refused(job, write.document, error)
@@ -227,6 +230,10 @@ class Jobs:
     async def _say_refused(self, job: Document, document: Document, error: RefusedError) -> None:
         what = f"{document['kind']} {document['metadata']['name']}"
         await tell(self._api, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning")
+
+    async def _say_taken(self, job: Document, document: Document) -> None:
+        words = f"{document['kind']} {document['metadata']['name']}: is there, and not the job's; it is left as it is"
+        await tell(self._api, job, "FailedCreate", words, stamp(self._now()), "Warning")
 
     async def _remove(self, namespace: str, write: Remove) -> None:
         propagation = "Background" if write.resource.name == JOBS.name else ""
@@ -239,7 +246,7 @@ class Jobs:
             self._obeyed.add(write.uid)
 
     async def _keep(self, job: Document, namespace: str, write: Keep) -> None:
-        """Look before writing: after a start, what was kept before is there."""
+        """Look before writing: after a start, what was kept before is there. What is somebody else's stays theirs."""
         resource, document = write.resource.raw, write.document
         name = document["metadata"]["name"]
         place = (job["metadata"]["uid"], resource.name, name)
@@ -256,9 +263,16 @@ class Jobs:
                 if not refusal.absent:  # 404: there are no such objects in this cluster
                     raise
         else:
+            holder = _owner_uid(there)
+            if holder not in ("", job["metadata"]["uid"]):  # of an earlier job of that name: it will go with it
+                asyncio.get_running_loop().call_later(LATER, self.keys.add, _key(job))
+                return
             if "data" in document and there.get("data") != document["data"]:
-                gone = dict.fromkeys((there.get("data") or {}).keys() - document["data"].keys())
-                await self._api.patch(resource, name, {"data": {**gone, **document["data"]}}, namespace)
+                if holder:
+                    gone = dict.fromkeys((there.get("data") or {}).keys() - document["data"].keys())
+                    await self._api.patch(resource, name, {"data": {**gone, **document["data"]}}, namespace)
+                else:
+                    await self._say_taken(job, document)
         self._kept[place] = document
 
 
@@ -282,6 +296,10 @@ def _reference(found: Document) -> Document:
     return {}
 
 
+def _key(found: Document) -> str:
+    return f"{found['metadata']['namespace']}/{found['metadata']['name']}"
+
+
 def _owner(found: Document) -> str:
     """The key of the job that something belongs to; empty if it is none of ours."""
     owner = _reference(found)
@@ -294,8 +312,5 @@ def _owner_uid(found: Document) -> str:
 
 def _target(command: Document) -> str:
     """The key of the job that a Command is for; empty if it is for something else."""
-    target = command.get("target") or {}
-    group = str(target.get("apiVersion") or "").partition("/")[0]
-    if target.get("kind") != JOBS.kind or group != JOBS.name.partition(".")[2] or not target.get("name"):
-        return ""
-    return f"{command['metadata']['namespace']}/{target['name']}"
+    name = (command.get("target") or {}).get("name")
+    return f"{command['metadata']['namespace']}/{name}" if name and is_for(command, JOBS) else ""

@@ -7,7 +7,7 @@ any point; the next look finds what is still to be done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,10 +174,3 @@ def _gone(member: Member) -> Remove:
 
 def _removed(resource: Resource[Any], document: Document) -> Remove:
     return Remove(resource, document["metadata"]["name"], document["metadata"]["uid"])
-
-
-def in_order(commands: Iterable[Document]) -> list[Document]:
-    """Commands in the order in which they came."""
-    return sorted(
-        commands, key=lambda each: (each["metadata"].get("creationTimestamp") or "", each["metadata"]["name"])
-    )

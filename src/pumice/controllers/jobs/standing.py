@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pumice.controllers.jobs.members import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, Members, moment
 from pumice.controllers.jobs.phases import Phase
 from pumice.controllers.jobs.spec import Job
+from pumice.controllers.telling import stamp
 from pumice.kube.resources import Document
 
 RESTART: Final = "restart."
@@ -154,8 +154,3 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{rest}s"
-
-
-def stamp(seconds: float) -> str:
-    """A moment, as a status has it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from pumice.admission import Object
 from pumice.admission.request import annotations_of, spec_of
+from pumice.controllers.commands import in_order, is_for
 from pumice.controllers.keys import Keys
 from pumice.controllers.queues.clearing import remnant
-from pumice.controllers.queues.commands import in_order, is_for_queue, is_meant, obeyed
+from pumice.controllers.queues.commands import is_meant, obeyed
 from pumice.controllers.queues.expansion import EXPANDED_BY
 from pumice.controllers.queues.leaving import clear
 from pumice.controllers.queues.picture import Picture, said
@@ -91,7 +92,7 @@ class Queues:
     def _take_command(self, change: Change[Document]) -> None:
         if change.new is None:
             self._commands.pop(change.uid, None)
-        elif change.old is None and is_for_queue(change.new):
+        elif change.old is None and is_for(change.new, QUEUES):
             self._commands[change.uid] = change.new
             self.keys.add(STATES)
 

@@ -47,9 +47,9 @@ def _is_deserted(name: str, picture: Picture) -> bool:
 
 async def _end(name: str, picture: Picture, pen: Pen) -> None:
     """Delete an empty queue at once: it must not be taken for one that somebody has deleted (see ``leaving``)."""
-    await pen.let_go(picture.queues[name])
-    queue = picture.queues.get(name)
-    if queue is not None:
+    if (queue := picture.queues.get(name)) is not None:  # somebody may have deleted it while we asked
+        await pen.let_go(queue)
+    if (queue := picture.queues.get(name)) is not None:
         await pen.delete(remnant(QUEUES, queue), revision=queue["metadata"]["resourceVersion"])
 
 
@@ -69,8 +69,10 @@ async def _expand(name: str, picture: Picture, pen: Pen) -> None:
             childless = entry["name"] not in parents
             if why := await _write(queue, entry, picture, pen, childless=childless):
                 refused.append((entry, why))
+        queue = picture.queues.get(name)
+        if queue is None:
+            return
         if len(refused) == len(waiting):
-            queue = picture.queues[name]
             for entry, why in refused:
                 message = f"the entry '{entry['name']}' of its hierarchy waits: {why}"
                 await pen.complain(queue, "HierarchyWaits", message)

@@ -8,7 +8,6 @@ soon as it is answered.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pumice.admission import QUEUE_FINALIZER, Object
@@ -16,7 +15,7 @@ from pumice.admission.request import metadata_of, spec_of
 from pumice.controllers.queues.clearing import Remnant
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.tally import queue_of
-from pumice.controllers.telling import tell
+from pumice.controllers.telling import stamp, tell
 from pumice.kube.api import Api
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import JOBS, POD_GROUPS, QUEUES, Document, Resource
@@ -77,7 +76,7 @@ class Pen:
 
     def now(self) -> str:
         """The time, as objects have it."""
-        return datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return stamp(self._clock())
 
     # ---- looking twice ------------------------------------------------------------------------------------
 
