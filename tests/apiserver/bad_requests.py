@@ -33,7 +33,17 @@ from tests.apiserver.bad_values import (
     pairs,
     some,
 )
-from tests.apiserver.places import JSON_PATCH, MERGE_PATCH, NAME, PLACES, PROTOBUF, REVISION, STRATEGIC_PATCH, Place
+from tests.apiserver.places import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    NAME,
+    PLACES,
+    PROTOBUF,
+    REVISION,
+    STRATEGIC_PATCH,
+    Place,
+)
 
 
 @dataclass(repr=False)
@@ -257,7 +267,7 @@ def merge_patch(chance: Random, schemas: Schemas, place: Place, *, strategic: bo
 
 # ---- requests ---------------------------------------------------------------------------------------------
 
-VERBS = ["create"] * 4 + ["update"] * 3 + ["json patch", "merge patch", "strategic patch"] * 2 + [
+VERBS = ["create"] * 4 + ["update"] * 3 + ["json patch", "merge patch", "strategic patch", "apply"] * 2 + [
     "delete", "delete collection", "get", "list", "list", "watch", "part", "part", "odd",
 ]  # fmt: skip
 
@@ -302,6 +312,10 @@ def _valid(chance: Random, schemas: Schemas, place: Place, verb: str) -> Asked:
         case "strategic patch":
             body = merge_patch(chance, schemas, place, strategic=True)
             return _with(chance, Asked(label, "PATCH", one), body, STRATEGIC_PATCH)
+        case "apply":
+            whole = place.object(chance.choice([NAME, NAME, "other"]))
+            asked = Asked(label, "PATCH", f"{place.collection}/{whole['metadata']['name']}", _applying(chance))
+            return _with(chance, asked, spoilt(chance, schemas, place, _partly(chance, whole)), APPLY_PATCH)
         case "delete" | "delete collection":
             asked = Asked(label, "DELETE", one if verb == "delete" else place.collection)
             options = {chance.choice(DELETION): junk(chance) for _ in range(chance.randint(0, 3))}
@@ -317,12 +331,46 @@ def _valid(chance: Random, schemas: Schemas, place: Place, verb: str) -> Asked:
     return Asked("odd", chance.choice(["GET", "GET", "POST", "OPTIONS"]), chance.choice(ODD_PATHS))
 
 
+def _applying(chance: Random) -> str:
+    """Who applies, and whether they insist."""
+    return f"fieldManager={chance.choice(['one', 'two', 'kubectl'])}&force={chance.choice(['true', 'true', 'false'])}"
+
+
+def _partly(chance: Random, whole: dict[str, Any]) -> dict[str, Any]:
+    """An object with some of its fields: who applies says only what they care about."""
+    kept = {name: part for name, part in whole.items() if name in {"apiVersion", "kind"} or chance.random() < 0.8}
+    return {**kept, "metadata": {"name": whole["metadata"]["name"]} if chance.random() < 0.5 else whole["metadata"]}
+
+
+def _scale(chance: Random, place: Place, path: str) -> Asked:
+    """A request to the scale of something."""
+    label = f"scale {place.label}"
+    whole: dict[str, Any] = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": NAME}}
+    whole["spec"] = {"replicas": chance.choice([0, 1, 2, 5, -1])}
+    found: Any = copy.deepcopy(whole)
+    for _ in range(chance.randint(0, 2)):
+        path_to = chance.choice(
+            [*_paths(whole), ("metadata", "uid"), ("metadata", "namespace"), ("status", "replicas")]
+        )
+        graft(found, path_to, junk(chance))
+    match chance.randint(0, 4):
+        case 0:
+            return _with(chance, Asked(label, "PATCH", path), json_patch(chance, whole), JSON_PATCH)
+        case 1:
+            return _with(chance, Asked(label, "PATCH", path), found, chance.choice([MERGE_PATCH, STRATEGIC_PATCH]))
+        case 2:
+            return _with(chance, Asked(label, "PATCH", path, _applying(chance)), found, APPLY_PATCH)
+    return _with(chance, Asked(label, "PUT", path), found)
+
+
 def _part(chance: Random, schemas: Schemas, place: Place, one: str) -> Asked:
     """A request to a subresource."""
     part = chance.choice(place.parts or ("status",))
     path, label = f"{one}/{part}", f"{part} {place.label}"
     if part == "log" or chance.randint(0, 8) == 0:
         return Asked(label, "GET", path)
+    if part == "scale":
+        return _scale(chance, place, path)
     if part in {"binding", "eviction"}:
         whole: dict[str, Any] = {"metadata": {"name": NAME}}
         if part == "binding":
@@ -364,8 +412,10 @@ def oddities() -> Iterator[Asked]:
         for method, path in (("POST", collection), ("PUT", one), ("DELETE", pod), ("POST", f"{pod}/binding")):
             for media in ("application/json", "application/yaml", PROTOBUF):
                 yield Asked("odd body", method, path, "dryRun=All", {"Content-Type": media}, content)
-        for media in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
-            yield Asked("odd patch", "PATCH", pod, "", {"Content-Type": media}, content)
+        for media in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH):
+            for path in (pod, "/apis/apps/v1/namespaces/default/deployments/it/scale"):
+                query = "fieldManager=me" if media == APPLY_PATCH else ""
+                yield Asked("odd patch", "PATCH", path, query, {"Content-Type": media}, content)
     for media in TYPES:
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             path = collection if method == "POST" else one

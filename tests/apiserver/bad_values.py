@@ -7,7 +7,7 @@ import copy
 from random import Random
 from typing import Any
 
-from tests.apiserver.places import JSON_PATCH, MERGE_PATCH, PROTOBUF, REVISION, STRATEGIC_PATCH
+from tests.apiserver.places import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, PROTOBUF, REVISION, STRATEGIC_PATCH
 
 WORDS = [
     "", " ", "a", "A_", "it", "-", ".", "..", "/", "a/b", "a/b/c", "a=b", "\x00", "\u2028", "é", "日本", "\U0001f600",
@@ -121,7 +121,7 @@ ODD_BYTES = [
 ]  # fmt: skip
 TYPES = [
     "", "application/json", "application/json; charset=utf-16", "application/json;", ";", "text/plain",
-    "application/yaml", PROTOBUF, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, "application/apply-patch+yaml",
+    "application/yaml", PROTOBUF, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH,
     "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "a" * 3000, "\xff", "APPLICATION/JSON",
 ]  # fmt: skip
 ACCEPTS = [
@@ -168,6 +168,7 @@ QUERY: dict[str, list[str]] = {
     "dryRun": ["All", "", "x", "All,All"],
     "fieldValidation": ["Strict", "Warn", "Ignore", "", "x"],
     "fieldManager": ["me", "", "x" * 300],
+    "force": ["true", "false", "", "x"],
     "gracePeriodSeconds": COUNTS,
     "propagationPolicy": ["Orphan", "Foreground", "Background", "", "x"],
     "orphanDependents": ["true", "false", "x"],
@@ -189,7 +190,7 @@ ODD_QUERIES = [
 ]  # fmt: skip
 SEGMENTS = [
     "", ".", "..", "%00", "%2F", "%2e%2e", "%ff", "%zz", "a b".replace(" ", "+"), "x" * 3000, "status", "log",
-    "binding", "*", "%20", "it", "\xe9", "IT", "namespaces", "v2", "a;b", "default",
+    "binding", "scale", "*", "%20", "it", "\xe9", "IT", "namespaces", "v2", "a;b", "default",
 ]  # fmt: skip
 ODD_PATHS = [
     "/", "//", "/api", "/apis", "/api/", "/apis/", "/api/v1", "/api/v2", "/apis/batch", "/apis/batch/v1", "/version",

@@ -11,6 +11,7 @@ REVISION = "@revision"  # in a body: replaced by the object's own, as a client w
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
@@ -54,6 +55,11 @@ CONTAINER = {
     "livenessProbe": {"httpGet": {"path": "/", "port": "http"}},
 }
 POD_SPEC = {"containers": [CONTAINER], "tolerations": [{"key": "a", "operator": "Exists"}], "restartPolicy": "Never"}
+WORKLOAD = {
+    "replicas": 2,
+    "selector": {"matchLabels": {"app": "workload"}},
+    "template": {"metadata": {"labels": {"app": "workload"}}, "spec": {"containers": [CONTAINER]}},
+}
 CONDITION = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 DEFINITION = {
     "metadata": {"name": "its.example.com"},
@@ -66,7 +72,14 @@ DEFINITION = {
                 "name": "v1",
                 "served": True,
                 "storage": True,
-                "subresources": {"status": {}},
+                "subresources": {
+                    "status": {},
+                    "scale": {
+                        "specReplicasPath": ".spec.size",
+                        "statusReplicasPath": ".status.size",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
                 "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
                 "schema": {
                     "openAPIV3Schema": {
@@ -124,6 +137,12 @@ PLACES = (
         namespaced=False, parts=("status",),
     ),
     Place(
+        "deployments", "apps", "v1", "deployments", "Deployment",
+        {"spec": {**WORKLOAD, "strategy": {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 1}}}},
+        parts=("status", "scale", "scale"),
+    ),
+    Place("replicasets", "apps", "v1", "replicasets", "ReplicaSet", {"spec": WORKLOAD}, parts=("status", "scale")),
+    Place(
         "jobs", "batch", "v1", "jobs", "Job",
         {"spec": {"completions": 2, "parallelism": 1, "backoffLimit": 3, "template": {"spec": POD_SPEC}}},
         parts=("status",),
@@ -165,5 +184,5 @@ PLACES = (
         "commands", "bus.volcano.sh", "v1alpha1", "commands", "Command",
         {"action": "AbortJob", "target": {**VOLCANO_JOB, "name": "it", "uid": "1"}},
     ),
-    Place("its", "example.com", "v1", "its", "It", {"spec": {"size": 3, "any": {"a": [1]}}}, parts=("status",)),
+    Place("its", "example.com", "v1", "its", "It", {"spec": {"size": 3, "any": {"a": [1]}}}, parts=("status", "scale")),
 )  # fmt: skip

@@ -194,8 +194,12 @@ class Session:
         nothing = Asked(f"empty patch {place.label}", "PATCH", one, "", {"Content-Type": MERGE_PATCH}, b"{}")
         if place.label == "definitions":  # a status that says too little is put right with the next write
             found = self.ask(nothing)
+        if (
+            found.code == 422
+        ):  # only the status can be set right, by who knows where the objects are, as on a real server
+            assert place.label == "definitions" and b"storedVersions" in found.body, found.body
         said = self.ask(nothing)
-        assert (said.code, said.body) == (200, found.body), f"{one}\n{found.body!r}\n{said.body!r}"
+        assert (said.code, said.body) == (found.code, found.body), f"{one}\n{found.body!r}\n{said.body!r}"
         if about["name"] not in KEPT.get(place.label, ()):
             said = self.ask(Asked(f"delete after {place.label}", "DELETE", one))
             refused = place.label == "queues" and said.code == 403  # one that others hang on

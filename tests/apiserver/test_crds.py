@@ -66,7 +66,10 @@ FIELDS = {
       running succeeded failed terminating unknown version retryCount runningDuration controlledResources
       conditions[].status conditions[].lastTransitionTime
     """,
-    "Command": "action target.apiVersion target.kind target.name target.uid reason message",
+    "Command": """
+      action reason message
+      target.apiVersion target.kind target.name target.uid target.controller target.blockOwnerDeletion
+    """,
 }
 DEFAULTS: dict[str, Object] = {
     "Queue": {"weight": 1, "reclaimable": True, "dequeueStrategy": "traverse"},

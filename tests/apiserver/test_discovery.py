@@ -69,6 +69,8 @@ def test_short_names(catalogue: Catalogue) -> None:
         "pods": ("po",),
         "configmaps": ("cm",),
         "serviceaccounts": ("sa",),
+        "deployments": ("deploy",),
+        "replicasets": ("rs",),
         "events": ("ev",),
         "resourcequotas": ("quota",),
         "priorityclasses": ("pc",),
@@ -83,7 +85,7 @@ def test_short_names(catalogue: Catalogue) -> None:
 def test_groups(catalogue: Catalogue) -> None:
     page = discovery.group_list(catalogue)
     names = [group["name"] for group in page["groups"]]
-    assert names[:2] == ["batch", "policy"]
+    assert names[:3] == ["apps", "batch", "policy"]
     assert names[-3:] == ["batch.volcano.sh", "bus.volcano.sh", "scheduling.volcano.sh"]
     assert names.index("batch") < names.index("batch.volcano.sh"), "kubectl get jobs means those of Kubernetes"
     assert discovery.group(catalogue, "policy") == {
@@ -96,9 +98,9 @@ def test_groups(catalogue: Catalogue) -> None:
 
 
 def test_what_is_not_served(catalogue: Catalogue) -> None:
-    assert discovery.group(catalogue, "apps") is None
+    assert discovery.group(catalogue, "autoscaling") is None
     assert discovery.group(catalogue, "") is None
-    assert discovery.resource_list(catalogue, "apps", "v1") is None
+    assert discovery.resource_list(catalogue, "apps", "v1beta1") is None
     assert discovery.resource_list(catalogue, "", "v2") is None
     assert discovery.group(catalogue, "events.k8s.io") is None
 

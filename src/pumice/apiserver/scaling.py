@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,16 +21,13 @@ from pumice.apiserver.tables import AGE, NAME
 from pumice.apiserver.writes import Edit
 
 IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-SHAPES = """
-Scale
-  spec! ScaleSpec
-  status! ScaleStatus
-ScaleSpec
-  replicas! int32
-ScaleStatus
-  replicas! int32
-  selector text
-"""
+
+
+def _schema() -> Object:
+    from pumice.apiserver.openapi.components import SHAPES
+
+    return expand(SHAPES, "Scale")
+
 
 SCALE = Resource(
     group="autoscaling",
@@ -39,7 +35,7 @@ SCALE = Resource(
     plural="scales",
     kind="Scale",
     namespaced=True,
-    schema=Schema.sound(partial(expand, SHAPES, "Scale")),
+    schema=Schema.sound(_schema),
     columns=(
         Column("Name", NAME.value, description=NAME.description),
         Column("Desired", lambda found: found["spec"].get("replicas", 0), "integer", description="Those wanted."),
@@ -55,10 +51,11 @@ def scale_of(resource: Resource, found: Object) -> Object:
     where = resource.scale
     assert where is not None  # whoever has the subresource says where
     about = {name: found["metadata"][name] for name in IDENTITY if name in found["metadata"]}
-    there: Object = {"replicas": _at(found, where.there) or 0}
+    counted = _at(found, where.there)
+    there: Object = {"replicas": counted if isinstance(counted, int) else 0}
     selector = _at(found, where.selector) if where.selector else None
-    if selector:
-        there["selector"] = shown(selector) if isinstance(selector, dict) else str(selector)
+    if selector and isinstance(selector, dict | str):
+        there["selector"] = shown(selector) if isinstance(selector, dict) else selector
     wanted = _at(found, where.wanted)
     return {
         "kind": "Scale",
@@ -76,10 +73,11 @@ def as_record(resource: Resource, record: Record) -> Record:
 
 
 def require_number(resource: Resource, record: Record) -> None:
-    """A custom resource has no scale to show before somebody has said how many there should be."""
+    """There is no scale to show before somebody has said how many there should be."""
     assert resource.scale is not None
-    if resource.custom and _at(msgspec.json.decode(record.value), resource.scale.wanted) is None:
-        raise status.internal(f'the spec replicas field "{_dotted(resource.scale.wanted)}" does not exist')
+    if not isinstance(_at(msgspec.json.decode(record.value), resource.scale.wanted), int):
+        words = f'the spec replicas field "{_dotted(resource.scale.wanted)}" does not exist'
+        raise status.ApiError(404, "NotFound", words)
 
 
 def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> Edit:

@@ -95,7 +95,7 @@ class Writes:
         else:
             raise status.already_exists(resource.plural, resource.group, about["name"])
         if owners:
-            about["managedFields"] = owners.entries({}, new, call.now)
+            _note(owners, {}, new, call)
         self._convert(resource, new)
         if options.dry_run:
             return _only_shown(key, new)

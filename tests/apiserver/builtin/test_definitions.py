@@ -6,7 +6,7 @@ import pytest
 
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.builtin.crds import FINALIZER, custom_resource_definitions
-from pumice.apiserver.catalogue import Catalogue, Object
+from pumice.apiserver.catalogue import Catalogue, Object, Scale
 from tests.apiserver.builtin.written import World, cells, create, headings, named, refusal, update
 
 RESOURCE = custom_resource_definitions()
@@ -204,7 +204,8 @@ def test_the_resources_of_a_definition() -> None:
     assert first.qualified == second.qualified == "foos.a.com"
     assert second.custom and second.namespaced and second.strategy.has_generation
     assert (second.kind, second.singular, second.short_names, second.categories) == ("Foo", "foo", ("f",), ("all",))
-    assert (first.subresources, second.subresources) == (frozenset(), frozenset({"status"}))
+    assert (first.subresources, second.subresources) == (frozenset(), frozenset({"scale", "status"}))
+    assert (first.scale, second.scale) == (None, Scale(("spec", "a"), ("spec", "a")))
     assert [name for name, _, _ in headings(first)] == ["Name", "Age"]
     assert headings(second) == [("Name", "string", 0), ("A", "string", 1)]
     assert second.fields == {"spec.a": ("spec", "a")}

@@ -1,6 +1,7 @@
 """The notation of schemas: what it expands into, for the server's own kinds and for custom ones."""
 
 from pumice.apiserver.builtin.notation import expand
+from pumice.apiserver.schema.embedded import APPLIED_KEYS
 
 SHAPES = """
 Tree
@@ -38,8 +39,14 @@ def test_the_servers_own_kinds_fill_in_zeros_for_what_is_required() -> None:
         "properties": {
             "name": {"type": "string", "default": ""},
             "height": {"type": "integer", "format": "int32"},
-            "leaves": {"type": "array", "items": ITEM, **MERGE},
-            "roots": {"type": "array", "items": ITEM, **MERGE, "x-kubernetes-patch-strategy": "merge,retainKeys"},
+            "leaves": {"type": "array", "items": ITEM, **MERGE, APPLIED_KEYS: ["name", "colour"]},
+            "roots": {
+                "type": "array",
+                "items": ITEM,
+                **MERGE,
+                "x-kubernetes-patch-strategy": "merge,retainKeys",
+                APPLIED_KEYS: ["name"],
+            },
             "rings": {
                 "type": "object",
                 "additionalProperties": {"x-kubernetes-int-or-string": True, "format": "quantity"},

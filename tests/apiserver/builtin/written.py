@@ -59,7 +59,8 @@ def update(resource: Resource, old: Object, changes: Object, world: World | None
     resource.schema.default(new)
     hook = resource.strategy.on_status if sub == "status" else resource.strategy.on_update
     hook(new, old, world or World())
-    _check(resource, new, list(resource.strategy.check_update(new, old)))
+    check = resource.strategy.check_status if sub == "status" else resource.strategy.check_update
+    _check(resource, new, list(check(new, old)))
     assert old == before, "a strategy changed the old state"
     return new
 

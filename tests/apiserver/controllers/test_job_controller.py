@@ -2,37 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager, suppress
-
-from pumice.apiserver.requests import Target, Writing
-from pumice.apiserver.status import ApiError
-from pumice.apiserver.subresources import create_binding
-from tests.support.simulated import cluster, eventually, lasting, run
+from tests.support.simulated import eventually, lasting, run
+from tests.support.simulated import scheduled as job_cluster
 
 JOBS = "jobs.batch"
-
-
-@asynccontextmanager
-async def job_cluster(**more):
-    async with cluster(1, **more) as c:
-
-        async def bind():
-            async for batch in c.api.follow("pods"):
-                for change in batch:
-                    if not change.deleted and not change.object["spec"].get("nodeName"):
-                        name = change.object["metadata"]["name"]
-                        aim = Target(c.api.catalogue.stored("pods"), "default", name, "binding")
-                        target = {"target": {"kind": "Node", "name": "node-000"}, "metadata": {"name": name}}
-                        with suppress(ApiError):  # it may have been deleted
-                            await create_binding(c.api, aim, target, Writing(), c.api.call())
-
-        task = asyncio.create_task(bind())
-        try:
-            yield c
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 def job(name="j", annotations=None, restart="Never", **spec):

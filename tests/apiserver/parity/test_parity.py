@@ -54,6 +54,8 @@ def _compare(script: Script, player: Player, expected: _Expected) -> None:
     found = []
     for number, step in enumerate(script.steps, 1):
         got = player.play(script, step)
+        if expected is expected_of_us and "ours" in step and not list(differences(step["answer"], got)):
+            found.append(f"step {number}: {step['ask']}\n    answered as there: its `ours` can go")
         lines = list(differences(expected(step, got), got))
         if lines:
             found.append("\n    ".join([f"step {number}: {step['ask']}", *lines]))

@@ -9,7 +9,8 @@ from pumice.apiserver.builtin import notation
 from pumice.apiserver.protobuf.layouts import KINDS, SHAPES, Field, Layout, kind_layout, layout
 from pumice.apiserver.protobuf.numbers import NUMBERS
 
-ENVELOPED = {(shape, field) for shape in ("Binding", "DeleteOptions", "Eviction") for field in ("apiVersion", "kind")}
+SENT = ("Binding", "DeleteOptions", "Eviction", "Scale")
+ENVELOPED = {(shape, field) for shape in SENT for field in ("apiVersion", "kind")}
 ANSWERED = {"ListMeta", "Status", "StatusCause", "StatusDetails"}  # the server says these, nobody tells it
 LINES = [(shape, lines) for text in SHAPES for shape, lines in notation.shapes(text).items() if shape not in ANSWERED]
 NUMBERED = notation.shapes(NUMBERS)
@@ -53,7 +54,7 @@ def test_shapes_of_one_name_are_the_same_wherever_they_are_written() -> None:
 def test_every_kind_that_is_served_can_be_read_but_definitions() -> None:
     served = {(resource.api_version, resource.kind) for resource in builtin.resources()}
     served.remove(("apiextensions.k8s.io/v1", "CustomResourceDefinition"))
-    assert served | {("v1", "Binding"), ("policy/v1", "Eviction")} == KINDS
+    assert served | {("v1", "Binding"), ("policy/v1", "Eviction"), ("autoscaling/v1", "Scale")} == KINDS
 
 
 def depth(how: Layout, above: tuple[str, ...] = ()) -> int:

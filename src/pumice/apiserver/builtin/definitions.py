@@ -2,7 +2,7 @@
 
 A definition is accepted when no other definition of its group has its names; from then on it is established and its
 versions are served. Versions differ in their schemas, columns and subresources, but not in their objects: conversion
-is ``None``, which rewrites ``apiVersion`` and nothing else. A ``scale`` subresource is accepted and not served.
+is ``None``, which rewrites ``apiVersion`` and nothing else.
 
 The real server decides about names a moment after it has stored the definition. Here it is part of storing it, so a
 client that waits for ``Established`` does not wait.

@@ -37,7 +37,6 @@ class Claims:
         known = self._selectors.setdefault(about["namespace"], {})
         if deleted:
             known.pop(about["name"], None)
-            self._of.pop(about["uid"], None)
         else:
             is_new = about["name"] not in known
             known[about["name"]] = (about["uid"], owner["spec"].get("selector") or {})

@@ -25,7 +25,7 @@ NAME: Final = _in_path("name", "Name of the object.")
 NAMESPACE: Final = _in_path("namespace", "The namespace it is in.")
 WRITING: Final = [
     _query("dryRun", "string", "All: say what would happen, and do nothing.", enum=["All"]),
-    _query("fieldManager", "string", "Who makes the change; not kept."),
+    _query("fieldManager", "string", "Who makes the change; who applies an object has to say so."),
     _query(
         "fieldValidation",
         "string",
@@ -137,6 +137,8 @@ def _parameters(verb: str, sub: str) -> list[Object]:
             return DELETING
         case "get":
             return LOGGING if sub == "log" else []
+        case "patch":
+            return [*WRITING, _query("force", "boolean", "Apply it, whoever has set the fields before.")]
         case _:
             return WRITING
 
@@ -152,8 +154,9 @@ def _body(resource: Resource, verb: str, sub: str) -> Object | None:
         content = {
             "application/json-patch+json": {"schema": reference(f"{META}.PatchOperations")},
             "application/merge-patch+json": {"schema": reference(f"{META}.Patch")},
+            "application/apply-patch+yaml": {"schema": reference(f"{META}.Patch")},
         }
-        if not resource.custom and sub != "scale":
+        if not resource.custom:
             content["application/strategic-merge-patch+json"] = {"schema": reference(f"{META}.Patch")}
         return {"content": content, "required": True}
     return None

@@ -40,6 +40,7 @@ KINDS: Final = frozenset(
         *(("v1", kind) for kind in CORE),
         ("apps/v1", "Deployment"),
         ("apps/v1", "ReplicaSet"),
+        ("autoscaling/v1", "Scale"),
         ("batch/v1", "Job"),
         ("policy/v1", "Eviction"),
         ("policy/v1", "PodDisruptionBudget"),

@@ -28,6 +28,12 @@ Binding
   metadata=1 target=2
 Eviction
   metadata=1 deleteOptions=2
+Scale
+  metadata=1 spec=2 status=3
+ScaleSpec
+  replicas=1
+ScaleStatus
+  replicas=1 selector=2
 ObjectReference
   kind=1 namespace=2 name=3 uid=4 apiVersion=5 resourceVersion=6 fieldPath=7
 
