@@ -20,8 +20,9 @@ HEAD = f"""\
 
 <!-- Written by tools/configuration_page.py from the code. Change that instead. -->
 
-Volcano's scheduler configuration file, read unchanged. In a scenario it stands in `spec.config`, or in a file that
-`spec.configFile` names. Without any, this is in force:
+Volcano's scheduler configuration file, read unchanged. `pumice up` and `pumice scheduler` take it with `--config FILE`
+and follow its changes ([operations.md](operations.md#changing-the-configuration)). In a scenario it stands in
+`spec.config`, or in a file that `spec.configFile` names. Without any, this is in force:
 
 ```yaml
 {DEFAULT_CONFIG.rstrip()}

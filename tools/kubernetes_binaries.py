@@ -67,7 +67,9 @@ def _build_apiserver(work: Path) -> None:
     # Kubernetes finds its own parts by paths within its repository; whoever depends on it must say where they are.
     staging = f"v0.{KUBERNETES.partition('.')[2]}"
     described = json.loads(_go(module, "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"))
-    parts = re.findall(r"^\s*(?:replace )?(k8s\.io/\S+) => \./staging/", Path(described["GoMod"]).read_text(), re.M)
+    parts = re.findall(
+        r"^\s*(?:replace )?(k8s\.io/\S+) => \./staging/", Path(described["GoMod"]).read_text(), re.MULTILINE
+    )
     _go(module, "mod", "edit", *(f"-replace={part}={part}@{staging}" for part in parts))
     minor = KUBERNETES.split(".")[1]
     # Without a version the server calls itself v0.0.0, and clients refuse it.

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from benchmarks.kubernetes import free_ports
 from pumice.kube.client import Client, Document
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.model.quantity import parse
 from tests.support.unsteady_proxy import unsteady
 from tests.support.witness import GROUP, PODS, Witness
 
@@ -151,24 +153,47 @@ class Gang:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
 
 
+class Orders:
+    """What is to be made, and how much of it is not made yet."""
+
+    def __init__(self) -> None:
+        self._orders: SimpleQueue[tuple[str, Document]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._open = 0
+
+    def put(self, path: str, new: Document) -> None:
+        with self._lock:
+            self._open += 1
+        self._orders.put((path, new))
+
+    def get(self) -> tuple[str, Document]:
+        return self._orders.get(timeout=0.05)
+
+    def done(self) -> None:
+        with self._lock:
+            self._open -= 1
+
+    def is_done(self) -> bool:
+        return self._open == 0
+
+
 class Writer(threading.Thread):
     """Makes what is to be made, however often it takes, and remembers what was acknowledged."""
 
-    def __init__(self, server: str, orders: SimpleQueue[tuple[str, Document]]) -> None:
+    def __init__(self, server: str, orders: Orders) -> None:
         super().__init__(daemon=True)
         self._client = Client(Access(server))
         self._orders = orders
         self.acknowledged: dict[str, str] = {}  # uid by path
         self.stopping = False
-        self.made = 0
         self.failure: BaseException | None = None
 
     def run(self) -> None:
         try:
             while not self.stopping:
                 with contextlib.suppress(Empty):
-                    self._make(*self._orders.get(timeout=0.05))
-                    self.made += 1
+                    self._make(*self._orders.get())
+                    self._orders.done()
         except BaseException as failure:
             self.failure = failure
 
@@ -194,7 +219,6 @@ class Torment:
     size: Size
     seed: int
     gangs: dict[str, Gang] = field(default_factory=dict)
-    ordered: int = 0
     found_parts: int = 0  # gangs that a kill has left incomplete
     recreated: int = 0
 
@@ -217,8 +241,8 @@ class Torment:
         )
         self.programs = [self.server, self.scheduler, self.controllers]
         self.client = Client(Access(self.address))
-        self.orders: SimpleQueue[tuple[str, Document]] = SimpleQueue()
-        self.writers = [Writer(self.address, self.orders) for _ in range(self.size.writers)]
+        self.orders, self.urgent = Orders(), Orders()
+        self.writers = [Writer(self.address, orders) for orders in (*[self.orders] * self.size.writers, self.urgent)]
         self.rivals: list[Gang] = []
         self.minimum: dict[str, int] = {}
         self.witness = Witness(self.address, NODE_CPU, self.minimum)
@@ -276,12 +300,12 @@ class Torment:
         while queues and self.rivals and room > 0:
             gang = self.rivals.pop()
             gang.queue = queues[len(self.rivals) % len(queues)]
-            self._make(gang)
+            self._make(gang, self.urgent)
             room -= gang.size
-        self.eventually(self._all_is_made, "the rivals are there")
+        self.eventually(self.urgent.is_done, "the rivals are there")
 
     def _all_is_made(self) -> bool:
-        return sum(writer.made for writer in self.writers) == self.ordered
+        return self.orders.is_done() and self.urgent.is_done()
 
     def _answers(self) -> bool:
         with contextlib.suppress(UnreachableError, RefusedError):
@@ -309,14 +333,11 @@ class Torment:
             else:
                 self._make(gang)
 
-    def _make(self, gang: Gang) -> None:
-        self.order(GROUPS, gang.group())
+    def _make(self, gang: Gang, orders: Orders | None = None) -> None:
+        orders = orders or self.orders
+        orders.put(GROUPS, gang.group())
         for pod in range(gang.size):
-            self.order(PODS, gang.pod(pod))
-
-    def order(self, path: str, new: Document) -> None:
-        self.ordered += 1
-        self.orders.put((path, new))
+            orders.put(PODS, gang.pod(pod))
 
     def make_anew(self) -> None:
         """What a controller would do: pods that somebody has evicted are made again."""
@@ -325,7 +346,7 @@ class Torment:
             if uids and gang not in self.witness.finished:
                 uids.clear()
                 self.recreated += 1
-                self.order(PODS, self.gangs[gang].pod(int(number)))
+                self.orders.put(PODS, self.gangs[gang].pod(int(number)))
 
     def take_away(self, gang: str) -> None:
         """A gang has done its work."""
@@ -384,10 +405,10 @@ class Torment:
                 name, status = queue["metadata"]["name"], queue.get("status", {})
                 if name == "default":
                     continue
-                said = status.get("allocated", {}).get("cpu")
+                said = parse(status.get("allocated", {}).get("cpu", "0")).value()
                 counts = {phase: status.get(phase, 0) for phase in ("pending", "inqueue", "running", "unknown")}
                 recount = {phase: phases.get(name, Counter())[phase] for phase in counts}
-                if said != str(held[name]) or counts != recount:
+                if said != held[name] or counts != recount:
                     found.append(f"{name}: {said} cpu, {counts}; there are {held[name]}, {recount}")
             return found
 
@@ -449,8 +470,15 @@ class Torment:
             assert "Traceback" not in program.said(), program.said()
         return (
             f"seed {self.seed}: {size.kills} kills found {self.found_parts} gangs incomplete; the longest was so for "
-            f"{self.witness.longest_part:.1f} s; {self.recreated} pods were evicted; {self.witness.binds:,} bound"
+            f"{self.witness.longest_part:.1f} s; {self.recreated} pods were evicted ({self._evictions()}); "
+            f"{self.witness.binds:,} bound"
         )
+
+    def _evictions(self) -> str:
+        """By action, as the logs have them."""
+        text = "".join(path.read_text() for path in sorted((self.folder / "decisions").iterdir()))
+        found = Counter(re.findall(r'"action":"(\w+)"', text))
+        return ", ".join(f"{count} by {action}" for action, count in sorted(found.items())) or "none"
 
     def _await_moment(self, room: int) -> None:
         """A random moment: after some more pods were bound, or after some time."""

@@ -1,165 +1,31 @@
 """The worked examples of the rules through the live system: kubectl and vsub in, pods that run out.
 
-Each has a cluster of its own, made of processes as a user would start them: ``pumice up`` with one node as large as the
-example says, the controllers, and the scheduler with the configuration that the example needs. Taking back has no
-brakes here, so that nobody has to wait for minutes.
+Each has a cluster of its own, with one node as large as the example says. Taking back has no brakes here, so that
+nobody has to wait for minutes.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from benchmarks.kubernetes import started
-from tests.support.api_servers import pumice_up
-from tests.support.kubectl import KUBECTL, Namespace, run
-
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not there")
-
-Object = dict[str, Any]
-Counts = Mapping[str, int]
-
-VOLCANO = "scheduling.volcano.sh/v1beta1"
-BY_SHARE = """\
-actions: "enqueue, allocate, backfill, reclaim, preempt"
-tiers:
-- plugins: [{name: priority}, {name: gang}, {name: conformance}]
-- plugins: [{name: drf, enableHierarchy: true}, {name: predicates}, {name: nodeorder}]
-configurations:
-- name: reclaim
-  arguments: {reclaim.patience: 0, reclaim.minRuntime: 0}
-"""
-BY_QUANTITY = BY_SHARE.replace("{name: drf, enableHierarchy: true}", "{name: capacity, enableHierarchy: true}")
-LIMITED = BY_SHARE.replace("enableHierarchy: true}, ", "enableHierarchy: true}, {name: capacity, enableHierarchy: true}, ", 1)
-PATIENCE = 60.0
-STILL = 2.0
-"""Seconds for which counts must stay as they are to be the result."""
-
-
-class World:
-    """A cluster and its users."""
-
-    def __init__(self, place: Path, stack: ExitStack) -> None:
-        self._place = place
-        self._stack = stack
-        self.kubectl: Namespace
-
-    def up(self, **resources: object) -> World:
-        """One node that has this, and the controllers."""
-        capacity = ",".join(f"{name}={amount}" for name, amount in {"memory": "1Ti", "pods": 1000, **resources}.items())
-        options = ("--nodes", "1", "--node-capacity", capacity, "--no-scheduler", "--speed", "100")  # pods stop at once
-        _, written = self._stack.enter_context(pumice_up(*options, everything=True))
-        self.kubectl = Namespace(written, "default")
-        return self
-
-    def scheduler(self, config: str = BY_SHARE) -> None:
-        """Start scheduling."""
-        (self._place / "scheduler.yaml").write_text(config)
-        command = [sys.executable, "-m", "pumice", "scheduler", "--kubeconfig", str(self.kubectl.kubeconfig)]
-        command += ["--config", str(self._place / "scheduler.yaml"), "--metrics-address", ""]
-        self._stack.enter_context(started(self._place / "scheduler.log", command))
-
-    def apply(self, *objects: Object) -> None:
-        everything = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        status, said = run(self.kubectl.kubeconfig, "apply", "-f", "-", given=json.dumps(everything))
-        assert status == 0, said
-
-    def vsub(self, name: str, *options: str, namespace: str = "default") -> None:
-        program = "from pumice.cli.cluster.programs import run_vsub; run_vsub()"
-        command = [sys.executable, "-c", program, name, "--kubeconfig", str(self.kubectl.kubeconfig), "-n", namespace]
-        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def running(self, by: Callable[[Object], str]) -> Counter[str]:
-        """How many pods run, by something of theirs."""
-        pods = json.loads(self.kubectl("get", "pods", "-A", "-o", "json"))["items"]
-        there = (pod for pod in pods if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"])
-        return Counter(by(pod) for pod in there)
-
-    def settles(self, expected: Counts, by: Callable[[Object], str]) -> None:
-        """Sooner or later these run, and then it stays so."""
-        wanted = +Counter(expected)
-        end, since = time.monotonic() + PATIENCE, None
-        while since is None or time.monotonic() < since + STILL:
-            found = self.running(by)
-            since = (since or time.monotonic()) if found == wanted else None
-            log = self._place / "scheduler.log"
-            assert time.monotonic() < end, f"{dict(found)} run instead of {dict(wanted)}\n{log.read_text()[-2000:]}"
-            time.sleep(0.2)
-
-    def says(self, queue: str) -> Object:
-        """The status of a queue."""
-        found: Object = self.kubectl.object("queue", queue)["status"]
-        return found
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with ExitStack() as stack:
-        yield World(tmp_path, stack)
-
-
-def queue(name: str, parent: str = "root", **spec: Any) -> Object:
-    return {"apiVersion": VOLCANO, "kind": "Queue", "metadata": {"name": name}, "spec": {"parent": parent, **spec}}
-
-
-def by_path(path: str, weights: str) -> Object:
-    """A queue that says in annotations where it stands."""
-    annotations = {"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights}
-    about = {"name": path.rpartition("/")[2], "annotations": annotations}
-    return {"apiVersion": VOLCANO, "kind": "Queue", "metadata": about, "spec": {"weight": 1}}
-
-
-def gang(name: str, queue: str, pods: int, *, namespace: str = "default", least: int = 1, **asks: object) -> list[Object]:
-    """A podgroup and its pods, of one cpu each unless said."""
-    about = {"namespace": namespace, "labels": {"queue": queue}}
-    group = {"apiVersion": VOLCANO, "kind": "PodGroup", "metadata": {"name": name, **about}}
-    group["spec"] = {"minMember": least, "queue": queue}
-    requests = {resource: str(amount) for resource, amount in (asks or {"cpu": 1}).items()}
-    limits = {resource: amount for resource, amount in requests.items() if "/" in resource}
-    container = {"name": "main", "image": "x", "resources": {"requests": requests, "limits": limits}}
-    annotations = {"scheduling.k8s.io/group-name": name}
-    return [group] + [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"{name}-{number}", "annotations": annotations, **about},
-            "spec": {"schedulerName": "pumice", "containers": [container]},
-        }
-        for number in range(pods)
-    ]
-
-
-def namespace(name: str, weight: int) -> list[Object]:
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "weight", "namespace": name}}
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
-        {**quota, "spec": {"hard": {"volcano.sh/namespace.weight": str(weight)}}},
-    ]
-
-
-def queue_of(pod: Object) -> str:
-    """Of pods made here the label; of those of a job made by vsub the beginning of its name."""
-    labels = pod["metadata"].get("labels", {})
-    return str(labels.get("queue") or pod["metadata"]["name"].partition("-")[0])
-
-
-def namespace_of(pod: Object) -> str:
-    return str(pod["metadata"]["namespace"])
-
-
-def user_of(pod: Object) -> str:
-    return str(pod["metadata"]["annotations"]["volcano.sh/user"])
-
+from tests.support.end_to_end import (
+    BY_QUANTITY,
+    LIMITED,
+    VOLCANO,
+    Counts,
+    Object,
+    World,
+    by_path,
+    gang,
+    namespace,
+    namespace_of,
+    queue,
+    queue_of,
+    user_of,
+)
 
 # --- section 3: H-DRF ------------------------------------------------------------------------------------------------
 
@@ -175,7 +41,7 @@ def test_a_complementary_sibling_does_not_starve_anybody(world: World) -> None:
     world.scheduler()
     world.settles({"n11": 5, "n21": 5, "n22": 10}, queue_of)
     # And it stays so when tasks end and others start: plain sums would give n21's part to n11, little by little.
-    for job, queue_name in (("b", "n21"), ("a", "n11")) * 2:
+    for job, queue_name in (("b", "n21"), ("a", "n11")):
         pods = [f"{job}-{number}" for number in range(12)]
         placed = [p for p in world.kubectl.object("pods", *pods)["items"] if p["spec"].get("nodeName")][:3]
         names = [pod["metadata"]["name"] for pod in placed]
@@ -202,7 +68,10 @@ def test_weights_and_two_resources(world: World) -> None:
     # 9 cpu, 18 GiB. A (weight 2) asks for 1 and 4, B for 3 and 1. 54/13 and 18/13 tasks; whole tasks: 4 and 1.
     world.up(cpu=9, memory="18Gi")
     world.apply(
-        queue("a", weight=2), queue("b"), *gang("a", "a", 9, cpu=1, memory="4Gi"), *gang("b", "b", 9, cpu=3, memory="1Gi")
+        queue("a", weight=2),
+        queue("b"),
+        *gang("a", "a", 9, cpu=1, memory="4Gi"),
+        *gang("b", "b", 9, cpu=3, memory="1Gi"),
     )
     world.scheduler()
     world.settles({"a": 4, "b": 1}, queue_of)
@@ -235,8 +104,8 @@ def test_quantities_on_a_tree_and_what_was_lent_comes_back(world: World) -> None
 
     world.apply(
         queue("eng", **quantities(deserved=10, capability=14)), queue("sci", **quantities(deserved=6)),
-        queue("prod", "eng", **quantities(guarantee=2, deserved=6)), queue("dev", "eng", **quantities(deserved=4, capability=12)),
-        *gang("s", "sci", 3),
+        queue("prod", "eng", **quantities(guarantee=2, deserved=6)),
+        queue("dev", "eng", **quantities(deserved=4, capability=12)), *gang("s", "sci", 3),
     )  # fmt: skip
     world.scheduler(BY_QUANTITY)
     world.vsub("dev", "-q", "dev", "-r", "20", "-R", "cpu=1")
@@ -249,7 +118,9 @@ def test_quantities_on_a_tree_and_what_was_lent_comes_back(world: World) -> None
 # --- section 7: namespaces -------------------------------------------------------------------------------------------
 
 
-def namespaces(world: World, queues: Counts, weights: Counts, asks: Mapping[str, tuple[str, int]], **first: Any) -> None:
+def namespaces(
+    world: World, queues: Counts, weights: Counts, asks: Mapping[str, tuple[str, int]], **first: Any
+) -> None:
     world.up(cpu=16)
     objects = [each for name, weight in weights.items() for each in namespace(name, weight)]
     objects += [queue(name, weight=weight, **first.get(name, {})) for name, weight in queues.items()]
@@ -300,8 +171,8 @@ def test_a_guarantee_is_not_lent_to_namespaces(world: World) -> None:
 
 
 def test_users_of_a_queue_share_it_and_nobody_has_more_than_a_quarter_if_there_are_many(world: World) -> None:
-    # lab deserves 12 of 24 cpu, the other queue has the rest. minUserLimitPercent 25: two users half of it each, three a
-    # third, four a quarter.
+    # lab deserves 12 of 24 cpu, the other queue has the rest. minUserLimitPercent 25: two users half of it each, three
+    # a third, four a quarter.
     world.up(cpu=24)
     world.apply(queue("lab", minUserLimitPercent=25, deserved={"cpu": 12}), queue("ops"))
     world.scheduler()
@@ -352,5 +223,3 @@ def placed(world: World) -> dict[str, str]:
     """Which pod is on a node, by name and with its uid."""
     pods = world.kubectl.object("pods")["items"]
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName")}
-
-

@@ -11,6 +11,7 @@ from pumice.model.resources import (
     CPU,
     LARGEST_AMOUNT,
     MEMORY,
+    MOST_RESOURCES,
     PODS,
     Registry,
     ResourceError,
@@ -285,3 +286,13 @@ def test_vector_and_format_are_inverse(lists: list[dict[str, int]]) -> None:
         }
         assert list(printed) == sorted(printed)
         assert registry.vector(printed, where="x") == widen(vector, len(registry))
+
+
+def test_only_so_many_resources_have_a_place():
+    registry = Registry()
+    registry.vector({f"example.com/r{number}": 1 for number in range(MOST_RESOURCES - 3)}, where="spec")
+    assert len(registry) == MOST_RESOURCES
+    with pytest.raises(ResourceError, match=r"example.com/more: nobody has named this resource before"):
+        registry.vector({"example.com/more": 1}, where="spec")
+    assert registry.vector({"example.com/r0": 1, "cpu": 1}, where="spec")[0] == 1000
+    assert len(registry) == MOST_RESOURCES

@@ -296,10 +296,9 @@ class SlowCluster:
             1 for pod in unfinished if not self.asks([pod])
         )  # in its gang, those that ask for nothing cost nothing
         gang = max(1, min(self.gang(job) - free, len(wanted)))
-        floor = {j: n for j, n in enumerate(job.min_resources) if n and j != PODS and capacity[j]}
         return Wish(
             tasks=[self.asks([pod]) for pod in wanted],
-            floor=floor if waiting_counts else {},
+            floor=self._floor(job, capacity) if waiting_counts else {},
             gang=gang,
             first=[wanted.index(pod) for pod in self.choose(wanted, self._first_roles(job, wanted), gang)],
             any_first=gang == 1 and not self._roles_open(job),
@@ -308,6 +307,16 @@ class SlowCluster:
             tiers=self.tiers(job),
             served=max((pod.started for pod in self.running(job.key) if pod.owed), default=0),
         )
+
+    def _floor(self, job: JobSpec, capacity: Vector) -> dict[int, int]:
+        """The minimum that a job asks for whatever its pods do: not when all of them have ended, nor if it never fits."""
+        pods = self.tasks(job.key)
+        if pods and not any(pod.status.unfinished for pod in pods):
+            return {}
+        asked = {j: n for j, n in enumerate(job.min_resources) if n and j != PODS}
+        if not self.running(job.key) and any(n > capacity[j] for j, n in asked.items()):
+            return {}
+        return {j: n for j, n in asked.items() if capacity[j]}
 
     def _roles_open(self, job: JobSpec) -> bool:
         """Whether what has succeeded does not meet all role minimums."""

@@ -7,6 +7,7 @@ compared with an engine that starts now and reads the final objects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -271,6 +272,17 @@ def test_a_job_that_goes_and_comes_again_between_two_cycles(make: Callable[[], E
     engine.apply(Gone(JobSpec, "ns/a"))
     engine.cycle(3)
     engine.validate()
+
+
+@each_engine
+def test_a_job_that_is_over_is_entitled_to_nothing(make: Callable[[], Engine]) -> None:
+    asked = JobSpec("ns", "a", "q", min_resources=(5, 0, 0), phase=JobPhase.RUNNING)
+    engine = cluster(make, asked)
+    engine.cycle(1)
+    assert engine.tree.jobs["ns/a"].demand.floor == ((0, 5),)
+    engine.apply(Changed(replace(asked, phase=JobPhase.COMPLETED)))
+    engine.cycle(2)
+    assert engine.tree.jobs["ns/a"].demand.floor == ()
 
 
 @each_engine

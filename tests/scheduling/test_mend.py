@@ -18,6 +18,7 @@ from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evic
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.mend import LIMIT
 from pumice.scheduling.plugins import BUILT_IN
+from pumice.scheduling.resume import inheritance, resume
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -253,6 +254,22 @@ def test_a_configuration_that_changes_does_not_reset_the_clock() -> None:
     assert evicted(shell.cycle()) == ["ns/gang-t-0", "ns/gang-t-1"]
 
 
+def test_an_engine_in_its_place_knows_who_was_whole_and_whose_clock_runs() -> None:
+    shell = world(cpu=7)
+    shell.job("q", [(1, 1)] * 3, 3, name="whole")
+    shell.left("ns/whole", 0, 1, 2)
+    shell.node("n", 5, 100)  # the two of the gang, and these
+    seconds(shell, SECONDS - 1)
+    shell.end("ns/whole-t-2")  # it has been whole, and runs on
+    engine = shell.engine
+    shell.engine = resume(inheritance(engine), engine.policy.config, BUILT_IN, engine.state.registry)
+    assert shell.engine.incomplete == {GANG: SECOND}
+    assert shell.engine.state.jobs["ns/whole"].whole
+    shell.node("n", 4, 100)
+    assert evicted(seconds(shell, 2)) == ["ns/gang-t-0", "ns/gang-t-1"]
+    assert not evicted(seconds(shell, SECONDS + 2))
+
+
 # --- any cluster -----------------------------------------------------------------------------------------------------
 
 
@@ -365,3 +382,31 @@ def test_whatever_happened_no_part_is_left_after_the_limit(rule: str, seed: int)
 def test_the_same_again_is_the_same(seed: int) -> None:
     runs = [[crash.cycle() for _ in range(5)] for crash in (Crash(seed, "steer"), Crash(seed, "steer"))]
     assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("end", [TaskStatus.FAILED, TaskStatus.SUCCEEDED])
+@pytest.mark.parametrize("last", [False, True], ids=["before the last is shown", "as the last that is heard of"])
+def test_a_gang_that_had_all_its_places_is_whole_though_one_of_it_was_over_soon(end: TaskStatus, last: bool) -> None:
+    shell = Marking()
+    shell.node("n", 4, 100)
+    shell.queue("root/q")
+    shell.job("q", [(1, 1)] * 3, 3, name="gang")
+    shell.now += SECOND
+    first, second, third = (bind.task for bind in shell.engine.cycle(shell.now) if isinstance(bind, Bind))
+
+    def shown(key: str, status: TaskStatus) -> None:
+        shell.put(replace(shell.tasks[key], node="n", status=status))
+
+    shown(second, TaskStatus.RUNNING)
+    if last:  # nobody has ever seen it on its node before it was over
+        shown(third, TaskStatus.RUNNING)
+        shown(first, end)
+    else:
+        shown(first, TaskStatus.RUNNING)
+        shown(first, end)
+        shown(third, TaskStatus.RUNNING)
+    assert shell.engine.state.jobs[GANG].whole
+    for _ in range(SECONDS + 2):
+        shell.now += SECOND
+        assert not shell.engine.cycle(shell.now)
+    shell.engine.validate()

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,9 +57,24 @@ def goes_the_same_way(seed: int) -> bool:
 
 
 def test_who_takes_the_place_of_another_decides_what_that_one_would_have_decided() -> None:
-    # (What people are told may be up to date earlier, and tasks of one unit may come in another order. What was tried
-    # in vain is tried again, so takers may come in another order too: that shows in few lives of a thousand.)
-    assert sum(goes_the_same_way(seed) for seed in range(40)) >= 38
+    # (What people are told may be up to date earlier, and tasks of one unit may come in another order.)
+    assert [seed for seed in range(40) if not goes_the_same_way(seed)] == []
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        454,  # a gang goes whole: from which of its nodes first must not depend on the order in which its tasks came
+        1005,  # somebody who waited on a node is sent back: what was known to fit nowhere fits there in the same cycle
+    ],
+)
+def test_who_takes_the_place_of_another_decides_the_same_also_in_lives_that_once_went_apart(seed: int) -> None:
+    assert goes_the_same_way(seed)
+
+
+@pytest.mark.long
+def test_who_takes_the_place_of_another_decides_the_same_in_thousands_of_lives() -> None:
+    assert [seed for seed in range(40, 4000) if not goes_the_same_way(seed)] == []
 
 
 # --- what must not get lost -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pumice.scheduling.config import DEFAULT_CONFIG, ConfigError
 from pumice.service import config_file
 from pumice.service.config_file import ConfigFile
 from pumice.service.decision_log import DecisionLog, log_files
+from pumice.service.metrics import Metrics
 from pumice.service.replay import replay
 from tests.support.live_cluster import eventually, live, phase, placed, scheduling, submit
 
@@ -119,5 +120,28 @@ def test_a_configuration_that_fails_when_it_is_tried_leaves_everything_as_it_was
             await submit(running, "next", 2)
             await eventually(lambda: phase(running, "next") == "Running")
             await asyncio.sleep(0)
+
+    live(tmp_path, check)
+
+
+def test_a_file_that_cannot_be_used_shows_in_the_metrics_until_it_can(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    file, _ = file_with(path, DEFAULT_CONFIG)
+
+    async def check(running: Cluster) -> None:
+        async with scheduling(running.server, file.first(), config_file=file) as scheduler:
+            metrics = Metrics(scheduler)
+
+            def refused() -> float:
+                (family,) = (found for found in metrics.collect() if found.name == "pumice_configuration_refused")
+                return family.samples[0].value
+
+            assert refused() == 0
+            path.write_text(f"{DEFAULT_CONFIG}nonsense: 3\n")
+            file.hurry()
+            await eventually(lambda: refused() == 1)
+            path.write_text(DEFAULT_CONFIG)
+            file.hurry()
+            await eventually(lambda: refused() == 0)
 
     live(tmp_path, check)

@@ -184,7 +184,12 @@ class TestEntitle:
         assert report["jobs"]["default/g"] == {"tasks": 1.5, "entitled": {"cpu": "2"}, "share": 1.0}
 
     def test_a_group_whose_pods_are_not_there_gets_a_part_of_its_minimum(self):
-        # minResources of 8 cpu for 4 tasks, where there are 6: three quarters of it.
+        # Two with minResources of 8 cpu for 4 tasks each, where there are 12: three quarters of it each.
+        groups = [group(name, queue="q", minMember=4, minResources={"cpu": 8}) for name in ("g", "h")]
+        report = entitle_report(opened(node(cpu=12), queue("q"), *groups).cluster.engine)
+        assert report["jobs"]["default/g"]["tasks"] == report["jobs"]["default/h"]["tasks"] == 3.0
+
+    def test_a_group_whose_minimum_the_cluster_does_not_have_gets_nothing(self):
         documents = (queue("q"), group("g", queue="q", minMember=4, minResources={"cpu": 8}))
         report = entitle_report(opened(node(cpu=6), *documents).cluster.engine)
-        assert report["jobs"]["default/g"]["tasks"] == 3.0
+        assert report["jobs"]["default/g"]["tasks"] == 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,11 @@ class Front:
     def __init__(self) -> None:
         self.heap: list[Entry] = []
         self.changed: list[ShareNode] = []
+
+    def leave(self, children: Mapping[tuple[Kind, str], ShareNode]) -> None:
+        """A child is gone. Nobody may ever read this front, so those that are gone must not heap up in it."""
+        if len(self.changed) > 2 * len(children) + 64:
+            self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
 
 
 class ShareNode:
@@ -310,6 +315,8 @@ class ShareTree:
         assert node.parent is not None and not node.children and not any(node.held) and not any(node.base)
         del node.parent.children[(node.kind, node.name)]
         node.entry = node.lent_entry = None
+        node.parent.front.leave(node.parent.children)
+        node.parent.lent_front.leave(node.parent.children)
         if isinstance(node, JobNode):
             nothing = [0] * self.width
             count_job(node, nothing, nothing, nothing)

@@ -79,6 +79,7 @@ class Job:
         "running",
         "shown",
         "spec",
+        "spent",
         "succeeded",
         "tasks",
         "unfinished",
@@ -100,6 +101,7 @@ class Job:
         self.running = 0  # tasks that hold a place
         self.shown = 0  # those of them that the cluster has shown there
         self.whole = False  # whether all of its minimum was shown at some time since it last held nothing
+        self.spent = 0  # tasks that had their place and failed there since it last held nothing
         self.succeeded = 0
 
     def enter(self, task: Task) -> None:
@@ -119,6 +121,9 @@ class Job:
                 self.show(1)
         elif status is TaskStatus.SUCCEEDED:
             self.succeeded += 1
+            self.show(0)  # it may have been the last one to be heard of
+        elif status is TaskStatus.FAILED:
+            self.show(0)
         elif task.evicted:
             self._count_evicted(shape, 1)
 
@@ -201,11 +206,13 @@ class Job:
     def show(self, more: int) -> None:
         """The cluster shows so many more of its tasks where they should be; with that it may be whole."""
         self.shown += more
-        if not self.whole and self.spec is not None and self.shown + self.succeeded >= self.spec.min_member:
+        had_their_place = self.shown + self.succeeded + self.spent
+        if not self.whole and self.spec is not None and had_their_place >= self.spec.min_member:
             self.whole = not self.spec.min_task_member or self._roles_shown(self.spec.min_task_member)
 
     def _roles_shown(self, minimums: Mapping[str, int]) -> bool:
-        there = (task for task in self.tasks.values() if task.status.shown or task.status is TaskStatus.SUCCEEDED)
+        over = (TaskStatus.SUCCEEDED, TaskStatus.FAILED) if self.spent else (TaskStatus.SUCCEEDED,)
+        there = (task for task in self.tasks.values() if task.status.shown or task.status in over)
         roles = Counter(task.spec.role for task in there)
         return all(roles[role] >= least for role, least in minimums.items())
 

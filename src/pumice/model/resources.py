@@ -21,6 +21,9 @@ CPU, MEMORY, PODS = 0, 1, 2
 LARGEST_AMOUNT = 2**63 - 1
 """Amounts stop here, so that every vector fits into 64-bit arrays whatever a manifest says."""
 
+MOST_RESOURCES = 256
+"""So many resources have a place. Every vector has one for each of them, and whoever may write a pod may invent names."""
+
 Vector: TypeAlias = tuple[int, ...]
 ResourceList: TypeAlias = Mapping[str, Scalar]
 """Quantities by resource name, as a manifest has them."""
@@ -29,7 +32,7 @@ _WHOLE_UNITS = (MEMORY, PODS)
 
 
 class ResourceError(ValueError):
-    """A resource list with something in it that is no amount; the message says where."""
+    """A resource list with something in it that is no amount, or no resource; the message says where."""
 
 
 class Registry:
@@ -42,6 +45,10 @@ class Registry:
 
     def index(self, name: str) -> int:
         """The place of a resource, a new one at the end when it is seen for the first time."""
+        if len(self._index) >= MOST_RESOURCES and name not in self._index:
+            raise ResourceError(
+                f"{name}: nobody has named this resource before, and there are {MOST_RESOURCES} already"
+            )
         return self._index.setdefault(name, len(self._index))
 
     @property

@@ -12,7 +12,7 @@ rule of the job; tasks whose jobs are under different rules have different shape
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from pumice.model.objects import Constraints, Items, PodTerm, Spread, TaskSpec
 from pumice.model.resources import PODS
@@ -26,7 +26,7 @@ Rules = tuple[tuple[str, Hashable], ...]
 class Shape:
     """A request with its constraints, shared by all tasks that are alike. Compared by identity."""
 
-    __slots__ = ("ask", "constraints", "identity", "index", "items", "rules")
+    __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "rules")
 
     def __init__(
         self, index: int, items: Items, constraints: Constraints, identity: Identity | None, rules: Rules = ()
@@ -57,10 +57,11 @@ class Shape:
 
 
 class ShapeTable:
-    """All shapes seen, and the anti-affinity terms that give tasks an identity."""
+    """All shapes in use, and the anti-affinity terms that give tasks an identity."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[Items, Constraints, Identity | None, Rules], Shape] = {}
+        self._made = 0
         self._keys: dict[str, None] = {}  # label keys that some selector mentions
         self._repelling: dict[PodTerm, None] = {}
         self._by_pair: dict[tuple[str, str], list[PodTerm]] = {}
@@ -82,8 +83,13 @@ class ShapeTable:
         key = (items, constraints, who, rules)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(len(self._shapes), items, constraints, who, rules)
+            shape = self._shapes[key] = Shape(self._made, items, constraints, who, rules)
+            self._made += 1
         return shape
+
+    def keep(self, used: Container[Shape]) -> None:
+        """Forget all shapes but these."""
+        self._shapes = {key: shape for key, shape in self._shapes.items() if shape in used}
 
     def learn(self, constraints: Constraints) -> tuple[list[PodTerm], bool]:
         """Note what a task's constraints say of other pods.

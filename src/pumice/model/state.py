@@ -65,6 +65,9 @@ class ClusterState:
         self.victims_touched = False  # who may be evicted, or have others evicted, was said anew
         self.queues_touched = True
         self.jobs_touched: dict[Job, None] = {}
+        self.arrivals: dict[
+            str, None
+        ] = {}  # nodes on which pods turned up by a binding of ours that nobody here decided
         self.nodes_described = True  # nodes came, went or changed what they are
         self.watcher: Watcher | None = None
         self.jobs_gone: dict[str, None] = {}
@@ -194,6 +197,7 @@ class ClusterState:
                 self._show(task.job, shown)
             return
         owed, evicted = True, False
+        was = task.node.name if task is not None and task.node is not None else None
         if task is not None:
             owed, evicted = task.owed, task.evicted
             if status is TaskStatus.PENDING and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
@@ -203,11 +207,15 @@ class ClusterState:
                 status = task.status  # on its way out since we said so, whatever else is said about it
             if status.on_node and task.started:
                 started = task.started
+            if status is TaskStatus.FAILED and task.status.held and task.job is not None:
+                task.job.spent += 1
             self._forget(task)
             del self.tasks[spec.key]
             self._labels.remove(task)
         self.learn(spec.constraints)
         self.recall_task(spec, status, node, started, owed=owed, evicted=evicted)
+        if spec.placed and status.shown and node is not None and node != was:
+            self.arrivals[node] = None
 
     def recall_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
         """A job is as it was (see ``standing``)."""

@@ -8,7 +8,7 @@ that other pods keep away or attract, can be placed is only known once it is tri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from pumice.fairness.order import Order
 from pumice.fairness.steer import SteerOrder
@@ -240,6 +240,10 @@ class Candidates:
                 self.units.drop(unit)
         if again:
             self.recheck_mixed(list(self.mixed))  # a job of unlike tasks may have given one of them up
+
+    def keep(self, used: Container[Shape]) -> None:
+        """Forget what is known of all shapes but these."""
+        self.full = {shape: None for shape in self.full if shape in used}
 
     def nodes_rebuilt(self) -> None:
         """Nodes came, went or changed: ask again for every shape. Every job is refreshed after this."""

@@ -1,6 +1,7 @@
 """One scheduling cycle, from beginning to end.
 
     settle     follow up on the events since the last cycle; solve and round the targets if they can have moved
+    relieve    nodes that a late write of another replica put over capacity: the youngest pods there go
     mend       gangs of which a crash or a failed bind left a part: the rest gets its place first, or the part goes
     pipelined  start the tasks that waited for room that was being freed and is free now
     actions    in the order of the configuration, each on the one live state:
@@ -23,6 +24,7 @@ from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.conclude import conclude
 from pumice.scheduling.mend import mend
 from pumice.scheduling.pipelined import follow_pipelined
+from pumice.scheduling.relieve import relieve
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -32,6 +34,8 @@ def run_cycle(engine: Engine) -> None:
     """Run one cycle; the engine collects the decisions."""
     engine.entering("settle")
     engine.settle()
+    engine.entering("relieve")
+    relieve(engine)
     engine.entering("mend")
     mend(engine)
     engine.entering("pipelined")

@@ -48,13 +48,16 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """A task goes, so that one of another job (``taker``) can start; or because its own gang can't (no taker)."""
+    """A task goes, so that one of another job (``taker``) can start.
+
+    Without a taker: because its own gang can't start (mend), or its node has no room for it (relieve).
+    """
 
     task: str
     node: str
     job: str
     taker: str
-    action: str  # reclaim, preempt or mend
+    action: str  # reclaim, preempt, mend or relieve
     sides: Sides | None = None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from pumice.fairness.tree import Demand, JobNode
 from pumice.model.accounts import Job
-from pumice.model.objects import Items
+from pumice.model.objects import Items, JobPhase
 from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
@@ -46,15 +46,21 @@ def demand_of(
         if shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
     floor: Items = ()
-    if waiting_counts and job.spec.min_resources:
-        # A minimum of something the cluster has nothing of can't be asked for.
-        asked = enumerate(job.spec.min_resources)
-        floor = tuple((j, n) for j, n in asked if n and j != PODS and capacity[j] > 0)
+    if waiting_counts and job.spec.min_resources and not _is_over(job):
+        asked = [(j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS]
+        if job.running or all(n <= capacity[j] for j, n in asked):  # else it will never start
+            floor = tuple((j, n) for j, n in asked if capacity[j] > 0)
     free = sum(number for shape, number in job.unfinished.items() if not shape.ask)
     gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
     parts = _in_task_order(job, counts)
     demand = Demand(parts, floor, _must_start_with(job, parts, gang, start, barred))
     return (leaf.demand if demand == leaf.demand else demand), gang
+
+
+def _is_over(job: Job) -> bool:
+    """Whether all that a job had to do is done, as far as anybody can see: its minimum is nobody's demand any more."""
+    busy = any(job.unfinished.values()) or any(job.evicted.values())
+    return not busy and (bool(job.tasks) or job.phase is JobPhase.COMPLETED)
 
 
 def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[Shape]:

@@ -21,6 +21,7 @@ from pumice.scheduling.candidates import Candidates
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.cycle import run_cycle
 from pumice.scheduling.decisions import Bind, Decision
+from pumice.scheduling.forgetting import SHAPES, forget_shapes
 from pumice.scheduling.holds import Holds
 from pumice.scheduling.memory import Memory
 from pumice.scheduling.mend import notice
@@ -79,6 +80,7 @@ class Engine:
         self._grown: dict[int, None] = {}  # nodes on which room grew since the last cycle
         self._pods_moved = False
         self.solved = 0  # how often targets were set
+        self._many_shapes = SHAPES  # above so many, those that nobody has any more are forgotten
         self.moves = 0  # counts what may let a job start that could not: pods, targets, nodes
         self.brakes = brakes  # where the configuration says nothing
         self.reclaims = Takers("reclaim", brakes_of(config, brakes), across=True)
@@ -271,6 +273,8 @@ class Engine:
         state.jobs_gone.clear()
         state.queues_touched = state.nodes_described = state.victims_touched = False
         self.nodes.compact()
+        if len(state.shapes) > self._many_shapes:
+            self._many_shapes = forget_shapes(self)
 
     def _refuse_queues(self) -> None:
         """Ask again in which queues nothing may start; jobs that this touches change."""
@@ -441,6 +445,12 @@ class Engine:
             if index >= 0:
                 self.nodes.freeing[index] = None
                 self._grown[index] = None
+        self.held_changed()
+
+    def room_came(self) -> None:
+        """Room grew in the middle of a cycle: what was known to fit nowhere may fit now, and whole targets differ."""
+        self.candidates.begin_cycle(self._grown, changed=True, gates_moved=True)
+        self._grown.clear()
         self.held_changed()
 
     def withdraw(self, task: Task) -> None:

@@ -32,7 +32,7 @@ LIMIT = 30_000_000
 def notice(engine: Engine, job: Job) -> None:
     """A job changed: is it one of those, or no longer? Until it is whole its time runs, whatever is decided."""
     if not job.running:
-        job.whole = False
+        job.whole, job.spent = False, 0
     if job.whole or not job.shown:
         engine.incomplete.pop(job.key, None)
     elif job.key not in engine.incomplete and _is_a_part(engine, job):

@@ -12,7 +12,7 @@ fit nowhere are known without asking.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from math import inf, sqrt
 
 import numpy as np
@@ -124,6 +124,12 @@ class NodeTable:
             self.journal.clear()
             self._changed.fill(-1)
             self._synced = 0
+
+    def keep(self, used: Container[Shape]) -> None:
+        """Forget what all shapes but these see."""
+        self._views = {shape: view for shape, view in self._views.items() if shape in used}
+        self._room_for = {key: known for key, known in self._room_for.items() if key[0] in used}
+        self._watch = [{shape: None for shape in watching if shape in used} for watching in self._watch]
 
     def sync_idle(self) -> None:
         """Bring the idle array up to date with the journal."""

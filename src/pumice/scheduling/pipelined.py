@@ -131,6 +131,8 @@ def _send_back(engine: Engine) -> None:
             for task in tasks:
                 _unpipeline(engine, task)
             changed[job] = None
+    if changed:
+        engine.room_came()
     for job in changed:
         engine.refresh_job(job)
 

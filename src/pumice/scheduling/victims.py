@@ -376,7 +376,8 @@ class Hunt:
         job = leaf.job
         if self._engine.policy.can_go_on(job, without=task):
             return (task,)
-        whole = tuple(t for t in job.tasks.values() if t.status.held)
+        # In task order: the first node that is free once they are gone is taken.
+        whole = tuple(sorted((t for t in job.tasks.values() if t.status.held), key=lambda t: t.order))
         if len(whole) > 1:
             size = dominant_share(leaf.held, self._engine.state.capacity)
             if 2 * self._size < size and leaf is not self.allowed_gang:

@@ -32,6 +32,11 @@ T = TypeVar("T")
 MOST_BRAKES = 10_000
 UNSAID = LATER - {500}
 """Refusals after which the same may be asked again. One that went wrong inside may go wrong for ever."""
+WHY_ALONE = {
+    "mend": "because its gang could not be completed",
+    "relieve": "because the node holds more than it has",
+}
+"""Why pods go that make room for nobody."""
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
 
@@ -147,7 +152,7 @@ class Hands:
         else:
             self.evicted += 1
             subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-            why = f"to make room for {decision.taker}" if decision.taker else "because its gang could not be completed"
+            why = f"to make room for {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
             words = f"evicted from {decision.node} {why} ({decision.action})"
             self._recorder.say(subject, "Evict", words, kind="Warning")
 
@@ -184,7 +189,7 @@ class Hands:
 
     def write_group(self, job: str, status: Status) -> None:
         """Write phase, counts or conditions of a podgroup."""
-        self._statuses.write(POD_GROUPS.name, job, status)
+        self._statuses.write(POD_GROUPS.name, job, status, self._mirror.uid("podgroups", job))
 
     def write_queue(self, name: str, status: Status) -> None:
         """Write the status of a queue."""

@@ -70,7 +70,7 @@ class Metrics:
         )
         yield counts(
             "pumice_takings_without_gain",
-            "How often that left jobs as far below their whole targets as before. Must stay 0.",
+            "How often taking left jobs as far below their whole targets as before. Must stay 0.",
             "action",
             {taker.action: taker.without_gain for taker in takers},
         )
@@ -84,7 +84,9 @@ class Metrics:
         )
         scheduler = self._scheduler
         yield gauge(
-            "pumice_configuration_refused", "1 if another was wanted last.", float(bool(scheduler.config_refused))
+            "pumice_configuration_refused",
+            "1 while the last configuration that was wanted is refused; the one before is in force.",
+            float(bool(scheduler.configuration_trouble)),
         )
         if scheduler.decision_log is not None:
             broken = float(bool(scheduler.decision_log.trouble))

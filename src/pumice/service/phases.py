@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pumice.kube import wire
 from pumice.kube.feed import Change
 from pumice.model.accounts import Job
-from pumice.model.events import Changed, Event
+from pumice.model.events import BindFailed, Changed, Event, EvictFailed
 from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.conclude import phase_of
 from pumice.scheduling.decisions import Bind, Decision, Evict
@@ -32,9 +32,18 @@ class Phases:
         self._hands = hands
         self._written: dict[str, dict[str, Any]] = {}
 
-    def refresh(self, engine: Engine, changes: Iterable[Change[Any]], decisions: Iterable[Decision]) -> Iterator[Event]:
-        """Look at the jobs that changes or decisions are about; yields what the engine must hear of their phases."""
+    def refresh(
+        self, engine: Engine, changes: Iterable[Change[Any]], decisions: Iterable[Decision], heard: Iterable[Event] = ()
+    ) -> Iterator[Event]:
+        """Look at the jobs that changes, decisions or what could not be done (``heard``) are about.
+
+        Yields what the engine must hear of their phases.
+        """
         moved = dict.fromkeys(decision.job for decision in decisions if isinstance(decision, Bind | Evict))
+        for event in heard:
+            failed = engine.state.tasks.get(event.task) if isinstance(event, BindFailed | EvictFailed) else None
+            if failed is not None and failed.job is not None:
+                moved[failed.job.key] = None
         for change in changes:
             if change.resource == "podgroups.scheduling.volcano.sh":
                 self._note(change)
@@ -56,11 +65,11 @@ class Phases:
                 self._write(job, phase)
 
     def _note(self, change: Change[Any]) -> None:
-        group: wire.PodGroup | None = change.new
-        if group is None:
+        """What a group says counts when it is first seen, and when somebody else has changed what we had it say."""
+        if change.new is None:
             self._written.pop(change.key, None)
-        elif change.old is None:
-            self._written[change.key] = {"phase": group.status.phase or ""}
+        elif change.old is None or _said(change.old) == self._written.get(change.key):
+            self._written[change.key] = _said(change.new)
 
     def _write(self, job: Job, phase: JobPhase) -> None:
         counts = Counter(task.status for task in job.tasks.values())
@@ -69,9 +78,13 @@ class Phases:
         status: dict[str, Any] = {"phase": said.value}
         status |= {name: counts[each] for name, each in COUNTED.items()}
         before = self._written.get(job.key, {})
-        changed = {
-            name: value for name, value in status.items() if before.get(name, 0 if name != "phase" else "") != value
-        }
+        changed = {name: value for name, value in status.items() if before.get(name) != value}
         if changed:
             self._written[job.key] = status
             self._hands.write_group(job.key, changed)
+
+
+def _said(group: wire.PodGroup) -> dict[str, Any]:
+    """The parts of a group's status that are kept here; a count that nobody has written yet is none."""
+    status = group.status
+    return {"phase": status.phase or "", **{name: getattr(status, name) or 0 for name in COUNTED}}

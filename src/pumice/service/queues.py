@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pumice.fairness.tree import ShareNode
@@ -56,27 +56,32 @@ class Queues:
 
 
 def statuses(engine: Engine) -> dict[str, Status]:
-    """The status of every queue that has an object, by its name."""
+    """The status of every queue that has an object, by its name. One without a place in the tree holds nothing."""
     nodes = {node.object: node for node in engine.tree.root.walk() if node.object is not None}
+    elsewhere: dict[str, Counter[JobPhase]] = {name: Counter() for name in engine.state.queues if name not in nodes}
     counts: dict[ShareNode, Counter[JobPhase]] = {}
     for job in engine.state.jobs.values():
+        if job.spec is not None and job.spec.queue in elsewhere:
+            elsewhere[job.spec.queue][job.phase] += 1
         node = nodes.get(job.spec.queue) if job.spec is not None else None
         while node is not None:
             counts.setdefault(node, Counter())[job.phase] += 1
             node = node.parent
-    return {
-        name: _status(engine, node, counts.get(node, Counter()))
+    found = {
+        name: _status(engine, node.held, node.entitled, counts.get(node, Counter()))
         for name, node in nodes.items()
         if engine.queue_of(node) is not None
     }
+    nothing = [0] * len(engine.state.capacity)
+    return found | {name: _status(engine, nothing, nothing, jobs) for name, jobs in elsewhere.items()}
 
 
-def _status(engine: Engine, node: ShareNode, counts: Counter[JobPhase]) -> Status:
+def _status(engine: Engine, held: Sequence[int], entitled: Sequence[int], counts: Counter[JobPhase]) -> Status:
     registry, capacity = engine.state.registry, engine.state.capacity
     return {
         # Zeros are said: a patch would leave what it does not name.
-        "allocated": registry.format(node.held, zeros=True),
-        "entitled": registry.format(node.entitled, zeros=True),
-        "share": round(dominant_share(node.held, capacity), 4),
+        "allocated": registry.format(held, zeros=True),
+        "entitled": registry.format(entitled, zeros=True),
+        "share": round(dominant_share(held, capacity), 4),
         **{phase.value.lower(): counts[phase] for phase in JobPhase},
     }

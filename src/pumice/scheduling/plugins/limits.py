@@ -60,7 +60,8 @@ class QueueLimits(Plugin, ABC):
         """Whether the queue and everyone above it has room for what the job starts with, promises counted.
 
         What jobs hold beyond their minimum is counted as room. A job that is owed is let in wherever others hold its
-        part: without pods there would be nobody to reclaim it for (fairness.md 9).
+        part: without pods there would be nobody to reclaim it for (fairness.md 9). Where another plugin
+        orders queues, this one only limits: what the cluster itself may be promised is not for it to say.
         """
         asked = least_of(leaf.job)
         if self._is_owed(leaf.queue, asked):
@@ -70,7 +71,8 @@ class QueueLimits(Plugin, ABC):
             ceiling = queue.ceiling
             for j, amount in asked if ceiling is not None else ():
                 assert ceiling is not None
-                if queue.held[j] + queue.inqueue[j] + amount - queue.elastic[j] > ceiling[j]:
+                limited = ceiling[j] < self.state.capacity[j] or self.orders_queues
+                if limited and queue.held[j] + queue.inqueue[j] + amount - queue.elastic[j] > ceiling[j]:
                     return self._no_promise(queue, j, amount, ceiling[j])
             queue = queue.parent
         return None

@@ -17,6 +17,8 @@ applies them.
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,7 +67,7 @@ class NodeOrderPlugin(Plugin):
             weight(arguments, f"{name}.weight", 0)
         self._census = Census()
         self._columns: NodeColumns | None = None
-        self._spreads: dict[Shape, list[SpreadOut]] = {}
+        self._spreads: WeakKeyDictionary[Shape, list[SpreadOut]] = WeakKeyDictionary()
 
     def room_weights(self, shape: Shape) -> RoomWeights | None:
         """Least and most requested, balanced."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.shape import Shape
@@ -57,7 +58,7 @@ class PredicatesPlugin(Plugin):
         self.spread = enabled.get("predicate.PodTopologySpreadEnable", True)
         self._census = Census()
         self._columns: NodeColumns | None = None
-        self._checks: dict[Shape, list[Check]] = {}
+        self._checks: WeakKeyDictionary[Shape, list[Check]] = WeakKeyDictionary()
 
     def node_filter(self, shape: Shape, nodes: NodeTable) -> Mask | None:
         """Where the nodes themselves have nothing against the shape."""

@@ -1,0 +1,25 @@
+"""Forgetting: shapes that nobody has any more.
+
+Every request that was never made before is a new shape, and much is kept for it: who sees which nodes, and how good
+they are. Jobs come and go, each perhaps with a request of its own. So once there are twice as many shapes as there were
+when this was last looked at, those go that no task has: on average that costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pumice.scheduling.engine import Engine
+
+SHAPES = 1000
+"""So many are kept in any case."""
+
+
+def forget_shapes(engine: Engine) -> int:
+    """Forget the shapes that no task has and nothing is known of; returns how many there may be until next time."""
+    used = {task.shape for task in engine.state.tasks.values()}
+    used.update(engine.candidates.units.of_shape)  # units that were tried in vain are remembered for a while
+    for kept in (engine.state.shapes, engine.candidates, engine.nodes):
+        kept.keep(used)
+    return max(SHAPES, 2 * len(used))
