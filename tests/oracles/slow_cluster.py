@@ -309,7 +309,7 @@ class SlowCluster:
         )
 
     def _floor(self, job: JobSpec, capacity: Vector) -> dict[int, int]:
-        """The minimum that a job asks for whatever its pods do: not when all of them have ended, nor if it never fits."""
+        """The minimum that a job asks for whatever its pods do; none if they all have ended, or it can never fit."""
         pods = self.tasks(job.key)
         if pods and not any(pod.status.unfinished for pod in pods):
             return {}

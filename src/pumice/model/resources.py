@@ -22,7 +22,7 @@ LARGEST_AMOUNT = 2**63 - 1
 """Amounts stop here, so that every vector fits into 64-bit arrays whatever a manifest says."""
 
 MOST_RESOURCES = 256
-"""So many resources have a place. Every vector has one for each of them, and whoever may write a pod may invent names."""
+"""So many resources have a place. Every vector has one for each, and whoever may write a pod may invent names."""
 
 Vector: TypeAlias = tuple[int, ...]
 ResourceList: TypeAlias = Mapping[str, Scalar]

@@ -1,0 +1,47 @@
+"""docs/install.md: its commands are understood, and what it names is what is installed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pumice.cli.main import cli
+from pumice.install.choices import Choices
+from pumice.install.manifests import manifests
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "install.md").read_text()
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("pumice ")])
+def test_its_commands_are_understood(line: str) -> None:
+    _, name, *arguments = shlex.split(line)
+    context = cli.make_context("pumice", [name, *arguments], resilient_parsing=False)
+    command = cli.get_command(context, name)
+    assert command is not None
+    command.make_context(name, arguments, parent=context)  # or it says what it does not know
+
+
+def test_the_others_name_what_is_there() -> None:
+    others = [shlex.split(line) for line in COMMANDS if not line.startswith("pumice ")]
+    assert [words[0] for words in others] == ["docker", "docker", "helm", "kubectl"]
+    chart = next(word for words in others for word in words if word.startswith("deploy/helm"))
+    values = yaml.safe_load((ROOT / chart / "values.yaml").read_text())
+    setting = next(words[words.index("--set") + 1] for words in others if "--set" in words)
+    for step in setting.partition("=")[0].split("."):
+        values = values[step]
+    assert (ROOT / others[-1][-1] / "kustomization.yaml").exists()
+
+
+def test_the_deployments_are_those_in_its_table() -> None:
+    listed = re.findall(r"^\| `(pumice-\w+)` \|", PAGE, re.MULTILINE)
+    made = [found for found in manifests(Choices()) if found["kind"] == "Deployment"]
+    assert sorted(listed) == sorted(found["metadata"]["name"] for found in made)
+    for found in made:
+        elects = "--leader-elect" in found["spec"]["template"]["spec"]["containers"][0]["args"]
+        assert elects == (f"the Lease `{found['metadata']['name']}`" in PAGE)
