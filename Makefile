@@ -33,7 +33,7 @@ test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, whi
 	echo "against $$place"; K8S_BIN="$$place" $(BIN)/pytest -m kube
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
-	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m long -s
+	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms
 	$(BIN)/ruff check

@@ -57,9 +57,9 @@ def created_to_bound() -> dict[str, float]:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-live-")))
         server, kubeconfig = stack.enter_context(_server(home))
         scheduler, metrics = stack.enter_context(_scheduler(home, kubeconfig))
-        before = _cpu(scheduler), _cpu(server)
+        before = cpu(scheduler), cpu(server)
         seconds, waits = asyncio.run(_load(kubeconfig))
-        figures = {"scheduler": _cpu(scheduler) - before[0], "server": _cpu(server) - before[1]}
+        figures = {"scheduler": cpu(scheduler) - before[0], "server": cpu(server) - before[1]}
         engine = _engine_seconds(metrics)
     pods = len(waits)
     waits.sort()
@@ -106,17 +106,17 @@ async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
     server = Server(access.server)
     async with Session(access) as session:
         api = Api(session)
-        await server.spread((_post(server, QUEUES, _queue(number)) for number in range(WORKLOAD["queues"])), in_flight)
+        await server.spread((_post(server, QUEUES, queue(number)) for number in range(WORKLOAD["queues"])), in_flight)
         revision = (await api.list(PODS.raw)).revision
         requested: dict[str, float] = {}
         bound: dict[str, float] = {}
-        watching = asyncio.create_task(_watch(api, revision, bound))
+        watching = asyncio.create_task(note_bindings(api, revision, bound))
 
         def submit() -> Iterator[bytes]:
             for job in range(WORKLOAD["jobs"]):
-                yield _post(server, POD_GROUPS, _group(job))
+                yield _post(server, POD_GROUPS, group(job))
                 for task in range(WORKLOAD["tasksPerJob"]):
-                    pod = _pod(job, task)
+                    pod = new_pod(job, task)
                     requested[pod["metadata"]["name"]] = time.monotonic()
                     yield _post(server, PODS, pod)
 
@@ -127,12 +127,14 @@ async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
     return max(bound.values()) - began, [at - requested[name] for name, at in bound.items()]
 
 
-async def _watch(api: Api, revision: str, bound: dict[str, float]) -> None:
+async def note_bindings(api: Api, revision: str, bound: dict[str, float]) -> None:
     """Note when each pod is first seen on a node, until all are."""
     async with contextlib.aclosing(api.events(PODS.raw, revision)) as batches:
         async for batch in batches:
             now = time.monotonic()
-            for _, raw in batch:
+            for kind, raw in batch:
+                if kind == "BOOKMARK":  # which is about nobody
+                    continue
                 pod = _pods.decode(raw)
                 if pod.spec.node_name:
                     bound.setdefault(pod.metadata.name, now)
@@ -144,19 +146,19 @@ def _post(server: Server, resource: Resource[Any], document: dict[str, Any]) -> 
     return server.request("POST", resource.path(document["metadata"].get("namespace", "")), document)
 
 
-def _queue(number: int) -> dict[str, Any]:
+def queue(number: int) -> dict[str, Any]:
     about = {"name": f"q{number}"}
     spec = {"parent": "root", "weight": 1 + number % 3}
     return {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": about, "spec": spec}
 
 
-def _group(job: int) -> dict[str, Any]:
+def group(job: int) -> dict[str, Any]:
     about = {"name": f"j{job}", "namespace": NAMESPACE}
     spec = {"minMember": WORKLOAD["minMember"], "queue": f"q{job % WORKLOAD['queues']}"}
     return {"apiVersion": POD_GROUPS.api_version, "kind": "PodGroup", "metadata": about, "spec": spec}
 
 
-def _pod(job: int, task: int) -> dict[str, Any]:
+def new_pod(job: int, task: int) -> dict[str, Any]:
     annotations = {"scheduling.k8s.io/group-name": f"j{job}"}
     about = {"name": f"j{job}-{task}", "namespace": NAMESPACE, "annotations": annotations}
     container = {"name": "c", "image": "x", "resources": {"requests": WORKLOAD["request"]}}
@@ -164,7 +166,7 @@ def _pod(job: int, task: int) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
 
 
-def _cpu(process: int) -> float:
+def cpu(process: int) -> float:
     """CPU seconds of a process so far, in user and system."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

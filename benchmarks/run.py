@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from benchmarks import apiserver, live, measures
+from benchmarks import apiserver, binds, kubernetes, live, measures
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
 from pumice.scheduling.config import DEFAULT_CONFIG
@@ -64,6 +64,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         "pods from created to bound, and CPU for each",
         ("pods_per_second", "latency_ms", "overhead_ms", "engine_ms", "server_ms"),
     ),
+    "binds": (
+        "binds on a real API, beside a bare client",
+        ("percent_of_bare", "binds_per_second", "bare_binds_per_second", "client_ms", "bare_client_ms", "server_ms"),
+    ),
     "api-memory": ("API: memory, empty and with 50,000 pods", ("empty_mib", "full_mib")),
 }
 
@@ -83,6 +87,8 @@ def measure(name: str) -> dict[str, float]:
         return API[name]()
     if name == "live":
         return live.created_to_bound()
+    if name == "binds":
+        return binds.bind_rate()
     if name.startswith("tree-"):
         return measures.tree_events(int(name.removeprefix("tree-")))
     if name == "E":
@@ -103,7 +109,7 @@ def measure(name: str) -> dict[str, float]:
 def repeat(name: str, runs: int) -> list[dict[str, float]]:
     """Several runs, each in a fresh process."""
     results = []
-    for _ in range(min(runs, FEW_RUNS) if name in API or name == "live" else runs):
+    for _ in range(min(runs, FEW_RUNS) if name in {*API, "live", "binds"} else runs):
         command = [sys.executable, "-m", "benchmarks.run", "--once", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
         if done.returncode:
@@ -168,6 +174,9 @@ def main(names: tuple[str, ...], runs: int, target: str | None, once: str | None
     if not quiet:
         click.echo(f"{'':14}{'':50}median (least to most of {runs})")
     for name in names or MEASURES:
+        if name == "binds" and (reason := kubernetes.unavailable()):
+            click.echo(f"{name:14}skipped: {reason}", err=True)
+            continue
         results = repeat(name, runs)
         documents.append(document(name, results))
         if not quiet:

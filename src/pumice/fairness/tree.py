@@ -447,6 +447,23 @@ class ShareTree:
                 node.whole.extend(more)
         self.width = width
 
+    def validate(self) -> None:
+        """Check what everybody holds against the long way round."""
+        for leaf in self.jobs.values():
+            held = [0] * self.width
+            starts = []
+            for task in leaf.job.tasks.values():
+                if task.status.held:
+                    starts.append(task.started)
+                    for j, amount in task.shape.ask:
+                        held[j] += amount
+            assert held == leaf.held, f"{leaf.path} holds {held}, the tree says {leaf.held}"
+            assert sorted(starts) == leaf.starts
+        for node in self.root.walk():
+            if node.kind is not Kind.JOB:
+                total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
+                assert (total or [0] * self.width) == node.held, f"{node.path}: children do not add up"
+
 
 def latest_start(node: ShareNode) -> int:
     """When somebody below was last served: the latest start of a task that still runs there, 0 for none.

@@ -484,20 +484,7 @@ class Engine:
     def validate(self) -> None:
         """Check the state and the share tree against the long way round."""
         self.state.validate()
-        for leaf in self.tree.jobs.values():
-            held = [0] * self.tree.width
-            starts = []
-            for task in leaf.job.tasks.values():
-                if task.status.held:
-                    starts.append(task.started)
-                    for j, amount in task.shape.ask:
-                        held[j] += amount
-            assert held == leaf.held, f"{leaf.path} holds {held}, the tree says {leaf.held}"
-            assert sorted(starts) == leaf.starts
-        for node in self.tree.root.walk():
-            if node.kind is not Kind.JOB:
-                total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
-                assert (total or [0] * self.tree.width) == node.held, f"{node.path}: children do not add up"
+        self.tree.validate()
 
 
 def _nobody(part: str) -> None:
