@@ -214,7 +214,6 @@ def test_the_kinds_are_those_that_are_served(ask: Asker) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/apis/apps/v1/deployments", 404, "Deployments"),
         ("/api/v1/services", 404, "Services"),
         ("/api/v1/persistentvolumes", 404, "volumes"),
         ("/apis/rbac.authorization.k8s.io/v1/roles", 404, "RBAC objects"),

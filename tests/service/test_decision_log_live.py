@@ -42,17 +42,17 @@ def restless(running: Cluster, folder: Path, **more: Any) -> Any:
             await eventually(lambda: scheduler.cycles > 0)
             bind, evict, refusals = scheduler.hands._api.bind, scheduler.hands._api.evict, Counter[str]()
 
-            def refuse(pod: str) -> None:
+            def refuse(pod: str, *ends: str) -> None:
                 refusals[pod] += 1
-                if refusals[pod] == 1 and pod.endswith(("0", "3", "6")):
+                if refusals[pod] == 1 and pod.endswith(ends):
                     raise RefusedError(409, "Conflict", "not this time")
 
             async def unsure_bind(namespace: str, pod: str, node: str, **more: Any) -> None:
-                refuse(pod)
+                refuse(pod, "0", "3", "6")
                 await bind(namespace, pod, node, **more)
 
             async def unsure_evict(namespace: str, pod: str, **more: Any) -> None:
-                refuse(f"e-{pod}")
+                refuse(f"e-{pod}", "3")  # one only: who cannot be evicted is left alone for half a minute
                 await evict(namespace, pod, **more)
 
             scheduler.hands._api.bind = unsure_bind  # type: ignore[method-assign]
