@@ -24,13 +24,13 @@ demo: $(VENV)/.runtime ## see it schedule: a small cluster, its share tree and i
 	@$(BIN)/pumice demo
 
 test: $(VENV)/.dev ## the test suite (WORKERS=2)
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) $(AGAIN)
 
 test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, which are built once if need be
 	@place=$$($(BIN)/python -m tools.kubernetes_binaries); status=$$?; \
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no real Kubernetes API here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \
-	echo "against $$place"; K8S_BIN="$$place" $(BIN)/pytest -m kube
+	echo "against $$place"; K8S_BIN="$$place" $(BIN)/pytest -m kube $(AGAIN)
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
