@@ -49,7 +49,7 @@ def goes_the_same_way(seed: int) -> bool:
     steady, replaced = Life(make(), seed), Life(Recorded(make()), seed)
     for _ in range(12):
         if chance.random() < 0.4:
-            replaced.shell.engine.replace()  # type: ignore[attr-defined]
+            replaced.shell.engine.replace()  # type: ignore[attr-defined]  # a stand-in for an engine
         expected, found = (sorted(map(repr, carried_out(life.second()))) for life in (steady, replaced))
         if expected != found:
             return False
@@ -83,7 +83,7 @@ def test_who_takes_the_place_of_another_decides_the_same_in_thousands_of_lives()
 def taking(grace: int = 3, **more: Any) -> tuple[Shell, Recorded]:
     """4 cpu of queue a; b's gang of 2 waits for the two that are being released."""
     engine = Recorded(taking_engine(**more))
-    shell = Shell(engine, grace=grace, audited=False)  # type: ignore[arg-type]
+    shell = Shell(engine, grace=grace, audited=False)  # type: ignore[arg-type]  # a stand-in for an engine
     shell.node("n0", 4)
     shell.queue("root/a")
     shell.queue("root/b")

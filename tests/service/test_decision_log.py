@@ -146,7 +146,7 @@ def test_events_and_standings_come_back_as_they_were(seed: int) -> None:
         Changed(Queue("q", user_limit_factor=0.1)),
     ]
     for event in events:
-        back = event_of(read_line(ENCODER.encode(event_record(event))))  # type: ignore[arg-type]
+        back = event_of(read_line(ENCODER.encode(event_record(event))))  # type: ignore[arg-type]  # read as one of several records
         assert back == event
         assert ENCODER.encode(event_record(back)) == ENCODER.encode(event_record(event))
     life = Life(KINDS[random.Random(seed).choice(list(KINDS))](), seed)
@@ -158,7 +158,7 @@ def test_events_and_standings_come_back_as_they_were(seed: int) -> None:
     first = read_line(ENCODER.encode(memories))
     assert isinstance(first, Memories) and first.memory == passed_on.memory
     records = [read_line(ENCODER.encode(record)) for record in standing_records(was)]
-    assert standing_of(first, records) == was  # type: ignore[arg-type]
+    assert standing_of(first, records) == was  # type: ignore[arg-type]  # read as one of several records
     assert len(records) == len(was)
 
 

@@ -55,8 +55,8 @@ def restless(running: Cluster, folder: Path, **more: Any) -> Any:
                 refuse(f"e-{pod}", "3")  # one only: who cannot be evicted is left alone for half a minute
                 await evict(namespace, pod, **more)
 
-            scheduler.hands._api.bind = unsure_bind  # type: ignore[method-assign]
-            scheduler.hands._api.evict = unsure_evict  # type: ignore[method-assign]
+            scheduler.hands._api.bind = unsure_bind  # type: ignore[method-assign]  # that is the test
+            scheduler.hands._api.evict = unsure_evict  # type: ignore[method-assign]  # that is the test
             await submit(running, "lent", 12, queue="b", least=1, **{"pumice.dev/stop-seconds": "0.1"})
             await eventually(lambda: len(placed(running)["lent"]) == 12)
             await submit(running, "gang", 4, queue="a", **{"pumice.dev/run-seconds": "0.5"})

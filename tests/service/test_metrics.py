@@ -145,7 +145,7 @@ def test_only_so_many_jobs_have_series_of_their_own(tmp_path: Path, monkeypatch)
             metrics = Metrics(scheduler)
             for name in ("one", "two", "three"):
                 await submit(running, name, 1)
-                await eventually(lambda name=name: len(placed(running)[name]) == 1)  # type: ignore[misc]
+                await eventually(lambda name=name: len(placed(running)[name]) == 1)  # type: ignore[misc]  # a lambda with a default
             found = series(metrics.collect())
         assert of(found, "volcano_job_share", "job_id").keys() == {"one", "two"}
         assert found["pumice_jobs_not_shown", ()] == 1
@@ -158,7 +158,7 @@ def job(phase: str) -> Document:
 
 
 def heard(old: str | None, new: str | None) -> Change[Document]:
-    return Change(JOBS.name, "ns/j", "uid", "1", old and job(old), new and job(new))  # type: ignore[arg-type]
+    return Change(JOBS.name, "ns/j", "uid", "1", old and job(old), new and job(new))  # type: ignore[arg-type]  # no status is no job
 
 
 def test_jobs_that_end_are_counted_until_they_are_gone() -> None:
