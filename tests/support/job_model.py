@@ -11,7 +11,7 @@ from typing import Any
 
 from pumice.controllers.commands import in_order
 from pumice.controllers.jobs.plan import Change, Keep, Make, Plan, Remove, Seen, SetStatus, Write, plan
-from pumice.controllers.telling import stamp
+from pumice.kube.times import stamp
 
 Document = dict[str, Any]
 

@@ -8,7 +8,11 @@ times, grace, deadlines, tolerations.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
+
+from pumice.kube.times import micro_stamp, stamp
+
+__all__ = ["Clock", "micro_stamp", "moment", "stamp"]
 
 
 class Clock:
@@ -30,16 +34,6 @@ class Clock:
     def since(self, stamp: str) -> float:
         """How many seconds of the cluster have passed since this timestamp."""
         return (self.now() - moment(stamp)) * self.speed
-
-
-def stamp(seconds: float) -> str:
-    """A moment as most fields have it: RFC 3339 in whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_stamp(seconds: float) -> str:
-    """A moment as leases and events have it: with microseconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def moment(text: str) -> float:

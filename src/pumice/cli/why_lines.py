@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pumice.cli.render import Column, table
+from pumice.kube.times import stamp
 from pumice.scheduling.why.answer import Answer, Contest, Places, Rung, Side
 from pumice.scheduling.why.wording import SECOND, count, listed, said, seconds
 
@@ -232,7 +233,7 @@ def _field(name: str, value: Any, virtual: bool) -> Any:
         return None
     if virtual:
         return value / SECOND
-    return datetime.fromtimestamp(value / SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return stamp(value / SECOND)
 
 
 def _camel(name: str) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 
 from pumice.controllers.abreast import abreast
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import stamp, tell
+from pumice.controllers.telling import tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
@@ -26,6 +26,7 @@ from pumice.kube.feed import Change
 from pumice.kube.pods import GROUP_NAME
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
+from pumice.kube.times import stamp
 
 QUEUE: Final = "scheduling.volcano.sh/queue-name"
 MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"

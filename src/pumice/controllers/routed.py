@@ -13,12 +13,13 @@ from datetime import datetime
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import stamp, tell
+from pumice.controllers.telling import tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.pace import TokenBucket
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
+from pumice.kube.times import stamp
 
 NEWS_SECONDS = 3600.0
 """As long as a server keeps events."""

@@ -7,7 +7,6 @@ another look, finds it there.
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Literal
 
@@ -17,11 +16,6 @@ from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import EVENTS, Document
 
 COMPONENT = "pumice-controllers"
-
-
-def stamp(seconds: float) -> str:
-    """A moment, as objects have it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def event(about: Document, reason: str, message: str, now: str, kind: Literal["Normal", "Warning"]) -> Document:

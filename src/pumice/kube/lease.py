@@ -20,12 +20,12 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pumice.kube.api import Api
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import LEASES, Document
+from pumice.kube.times import micro_stamp
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +176,7 @@ class Lease:
         """The Lease as this replica writes it: taken, renewed or (without a holder) given back."""
         spec = dict(found.get("spec") or {})
         holder = self.identity if holder is None else holder
-        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        stamp = micro_stamp(time.time())
         if spec.get("holderIdentity", "") != holder and holder:
             spec["acquireTime"] = stamp
             spec["leaseTransitions"] = spec.get("leaseTransitions", -1) + 1

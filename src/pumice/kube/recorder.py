@@ -14,13 +14,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from pumice.kube.api import Api
 from pumice.kube.pace import Backoff, TokenBucket
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import EVENTS
+from pumice.kube.times import stamp
 
 WAITING = 1000  # events that wait to be written before more are dropped
 REMEMBERED = 5000  # events beside them that can still be counted up
@@ -149,7 +149,7 @@ class Recorder:
     async def _write(self, topic: _Topic, event: _Event) -> None:
         namespace = topic.subject.namespace or "default"
         if event.written:
-            counted = {"count": event.count, "lastTimestamp": _stamp(event.last)}
+            counted = {"count": event.count, "lastTimestamp": stamp(event.last)}
             try:
                 await self._api.patch(EVENTS, event.name, counted, namespace)
                 return
@@ -185,8 +185,8 @@ class Recorder:
             "reason": topic.reason,
             "message": topic.message,
             "count": event.count,
-            "firstTimestamp": _stamp(event.first),
-            "lastTimestamp": _stamp(event.last),
+            "firstTimestamp": stamp(event.first),
+            "lastTimestamp": stamp(event.last),
             "source": {"component": self._component},
             "reportingComponent": self._component,
         }
@@ -196,7 +196,3 @@ class Recorder:
         self._number = (self._number + 1) % 0x1000
         mark = f".{int(now * 1e6):013x}{self._number:03x}"
         return subject.name[: LONGEST_NAME - len(mark)] + mark
-
-
-def _stamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

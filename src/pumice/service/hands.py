@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pumice.kube.api import Api
@@ -20,6 +19,7 @@ from pumice.kube.pods import PLACED_BY
 from pumice.kube.recorder import Recorder, Subject
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
+from pumice.kube.times import stamp
 from pumice.model.events import Event
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 from pumice.service.mirror import Assumption, Mirror
@@ -172,7 +172,7 @@ class Hands:
     # ---- podgroups ----------------------------------------------------------------------------------------
 
     def _say_condition(self, decision: Condition) -> None:
-        now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = stamp(time.time())
         condition = {
             "type": decision.type,
             "status": "True",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from pumice.apiserver.clock import stamp
 from pumice.apiserver.storage.errors import Damaged, DataHeld
 
 LOCK = "lock"
@@ -57,7 +58,7 @@ class Holder:
             holding = _read(lock)
             os.close(lock)
             raise DataHeld(f"{directory} is held by {holding or 'another process'}") from None
-        since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        since = stamp(time.time())
         return cls(lock, Holding(program, os.getpid(), since, address))
 
     def announce(self, address: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 NAME_HELP = "The job, as Volcano's commands have it; the same as NAME."
 SUSPENDED = ("Aborting", "Aborted")
 OVER = ("Completed", "Failed", "Terminated", "Completing", "Terminating")
+
+
+def jobs_by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The jobs that a command is about, handed to it as ``wanted``: as arguments, or by Volcano's option."""
+
+    @click.argument("names", metavar="NAME...", nargs=-1, shell_complete=job_names)
+    @click.option("-N", "--name", "others", multiple=True, shell_complete=job_names, help=NAME_HELP)
+    @functools.wraps(function)
+    def call(names: tuple[str, ...], others: tuple[str, ...], **parameters: Any) -> Any:
+        return function(wanted=all_names(names, others), **parameters)
+
+    return call
 
 
 @click.command(
@@ -80,14 +93,12 @@ def list_jobs(cluster: Cluster, queue: str, selector: str, output: str, watch: b
         {me} train -w
     """,
 )
-@click.argument("names", metavar="NAME...", nargs=-1, shell_complete=job_names)
-@click.option("-N", "--name", "others", multiple=True, shell_complete=job_names, help=NAME_HELP)
+@jobs_by_name
 @output_option
 @watch_option
 @on_cluster(namespaced=True)
-def get(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], output: str, watch: bool) -> int:
+def get(cluster: Cluster, wanted: list[str], output: str, watch: bool) -> int:
     """Show jobs by their names."""
-    wanted = all_names(names, others)
     view = JobView(wanted, wide=output == "wide")
     query = {"fieldSelector": f"metadata.name={wanted[0]}"} if len(wanted) == 1 else None
     path = view.resource.path(cluster.namespace)
@@ -109,11 +120,10 @@ def get(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], outpu
         {me} train evaluate -n research
     """,
 )
-@click.argument("names", metavar="NAME...", nargs=-1, shell_complete=job_names)
-@click.option("-N", "--name", "others", multiple=True, shell_complete=job_names, help=NAME_HELP)
+@jobs_by_name
 @wait_option(10, "it is carried out")
 @on_cluster(namespaced=True)
-def suspend(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], wait: float) -> int:
+def suspend(cluster: Cluster, wanted: list[str], wait: float) -> int:
     """Suspend jobs: stop their pods, and keep the jobs to be resumed."""
 
     def order(job: Document, path: str, subject: str) -> None:
@@ -122,7 +132,7 @@ def suspend(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], w
             raise click.ClickException(f"{subject} is {phase}: there is nothing to suspend")
         _order(cluster, "AbortJob", job, path, subject, lambda job: phase_of(job) in SUSPENDED, "suspended", wait)
 
-    return _each(cluster, all_names(names, others), order)
+    return _each(cluster, wanted, order)
 
 
 @click.command(
@@ -133,11 +143,10 @@ def suspend(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], w
         {me} train
     """,
 )
-@click.argument("names", metavar="NAME...", nargs=-1, shell_complete=job_names)
-@click.option("-N", "--name", "others", multiple=True, shell_complete=job_names, help=NAME_HELP)
+@jobs_by_name
 @wait_option(10, "it is carried out")
 @on_cluster(namespaced=True)
-def resume(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], wait: float) -> int:
+def resume(cluster: Cluster, wanted: list[str], wait: float) -> int:
     """Resume suspended jobs: they wait for their turn again, and start anew."""
 
     def order(job: Document, path: str, subject: str) -> None:
@@ -146,7 +155,7 @@ def resume(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], wa
             raise click.ClickException(f"{subject} is {phase}: only a suspended job can be resumed")
         _order(cluster, "ResumeJob", job, path, subject, lambda job: phase_of(job) not in SUSPENDED, "resumed", wait)
 
-    return _each(cluster, all_names(names, others), order)
+    return _each(cluster, wanted, order)
 
 
 @click.command(
@@ -160,11 +169,10 @@ def resume(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], wa
         {me} train evaluate -n research
     """,
 )
-@click.argument("names", metavar="NAME...", nargs=-1, shell_complete=job_names)
-@click.option("-N", "--name", "others", multiple=True, shell_complete=job_names, help=NAME_HELP)
+@jobs_by_name
 @wait_option(60, "it is gone")
 @on_cluster(namespaced=True)
-def delete(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], wait: float) -> int:
+def delete(cluster: Cluster, wanted: list[str], wait: float) -> int:
     """Cancel jobs: delete them, and their pods with them."""
     client = cluster.client
 
@@ -175,7 +183,7 @@ def delete(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], wa
             raise click.ClickException(f"{subject} is being deleted, but not gone after {wait:g} s")
         echo(f"{subject} deleted")
 
-    return _each(cluster, all_names(names, others), go)
+    return _each(cluster, wanted, go)
 
 
 def _each(cluster: Cluster, names: list[str], act: Callable[[Document, str, str], None]) -> int:

@@ -21,13 +21,14 @@ from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Wr
 from pumice.controllers.jobs.plan import Seen as SeenOfJob
 from pumice.controllers.jobs.spec import read_job
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import stamp, tell
+from pumice.controllers.telling import tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.informer import Known
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
+from pumice.kube.times import stamp
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 from pumice.controllers.jobs.members import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, Members, moment
 from pumice.controllers.jobs.phases import Phase
 from pumice.controllers.jobs.spec import Job
-from pumice.controllers.telling import stamp
 from pumice.kube.resources import Document
+from pumice.kube.times import stamp
 
 RESTART: Final = "restart."
 GENERATION: Final = "generation"

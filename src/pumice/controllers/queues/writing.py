@@ -15,10 +15,11 @@ from pumice.admission.request import metadata_of, spec_of
 from pumice.controllers.queues.clearing import Remnant
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.tally import queue_of
-from pumice.controllers.telling import stamp, tell
+from pumice.controllers.telling import tell
 from pumice.kube.api import Api
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import JOBS, POD_GROUPS, QUEUES, Document, Resource
+from pumice.kube.times import stamp
 
 ANOTHER: Final = 422
 """How a server refuses a patch with a uid that is not the object's."""
