@@ -7,6 +7,8 @@ What happened is written out with every cycle, what the engine is told even befo
 loses nothing that was decided. A crash of the machine may lose the last moments, because nothing is synced to the disk:
 the log is for looking back, and no decision depends on it. For the same reason trouble with the disk stops the log
 alone. It is said once, and after a while another file is tried.
+
+Of a cluster at rest, where cycle after cycle has no news and decides nothing, a line is written once in a while.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import logging
 import platform
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from io import BufferedWriter
 from pathlib import Path
@@ -35,6 +37,7 @@ from pumice.service.log_records import (
     FORMAT,
     Heading,
     Memories,
+    Quiet,
     Ran,
     Record,
     Resources,
@@ -50,6 +53,8 @@ SIZE = 64 << 20
 """Bytes after which a new file begins, unless said otherwise."""
 FILES = 8
 """Files that are kept, unless said otherwise."""
+QUIET = 60
+"""Cycles in which nothing happened that share a line, at most: as many as a crash may lose."""
 AGAIN = 300.0
 """Seconds after trouble with the disk until another file is tried."""
 
@@ -74,6 +79,9 @@ class DecisionLog:
         self._clock = clock
         self._file: BufferedWriter | None = None
         self._waiting: list[bytes] = []
+        self._news = False  # whether the engine was told anything since the last cycle
+        self._quiet: Quiet | None = None  # the cycles since something happened
+        self._quiet_until = 0
         self._beginning = 0  # bytes of the present file that say how it begins
         self._targets = TargetsSeen()
         self._named = 0  # resources that the file knows
@@ -96,7 +104,7 @@ class DecisionLog:
     ) -> None:
         """Begin another file: the engine has just been made from this."""
         self.close()
-        self._targets, self._named, self.written = TargetsSeen(), len(registry), 0
+        self._targets, self._named, self.written, self._news = TargetsSeen(), len(registry), 0, False
         heading = Heading(
             format=FORMAT,
             pumice=__version__,
@@ -133,6 +141,8 @@ class DecisionLog:
 
     def close(self) -> None:
         """Nothing more comes into this file."""
+        self._end_quiet()
+        self._write()
         file, self._file, self._waiting = self._file, None, []
         if file is not None:
             try:
@@ -146,6 +156,7 @@ class DecisionLog:
         """The engine is about to be told this."""
         if self._file is not None:
             self._name(registry)
+            self._news = True
             self._put(event_record(event))
 
     def decides(self, registry: Registry) -> None:
@@ -154,11 +165,32 @@ class DecisionLog:
             self._name(registry)
             self._write()
 
-    def decided(self, cycle: int, now: int, decisions: Iterable[Decision], engine: Engine) -> None:
+    def decided(self, cycle: int, now: int, decisions: Collection[Decision], engine: Engine) -> None:
         """A cycle is over."""
-        if self._file is not None:
-            self._put(Ran(cycle, now, Raw(decisions_text(decisions)), self._targets.look(engine)))
+        if self._file is None:
+            return
+        targets, news, self._news = self._targets.look(engine), self._news, False
+        if news or decisions or targets is not None:
+            self._put(Ran(cycle, now, Raw(decisions_text(decisions)), targets))
             self._write()
+        else:
+            self._pass(cycle, now)
+
+    def _pass(self, cycle: int, now: int) -> None:
+        """A cycle in which nothing happened."""
+        if self._quiet is None:
+            self._quiet = Quiet(cycle, now)
+        else:
+            self._quiet.gaps.append(now - self._quiet_until)
+        self._quiet_until = now
+        if len(self._quiet.gaps) + 1 >= QUIET:
+            self._end_quiet()
+            self._write()
+
+    def _end_quiet(self) -> None:
+        quiet, self._quiet = self._quiet, None
+        if quiet is not None:
+            self._put(quiet)
 
     def _name(self, registry: Registry) -> None:
         """Resources may have been named for the first time: their places count."""
@@ -167,6 +199,7 @@ class DecisionLog:
             self._named = len(registry)
 
     def _put(self, record: Record) -> None:
+        self._end_quiet()
         self._waiting.append(ENCODER.encode(record))
 
     def _write(self) -> None:

@@ -12,6 +12,7 @@
     {"is":"gone", ...}          or is no more,
     {"is":"happened", ...}      or what was decided could not be done
     {"is":"cycle", ...}         a cycle: its time, the targets if they were set anew, and what was decided
+    {"is":"quiet", ...}         cycles one after the other in which there was no news and nothing was decided
 
 Amounts are integers in the units of ``model.resources``, over the resources named so far; times are microseconds; a
 task's status is its number in ``TaskStatus``. Of an object, an event and a decision the fields are written that differ
@@ -38,7 +39,7 @@ from pumice.scheduling.decisions import Decision
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.memory import Memory
 
-FORMAT = 1
+FORMAT = 2
 """Of the lines. A reader knows one."""
 
 T = TypeVar("T")
@@ -141,9 +142,30 @@ class Ran(Record, tag="cycle"):
     targets: Targets | None = None
 
 
-Line = Heading | Memories | Object | Job | Task | Resources | ObjectChanged | ObjectGone | Happened | Ran
+class Quiet(Record, tag="quiet"):
+    """Cycles in which nothing happened: the number and the time of the first, and how long after it each next one was.
+
+    A cluster at rest has one a second. In lines of their own they would push what was decided out of the log.
+    """
+
+    cycle: int
+    now: int
+    gaps: list[int] = msgspec.field(default_factory=list)
+
+    def cycles(self) -> Iterator[Ran]:
+        """One by one."""
+        now = self.now
+        yield Ran(self.cycle, now, NOTHING)
+        for number, gap in enumerate(self.gaps, self.cycle + 1):
+            now += gap
+            yield Ran(number, now, NOTHING)
+
+
+Line = Heading | Memories | Object | Job | Task | Resources | ObjectChanged | ObjectGone | Happened | Ran | Quiet
 
 ENCODER = msgspec.json.Encoder()
+NOTHING = Raw(b"[]")
+"""The text of no decisions."""
 _NULL = Raw(b"null")
 _LINES: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 

@@ -30,6 +30,7 @@ from pumice.service.log_records import (
     Object,
     ObjectChanged,
     ObjectGone,
+    Quiet,
     Ran,
     Resources,
     Targets,
@@ -159,9 +160,13 @@ class _Reading:
                         self.torn = True
                         return
                     try:
-                        yield read_line(text)
+                        record = read_line(text)
                     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                         raise self.refuse(f"not a line of a decision log: {error}") from None
+                    if isinstance(record, Quiet):
+                        yield from record.cycles()
+                    else:
+                        yield record
                     progress(len(text))
         except OSError as error:
             raise LogError(f"{self.path}: {error.strerror}") from None
