@@ -88,6 +88,8 @@ def test_a_job_that_runs() -> None:
     assert (answer.cause, answer.running, answer.running_since) == ("running", 2, 10 * SECOND)
     assert answer.verdict == "ns/j is not waiting: all its 2 tasks have a place"
     assert answer.holds == {"cpu": "2"}
+    alone = world.why(world.job("k", "q", 1, on=("n",)))
+    assert alone.verdict == "ns/k is not waiting: its task has a place"
 
 
 def test_nothing_is_in_its_way() -> None:
@@ -154,6 +156,17 @@ def test_what_is_not_let_in_has_its_numbers() -> None:
     )
 
 
+def test_what_is_larger_than_the_cluster_is_not_told_to_wait_for_others() -> None:
+    world = World()
+    world.node("n", 10)
+    world.queue("q")
+    answer = world.why(world.job("j", "q", 0, min_resources=(13_000,), phase=JobPhase.PENDING))
+    assert answer.verdict == (
+        "ns/j waits and will never start: it asks for cpu 13 to start with, and the whole cluster has cpu 10"
+    )
+    assert answer.needs == ["the cluster has to grow, or the job has to ask for less"]
+
+
 def test_pods_that_are_missing() -> None:
     world = World()
     world.node("n")
@@ -169,6 +182,7 @@ def test_what_never_fits() -> None:
     world.queue("q")
     task = world.why(world.job("large", "q", 1, cpu=5))
     assert task.cause == "never"
+    assert len(task.notes) == 1
     assert task.verdict == "ns/large waits and will never start: 1 task would fit no node even if it were empty"
     assert [(out.reason, out.count) for out in task.places[0].out] == [
         ("taint gpu:NoSchedule, which it does not tolerate", 1),

@@ -12,6 +12,7 @@ from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase, QueueState, TaskStatus
+from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.demand import barred_shapes, can_ever_start
@@ -23,7 +24,7 @@ from pumice.scheduling.why.limits import limits_of
 from pumice.scheduling.why.outlook import run_ahead
 from pumice.scheduling.why.places import places, places_of, slots_when_empty
 from pumice.scheduling.why.verdict import conclude
-from pumice.scheduling.why.wording import Wording, count
+from pumice.scheduling.why.wording import Wording, count, said
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -172,6 +173,8 @@ def _kept_out(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
     """Whether the job is not let in, or its pods are not there."""
     job, policy = leaf.job, engine.policy
     if job.phase is JobPhase.PENDING and policy.enqueues:
+        if _is_too_large(engine, job, answer):
+            return True
         answer.cause = "not let in"
         reason = policy.enqueueable(leaf, engine.now)
         answer.notes.append(reason or "the next cycle lets it in")
@@ -187,6 +190,20 @@ def _kept_out(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
         answer.needs.append("whoever makes its pods (a controller) has to make the rest")
         return True
     return False
+
+
+def _is_too_large(engine: Engine, job: Job, answer: Answer) -> bool:
+    """Whether what the job says that it starts with is more than the cluster has."""
+    assert job.spec is not None
+    say, has = Wording(engine.state.registry), engine.state.capacity
+    asked = {j: amount for j, amount in enumerate(job.spec.min_resources) if j != PODS and amount > has[j]}
+    if not asked:
+        return False
+    answer.cause = "never"
+    least, most = said(say.items(tuple(asked.items()))), said(say.vector(has, asked))
+    answer.notes.append(f"it asks for {least} to start with, and the whole cluster has {most}")
+    answer.needs.append("the cluster has to grow, or the job has to ask for less")
+    return True
 
 
 def _never(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
@@ -205,7 +222,7 @@ def _never(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
     if not can_start and leaf.unit is not None:
         for shape, tasks in leaf.unit.parts:
             slots = slots_when_empty(nodes, shape)
-            if slots < tasks:
+            if slots < tasks and tasks > 1:
                 answer.notes.append(f"it must start {tasks} tasks together; the empty cluster has room for {slots}")
     answer.notes = answer.notes or ["what it must start together does not fit an empty cluster"]
     answer.needs.append("nodes have to come, or change, so that it fits; or the job has to ask for something else")

@@ -18,7 +18,8 @@ def _verdict(answer: Answer) -> str:
     reason = answer.notes[0] if answer.notes else ""
     match answer.cause:
         case "running":
-            return f"is not waiting: all its {count(answer.running, 'task')} {_have(answer.running)} a place"
+            every = "its task has" if answer.running == 1 else f"all its {answer.running} tasks have"
+            return f"is not waiting: {every} a place"
         case "finished":
             return "is not waiting: it is finished"
         case "starting":
@@ -132,10 +133,6 @@ def behind(contest: Contest | None) -> Rung | None:
     """The first level, from the root, at which somebody else is served first."""
     rungs = contest.rungs if contest is not None else []
     return next((rung for rung in rungs if rung.first is not None), None)
-
-
-def _have(number: int) -> str:
-    return "has" if number == 1 else "have"
 
 
 def _wait(number: int) -> str:
