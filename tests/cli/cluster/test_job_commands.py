@@ -130,12 +130,16 @@ def test_jobs_from_files_and_standard_input(call: Caller, client: Client, tmp_pa
         ("a: [", "is not YAML"),
         ("- 1\n", "document 1: no object"),
         ("", "no job in it"),
+        (
+            "kind: Job\napiVersion: batch.volcano.sh/v1alpha1\nmetadata: {name: a, namespace: default}\n",
+            "document 1: metadata.namespace is default, but --namespace says other",
+        ),
     ],
 )
-def test_files_that_hold_no_jobs(call: Caller, tmp_path: Path, content: str, words: str) -> None:
+def test_files_that_cannot_be_meant(call: Caller, tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(content)
-    status, out, err = call(f"vsub -f {path}")
+    status, out, err = call(f"vsub -f {path} -n other")
     assert (status, out) == (2, "")
     assert err.startswith(f"error: {path}: ") and words in err
 

@@ -34,7 +34,7 @@ class Cluster:
     def __init__(self, kubeconfig: Path | None, context: str, namespace: str, everywhere: bool) -> None:
         self._kubeconfig = kubeconfig
         self._context = context
-        self._namespace = namespace
+        self.asked = namespace  # on the command line; empty if none was
         self.everywhere = everywhere
 
     @cached_property
@@ -57,7 +57,7 @@ class Cluster:
     @property
     def namespace(self) -> str:
         """The namespace that is asked for, or else that of the context."""
-        return self._namespace or self.client.access.namespace
+        return self.asked or self.client.access.namespace
 
     @property
     def scope(self) -> str:

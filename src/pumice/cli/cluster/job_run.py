@@ -136,7 +136,7 @@ def run(
         raise click.UsageError(f"two names are given, {name} and {other}; a command for the pods stands behind --")
     if filename is not None:
         _only_a_file(ctx)
-        jobs = _read(filename)
+        jobs = _read(filename, cluster.asked)
     elif not (name or other):
         raise click.UsageError("what is it called? Give its NAME, or a file with -f")
     else:
@@ -206,8 +206,8 @@ def _only_a_file(ctx: click.Context) -> None:
         raise click.UsageError("a command has no meaning beside --filename, which says it all")
 
 
-def _read(file: IO[str]) -> list[Document]:
-    """The jobs of a file, which may be a stream, or hold lists."""
+def _read(file: IO[str], namespace: str) -> list[Document]:
+    """The jobs of a file, which may be a stream, or hold lists; none of another namespace, if one was asked for."""
     import yaml
 
     from pumice.kube.resources import JOBS
@@ -227,6 +227,11 @@ def _read(file: IO[str]) -> list[Document]:
             raise CannotBeMeant(
                 f"{file.name}: document {i + 1}: {found}, but a Job of {JOBS.api_version} is needed; "
                 "kubectl apply takes everything else"
+            )
+        named = (job.get("metadata") or {}).get("namespace") or namespace
+        if namespace and named != namespace:
+            raise CannotBeMeant(
+                f"{file.name}: document {i + 1}: metadata.namespace is {named}, but --namespace says {namespace}"
             )
     if not jobs:
         raise CannotBeMeant(f"{file.name}: no job in it")
