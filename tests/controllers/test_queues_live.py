@@ -254,6 +254,20 @@ def test_a_parent_is_closed_with_its_children_and_each_remembers_what_it_was(tmp
     on_bench(tmp_path, story)
 
 
+def test_a_suspended_job_does_not_keep_its_queue_from_closing(tmp_path: Path) -> None:
+    async def story(on: Bench) -> None:
+        await on.queue("a")
+        await on.job("waits", "a")
+        await on.command("CloseQueue", "a")
+        await on.until_states(a="Closing")
+        # As the controller of jobs says it of a job that was suspended; it has taken its podgroup away by then.
+        await on.api.patch_status(JOBS, "waits", {"state": {"phase": "Aborted"}}, "default")
+        await on.until_states(a="Closed")
+        await on.until_quiet()
+
+    on_bench(tmp_path, story)
+
+
 def test_deleting_a_queue_takes_everything_below_with_it_also_across_a_crash(tmp_path: Path) -> None:
     async def story(on: Bench) -> None:
         await on.edit("root", **ROOT["spec"])
