@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+SECONDS = 30.0
+
 LATER = (
+    "_ssl",  # OpenSSL: apiserver.plain
     "aiohttp",
     "cryptography",
     "email",  # only one format of texts
-    "hashlib",  # with it more of OpenSSL
+    "encodings.idna",  # with it the tables of all scripts
+    "hashlib",  # OpenSSL too
     "numpy",
     "prometheus_client",
     "pumice.apiserver.openapi",
@@ -20,17 +25,32 @@ LATER = (
     "pumice.cli.cluster",
     "rich",
     "tempfile",
+    "yaml",
 )
+
+TELLING = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from pumice.cli.main import main; main()"
+
+
+def modules_of_a_life(data: Path) -> set[str]:
+    """What is loaded at the end of a server that nobody asked for anything."""
+    command = [sys.executable, "-c", TELLING, "up", "--data", str(data), "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--no-scheduler", "--no-controllers"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    try:
+        assert process.stdout.readline().startswith("export ")
+    finally:
+        process.terminate()
+        modules, _ = process.communicate(timeout=SECONDS)
+    return set(modules.split())
 
 
 @pytest.fixture(scope="module")
-def loaded() -> set[str]:
-    code = (
-        "import sys\nfrom pumice.cli.main import cli\ncli.get_command(None, 'up')\n"
-        "import pumice.cli.up_lines, pumice.apiserver.up\nprint(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """At the first start, or at one that finds everything there."""
+    data = tmp_path_factory.mktemp("late") / "data"
+    return modules_of_a_life(data) | modules_of_a_life(data)
 
 
 @pytest.mark.parametrize("module", LATER)

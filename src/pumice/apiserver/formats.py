@@ -15,7 +15,6 @@ from math import isinf
 from typing import Any
 
 import msgspec
-import yaml
 
 from pumice.apiserver import status
 from pumice.apiserver.catalogue import Object, Resource
@@ -71,7 +70,9 @@ def accepted(header: str, *, listing: bool = False) -> Format:
 def serialised(found: Any, form: Format) -> bytes:
     """A document in the media type of an answer."""
     if form.media == YAML:
-        return yaml.dump(found, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False).encode()
+        from pumice.apiserver import yaml_bodies
+
+        return yaml_bodies.written(found)
     return encode(found)
 
 
@@ -163,11 +164,11 @@ def body(content: bytes, content_type: str) -> Any:
 def read_json(content: bytes) -> Any:
     """A JSON document, or the answer to a broken one."""
     try:
-        return bounded(_read(content), content)
+        return bounded(parse(content), content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
 
 
 def doubled(content: bytes) -> list[str]:
@@ -208,11 +209,12 @@ def _doubled(found: Any, path: str) -> Iterator[str]:
 def bounded(found: Any, content: bytes) -> Any:
     """A document that everything here can walk through. The bytes tell at once that nearly all of them are."""
     if content.count(b"{") + content.count(b"[") > DEEPEST and deeper(found):
-        raise _too_deep()
+        raise too_deep()
     return found
 
 
-def _too_deep() -> status.ApiError:
+def too_deep() -> status.ApiError:
+    """The answer to a document that is nested too deeply."""
     return status.bad_request(f"couldn't get version/kind; json parse error: exceeded max depth of {DEEPEST}")
 
 
@@ -224,56 +226,11 @@ def _number(text: str) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
 
-_read = msgspec.json.Decoder(float_hook=_number).decode
+parse = msgspec.json.Decoder(float_hook=_number).decode
 
 
 def read_yaml(content: bytes) -> Any:
     """A YAML document, or the answer to a broken one."""
-    try:
-        _check_bounds(content)
-        loader = _LOADER(content)
-        node = loader.get_single_node()
-        if node is not None and _weight(node, {}) > MOST_NODES:
-            raise status.bad_request("error converting YAML to JSON: document contains excessive aliasing")
-        written = encode(loader.construct_document(node) if node is not None else None)
-        return bounded(_read(written), written)  # dates are text, keys are strings: only what JSON has stays
-    except status.ApiError:
-        raise
-    except RecursionError:
-        raise _too_deep() from None
-    except Exception as error:  # the loader fails in many ways on tags that do not fit their values
-        known = isinstance(error, yaml.YAMLError | msgspec.MsgspecError)
-        detail = " ".join(str(error).split()) if known else "a value does not fit its tag"
-        raise status.bad_request(f"error converting YAML to JSON: {detail}") from None
+    from pumice.apiserver import yaml_bodies
 
-
-MOST_NODES = 100_000
-"""So many values may a YAML document have, those that are only referred to counted each time."""
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _check_bounds(content: bytes) -> None:
-    """Refuse what is too deep or too much before it is put together: the loader does not even mind its stack."""
-    depth = 0
-    for count, event in enumerate(yaml.parse(content, Loader=_LOADER)):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise _too_deep()
-        if count > MOST_NODES:
-            raise status.bad_request(f"error converting YAML to JSON: more than {MOST_NODES} values; send JSON instead")
-
-
-def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a document has when its aliases are written out. One that contains itself has too many."""
-    weight = known.get(id(node))
-    if weight is None:
-        known[id(node)] = MOST_NODES + 1  # until it is known: only a node inside itself asks so early
-        if isinstance(node, yaml.MappingNode):
-            weight = 1 + sum(_weight(key, known) + _weight(value, known) for key, value in node.value)
-        elif isinstance(node, yaml.SequenceNode):
-            weight = 1 + sum(_weight(value, known) for value in node.value)
-        else:
-            weight = 1
-        known[id(node)] = weight
-    return weight
+    return yaml_bodies.read(content)

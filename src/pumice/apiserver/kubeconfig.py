@@ -1,12 +1,13 @@
-"""The kubeconfig that leads kubectl to this server."""
+"""The kubeconfig that leads kubectl to this server.
+
+It is written, and known again at the next start, without a YAML parser: nothing else in a server at rest needs one.
+"""
 
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from pumice.apiserver.private import write_private
 from pumice.kube.errors import FieldError
@@ -18,12 +19,18 @@ INSTEAD = "and would be replaced; name another file with --kubeconfig"
 def require_ours(path: Path) -> None:
     """Refuse a file that leads elsewhere, before it is replaced: what it says of other clusters would be lost."""
     try:
-        found = yaml.safe_load(path.read_bytes()) or {}
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return
+    if _as_written(content):
+        return
+    import yaml
+
+    try:
+        found = yaml.safe_load(content) or {}
         entries = [(kind, entry) for kind in ("clusters", "users", "contexts") for entry in found.get(kind) or ()]
         names = {entry["context"]["cluster"] if kind == "contexts" else entry["name"] for kind, entry in entries}
         others = sorted(names - {NAME})
-    except FileNotFoundError:
-        return
     except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
         raise FieldError(str(path), f"is no kubeconfig, {INSTEAD}") from None
     if others:
@@ -32,15 +39,35 @@ def require_ours(path: Path) -> None:
 
 def write_kubeconfig(path: Path, server: str, *, token: str = "", authority: bytes = b"") -> None:
     """Write a kubeconfig with one context; the file holds the token, so only its owner may read it."""
-    cluster: dict[str, Any] = {"server": server}
-    if authority:
-        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": NAME, "cluster": cluster}],
-        "users": [{"name": NAME, "user": {"token": token} if token else {}}],
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
-        "current-context": NAME,
-    }
-    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+    trusted = base64.b64encode(authority).decode()
+    values = (json.dumps(value) if value else "" for value in (server, trusted, token))  # a JSON text is one in YAML
+    write_private(path, _text(*values).encode())
+
+
+def _text(server: str, trusted: str, token: str) -> str:
+    authority = f"\n    certificate-authority-data: {trusted}" if trusted else ""
+    user = f"\n    token: {token}" if token else " {}"
+    return f"""\
+apiVersion: v1
+kind: Config
+clusters:
+- name: {NAME}
+  cluster:
+    server: {server}{authority}
+users:
+- name: {NAME}
+  user:{user}
+contexts:
+- name: {NAME}
+  context:
+    cluster: {NAME}
+    user: {NAME}
+current-context: {NAME}
+"""
+
+
+def _as_written(content: bytes) -> bool:
+    """Whether a file says what we write, with whatever values, and nothing else."""
+    text = content.decode(errors="replace")
+    found = dict(line.strip().split(": ", 1) for line in text.splitlines() if ": " in line)
+    return text == _text(*(found.get(key, "") for key in ("server", "certificate-authority-data", "token")))

@@ -35,6 +35,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def needs_tls(host: str, token: str) -> bool:
+    """Whether to speak TLS though nobody brought a certificate along."""
+    return bool(token) or not is_loopback(host)
+
+
 def own_tls(certificate: Path, key: Path) -> Tls:
     """TLS with a certificate that somebody brought along; it vouches for itself."""
     import ssl

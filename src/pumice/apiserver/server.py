@@ -32,7 +32,8 @@ def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket
     with contextlib.ExitStack() as stack:
         sockets: list[socket.socket] = []
         absent: OSError | None = None
-        for family in dict.fromkeys(found[0] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)):
+        name = host.encode() if host.isascii() else host  # as text it brings in what is known of all scripts
+        for family in dict.fromkeys(found[0] for found in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)):
             try:
                 one = stack.enter_context(socket.create_server((host, port), family=family, backlog=BACKLOG))
             except OSError as error:

@@ -27,7 +27,7 @@ from pumice.apiserver.clock import Clock
 from pumice.apiserver.controllers import accounts
 from pumice.apiserver.kubeconfig import require_ours, write_kubeconfig
 from pumice.apiserver.nodes.fleet import Fleet
-from pumice.apiserver.protection import is_loopback, made_tls, made_token, own_tls
+from pumice.apiserver.protection import is_loopback, made_tls, made_token, needs_tls, own_tls
 from pumice.apiserver.server import bound, compact, listening, working
 from pumice.apiserver.storage import Store
 from pumice.apiserver.storage.holder import require_free
@@ -85,8 +85,7 @@ async def cluster(settings: Settings) -> AsyncIterator[Cluster]:
         store = await Store.open(settings.data)
         stack.push_async_callback(store.close)
         inside = WILDCARDS.get(settings.host, settings.host)
-        protected = settings.token or not is_loopback(settings.host)
-        tls = own or (made_tls(inside, settings.data) if protected else None)
+        tls = own or (made_tls(inside, settings.data) if needs_tls(settings.host, settings.token) else None)
         token = settings.token or (made_token(settings.data) if tls else "")
         api = Api(store, Catalogue(builtin.resources()))
         finalizer = QUEUE_FINALIZER if settings.controllers else ""

@@ -140,6 +140,12 @@ def up(
         )
     _check_token(token)
 
+    from pumice.apiserver.protection import needs_tls
+
+    if not tls_cert and not needs_tls(host, token or ""):
+        from pumice.apiserver.plain import load_asyncio
+
+        load_asyncio()  # before anybody else does
     import asyncio
 
     from pumice.apiserver.nodes.description import nodes as make_nodes

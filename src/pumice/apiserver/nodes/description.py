@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections import Counter
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-
-import yaml
 
 from pumice import __version__
 from pumice.apiserver.catalogue import Object
@@ -71,6 +70,8 @@ def nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]
 
 def read_nodes(path: Path) -> list[Object]:
     """The Node objects of a YAML file."""
+    import yaml  # only here: most nodes are made, not read
+
     try:
         documents = list(yaml.load_all(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except OSError as error:
@@ -149,10 +150,8 @@ def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> 
             {"type": "Hostname", "address": name},
         ]
     if not status.get("nodeInfo"):
-        from hashlib import sha256
-
-        identity = sha256(name.encode()).hexdigest()
-        uuid = "-".join((identity[:8], identity[8:12], identity[12:16], identity[16:20], identity[20:32]))
+        identity = f"{crc32(name.encode()):08x}{number:024x}"  # no digest: hashlib would bring OpenSSL with it
+        uuid = "-".join((identity[:8], identity[8:12], identity[12:16], identity[16:20], identity[20:]))
         status["nodeInfo"] = {
             "architecture": "amd64",
             "bootID": uuid,
@@ -160,7 +159,7 @@ def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> 
             "kernelVersion": "simulated",
             "kubeProxyVersion": "",
             "kubeletVersion": KUBELET,
-            "machineID": identity[:32],
+            "machineID": identity,
             "operatingSystem": "linux",
             "osImage": "Pumice simulated node",
             "systemUUID": uuid,
