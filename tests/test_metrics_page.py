@@ -54,7 +54,7 @@ def test_what_a_scheduler_gives_is_on_the_page(tmp_path: Path) -> None:
             async with session.get(f"{endpoints.url}/metrics") as answer:
                 families = list(text_string_to_metric_families(await answer.text()))
         given = {family.name: family for family in families if not family.name.startswith(("process_", "python_"))}
-        assert {*listed} - {*given} == {"pumice_decision_log_broken"}  # no log is kept here
+        assert {*listed} - {*given} == {"pumice_decision_log_broken", "pumice_leading"}  # no log, and no election here
         assert {*given} - {*listed} == set()
         for name, family in given.items():
             for sample in family.samples:

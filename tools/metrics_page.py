@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from prometheus_client.core import Metric
 
+from pumice.cli.leading import of_leading
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.informer import Informer
@@ -69,8 +70,8 @@ async def _sections() -> list[str]:
         api = Api(session)
         informer: Informer[Document] = Informer(api, JOBS.raw, cast(Any, None))
         return [
-            *_section("The scheduler", _of_scheduler(api)),
-            *_section("The controllers", _of_controllers(informer)),
+            *_section("The scheduler", [*_of_scheduler(api), of_leading(True)]),
+            *_section("The controllers", [*_of_controllers(informer), of_leading(True)]),
             *_section("The webhooks", _of_webhooks(informer)),
         ]
 

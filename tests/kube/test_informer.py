@@ -313,6 +313,30 @@ def told(*answers: Answer) -> tuple[list[tuple[str, str, str]], list[str]]:
     return [(*brief([change])[0], change.uid) for change in changes], asked
 
 
+def test_a_watch_that_was_refused_once_is_well_again_before_anything_happens() -> None:
+    """A server that has just begun to serve a kind lists it, but says "later" to a watch."""
+    status = {"kind": "Status", "code": 429, "message": "storage is (re)initializing"}
+    answers = [listed(5), Answer(msgspec.json.encode(status), 429), listed(5), watched()]
+
+    async def handle(request: Request) -> Answer:
+        return Answer(b"{}", 404) if request.path.endswith("/kube-system") else answers.pop(0)
+
+    async def run() -> None:
+        async with answering(handle) as address, Session(Access(address)) as session:
+            informer = Informer(Api(session), CONFIG_MAPS, Feed(), backoff=Backoff(0.001, 0.01))
+            following = asyncio.create_task(informer.run())
+            troubles = set()
+            async with asyncio.timeout(20):
+                while answers or informer.trouble:
+                    troubles.add(str(informer.trouble or ""))
+                    await asyncio.sleep(0)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            assert "storage is (re)initializing" in troubles
+
+    asyncio.run(run())
+
+
 def test_a_list_that_expires_on_the_way_leaves_nothing_behind() -> None:
     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
     gone = Answer(msgspec.json.encode(status), 410)

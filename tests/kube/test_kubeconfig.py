@@ -58,6 +58,14 @@ def test_without_the_variable_it_is_the_file_in_the_home(monkeypatch, tmp_path):
     assert default_paths({"KUBECONFIG": ""}) == [tmp_path / ".kube" / "config"]
 
 
+def test_nobody_has_no_home_and_no_file_there(monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.path.expanduser", str)  # as with a user whom the machine does not know
+    assert not any(path.exists() for path in default_paths({}))
+    with pytest.raises(FieldError, match=r"~/\.kube/config: no kubeconfig there"):
+        read_kubeconfig(environment={})
+
+
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [

@@ -170,6 +170,25 @@ def test_no_more_calls_at_a_time_than_allowed() -> None:
     assert most == 3
 
 
+def test_a_read_does_not_wait_for_writes() -> None:
+    async def ask() -> None:
+        read = asyncio.Event()
+
+        async def slow(request: Request) -> Answer:
+            if request.method == "POST":
+                await read.wait()
+            return Answer(b"fine")
+
+        async with answering(slow, Limits(in_flight=2)) as session, asyncio.timeout(10):
+            writes = [asyncio.create_task(session.call("POST", "/x")) for _ in range(9)]
+            await asyncio.sleep(0.01)
+            assert await session.call("GET", "/x") == b"fine"
+            read.set()
+            await asyncio.gather(*writes)
+
+    asyncio.run(ask())
+
+
 def test_a_call_that_takes_too_long_is_given_up() -> None:
     async def late(_: Request) -> Answer:
         await asyncio.sleep(1)
@@ -253,19 +272,6 @@ def test_tls_and_a_token(tmp_path: Path) -> None:
     asyncio.run(ask())
 
 
-def test_writes_keep_to_their_rate() -> None:
-    async def ask() -> float:
-        async with answering(Script(Answer(b"fine")), Limits(writes_per_second=200, burst=2)) as session:
-            clock = asyncio.get_running_loop().time
-            began = clock()
-            await asyncio.gather(*(session.call("POST", "/x") for _ in range(12)))
-            await asyncio.gather(*(session.call("GET", "/x") for _ in range(12)))
-            return clock() - began
-
-    # Twelve writes: two at once, and ten more at 200 a second are 0.05 s. Reads do not count.
-    assert asyncio.run(ask()) >= 0.049
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_lines_arrive_whole_wherever_the_wire_breaks_them(size: int) -> None:
     text = b"".join(b"line %d %s\n" % (n, b"x" * n) for n in range(30)) + b"the end is miss"
@@ -295,7 +301,7 @@ def test_a_stream_that_says_nothing_is_lost() -> None:
     async def ask() -> None:
         async with answering(quiet) as session:
             stream = session.lines("/x", {}, silence=0.05)
-            assert await anext(stream) == [b"one"]
+            assert [await anext(stream), await anext(stream)] == [[], [b"one"]]
             with pytest.raises(UnreachableError):
                 await anext(stream)
 

@@ -1,13 +1,17 @@
 """Several replicas, of which one works: the options that ask for it, and a life as one of them.
 
-A replica that waits is ready: it could take over. One that leads and cannot renew its lease any more ends, and is
-started again by whoever looks after it: what it knows may be old by the time it leads again.
+A replica that waits is ready: it could take over, as long as it can see the lease. One that leads and cannot renew its
+lease any more ends, and is started again by whoever looks after it: what it knows may be old by the time it leads
+again.
+
+The lease is renewed in a thread of its own, so that a long cycle does not cost the lead. Whether the leader gets
+anywhere is asked of ``/healthz``.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,12 +20,20 @@ import click
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from prometheus_client.core import Metric
+
+    from pumice.kube.aside import Aside
     from pumice.kube.kubeconfig import Access
     from pumice.kube.lease import Lease
+    from pumice.kube.session import Limits
     from pumice.service.endpoints import Probes
 
 DEFAULT_NAMESPACE = "kube-system"
 LEASE_NAMESPACE = "pumice.leader-elect-namespace"  # what a command remembers it by
+CONNECT = 0.8
+"""The part that connecting may take of the time after which another may lead."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -68,8 +80,10 @@ def _election(context: click.Context, name: str) -> Election:
 class Leading:
     """One replica's part in it. Without an election it leads, always."""
 
-    def __init__(self, lease: Lease | None) -> None:
+    def __init__(self, lease: Lease | None = None, aside: Aside | None = None) -> None:
         self._lease = lease
+        self._aside = aside
+        self._keeping: asyncio.Future[None] | None = None
         self.begun = lease is None
 
     @property
@@ -77,13 +91,28 @@ class Leading:
         """Whether this replica may write."""
         return self._lease is None or self._lease.held
 
+    @property
+    def trouble(self) -> str:
+        """What keeps this replica from ever leading, if anything does."""
+        return "" if self._lease is None else self._lease.trouble
+
     def probes(self, probes: Probes) -> Probes:
-        """What is asked of a replica: one that waits is ready, and what it does not follow it need not know."""
+        """What is asked of a replica: what one that waits does not follow it need not know."""
+        if self._lease is None:
+            return probes
+        metrics = probes.metrics
         return replace(
             probes,
             alive=lambda: probes.alive() if self.begun else "",
-            ready=lambda: probes.ready() if self.begun else "",
+            ready=lambda: self.trouble or (probes.ready() if self.begun else ""),
+            metrics=metrics and (lambda: [*metrics(), of_leading(self.held)]),
         )
+
+    def limits(self, limits: Limits) -> Limits:
+        """For a session that asks ``held``: who finds out late that a connection is there must not be too late."""
+        if self._lease is None:
+            return limits
+        return replace(limits, connect=min(limits.connect, CONNECT * self._lease.timing.margin))
 
     async def work(self, run: Callable[[], Awaitable[None]]) -> None:
         """Wait until this replica leads, then work for as long as it does. ``LostError`` if that ends."""
@@ -92,10 +121,13 @@ class Leading:
         if self._lease is None:
             await run()
             return
-        await self._lease.acquire()
+        assert self._aside is not None
+        await self._aside.run(self._lease.acquire())
         self.begun = True
         echo(f"{self._lease.identity} leads from now on", err=True)
-        keeping = asyncio.ensure_future(self._lease.keep())
+        # It goes on when the work is to end: what is under way then may be finished.
+        self._keeping = keeping = self._aside.run(self._lease.keep())
+        keeping.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         working = asyncio.ensure_future(run())
         try:
             await asyncio.wait({keeping, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -104,25 +136,41 @@ class Leading:
                     ended.result()
         finally:
             working.cancel()
-            keeping.cancel()
-            await asyncio.gather(working, keeping, return_exceptions=True)
+            await asyncio.gather(working, return_exceptions=True)
+
+    async def give_back(self) -> None:
+        """Let another lead: this replica has finished what was under way."""
+        import asyncio
+
+        if self._lease is None:
+            return
+        assert self._aside is not None
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._aside.run(self._lease.release())
+
+
+def of_leading(held: bool) -> Metric:
+    """Whether a replica leads, as a metric."""
+    from pumice.service.families import gauge
+
+    text = "With `--leader-elect`: 1 while this replica leads, 0 while it waits."
+    return gauge("pumice_leading", text, float(held))
 
 
 @asynccontextmanager
 async def leading(access: Access, election: Election | None) -> AsyncIterator[Leading]:
-    """Take part in an election, if there is one; in the end the lease is given back."""
+    """Take part in an election, if there is one."""
     if election is None:
-        yield Leading(None)
+        yield Leading()
         return
     from pumice.kube.api import Api
+    from pumice.kube.aside import Aside
     from pumice.kube.lease import Lease
     from pumice.kube.session import Limits, Session
 
-    async with AsyncExitStack() as stack:
+    async with Aside("lease") as aside:
         # A session of its own: renewals never wait behind anything else, and are tried again by the lease alone.
-        session = await stack.enter_async_context(Session(access, Limits(attempts=1)))
-        lease = Lease(Api(session), election.name, election.namespace)
-        try:
-            yield Leading(lease)
-        finally:
-            await lease.release()
+        session = await aside.enter(Session(access, Limits(attempts=1)))
+        yield Leading(Lease(Api(session), election.name, election.namespace), aside)

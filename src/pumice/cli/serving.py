@@ -172,7 +172,7 @@ async def _serve(
 
     from pumice.cli.leading import leading
     from pumice.kube.api import Api
-    from pumice.kube.session import Session
+    from pumice.kube.session import Limits, Session
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -182,7 +182,7 @@ async def _serve(
     abandoned = _on_end_of_input(stop) if supervised else asyncio.Event()
     async with AsyncExitStack() as stack:
         part = await stack.enter_async_context(leading(access, election))
-        session = await stack.enter_async_context(Session(access, may_write=lambda: part.held))
+        session = await stack.enter_async_context(Session(access, part.limits(Limits()), may_write=lambda: part.held))
         worker = make(Api(session))
         asked = part.probes(probes(worker))
         if answering.address is not None:
@@ -206,6 +206,8 @@ async def _serve(
                 await worker.done()
         except TimeoutError:
             echo("what was under way could not be finished in time", err=True)
+            return  # and may yet arrive: the lease is to run out first
+        await part.give_back()
 
 
 def _on_end_of_input(stop: asyncio.Event) -> asyncio.Event:

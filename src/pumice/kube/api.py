@@ -173,7 +173,10 @@ class Api:
     async def events(
         self, resource: Resource[Any], revision: str, choice: Choice = EVERYTHING, *, silence: float = SILENCE_SECONDS
     ) -> AsyncGenerator[Batch, None]:
-        """A watch as it arrives: as many events at a time as have come, undecoded. Its errors are raised."""
+        """A watch as it arrives: as many events at a time as have come, undecoded. Its errors are raised.
+
+        First none come: the server watches from now on. Whether it ever has something to tell is another matter.
+        """
         query = {
             **choice.query(),
             "watch": "1",
@@ -192,7 +195,7 @@ class Api:
                         trouble = from_status(_understood(_statuses, event.object))
                         break
                     batch.append((event.type, event.object))
-                if batch:
+                if batch or not lines:
                     yield batch
                 if trouble:
                     raise trouble

@@ -1,6 +1,7 @@
 """Where the cluster is, for a program that runs in one of its pods: what the kubelet has put there.
 
-The token is replaced in its file from time to time, so it is read again (``session``).
+The token is replaced in its file from time to time, and the authorities are when the cluster gets others. So they are
+read again (``session``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def in_cluster(environment: Mapping[str, str] | None = None, account: Path = ACC
     """How to reach the cluster that this process runs in; None if it runs in none."""
     environment = os.environ if environment is None else environment
     host, port = environment.get(HOST, ""), environment.get(PORT, "") or "443"
-    token = account / "token"
+    token, authority = account / "token", account / "ca.crt"
     if not host or not token.exists():
         return None
     try:
@@ -29,7 +30,8 @@ def in_cluster(environment: Mapping[str, str] | None = None, account: Path = ACC
             namespace=(account / "namespace").read_text().strip() or "default",
             token=token.read_text().strip(),
             token_file=token,
-            authority=(account / "ca.crt").read_bytes(),
+            authority=authority.read_bytes(),
+            authority_file=authority,
         )
     except OSError as error:
         raise FieldError(str(account), f"cannot be read: {error.strerror}") from None

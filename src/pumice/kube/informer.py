@@ -2,9 +2,9 @@
 
 The copy never goes back in time and its changes are exact: applied in order to nothing, they give the copy. When a
 connection breaks, the watch goes on after the last revision seen. When the server no longer knows that revision, or
-sends something that is not newer, the collection is listed anew, and what the list shows to be different from the copy
-is what is reported: first everything that is gone, then what is new or changed. An object that was deleted and made
-anew meanwhile has another uid: it is reported as gone, and as new.
+sends something that is not newer, or watches break before anything comes, the collection is listed anew, and what the
+list shows to be different from the copy is what is reported: first everything that is gone, then what is new or
+changed. An object that was deleted and made anew meanwhile has another uid: it is reported as gone, and as new.
 
 An object that cannot be read is passed over: the copy keeps the last state that could be, until the object is gone.
 """
@@ -28,6 +28,7 @@ from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import Resource
 
 STEADY_SECONDS = 1.0  # a watch that lives so long, or brings anything, was not a failure
+BARREN = 2  # watches in a row that broke off before they brought anything: what comes next may never pass whole
 KEEPS_POSITION = frozenset({401, 403, 408, 429, 500, 502, 503})  # refusals that say nothing against the revision
 
 T = TypeVar("T")
@@ -100,6 +101,7 @@ class Informer(Generic[T]):
         self._unreadable = unreadable
         self._known: dict[str, Known[T]] = {}
         self._position = ""  # the revision that the copy stands at; empty: a list is needed
+        self._barren = 0  # watches that began, in a row, and have brought nothing
         self._identity = ""  # of the cluster, once it is known
 
     @property
@@ -127,6 +129,7 @@ class Informer(Generic[T]):
                 began, before = clock(), self._position
                 await self._watch()
                 if self._position != before or clock() - began >= STEADY_SECONDS:
+                    self._barren = 0
                     continue  # the server has ended it in time
                 pause = self._backoff.next()
             except RefusedError as error:
@@ -137,6 +140,8 @@ class Informer(Generic[T]):
                 self._position = ""
                 pause = self._failed(error)
             except UnreachableError as error:
+                if self._barren >= BARREN:
+                    self._position = ""
                 pause = self._failed(error)
             await asyncio.sleep(pause)
 
@@ -162,10 +167,6 @@ class Informer(Generic[T]):
         self.trouble = error
         return self._backoff.next(least)
 
-    def _well(self) -> None:
-        self.trouble = None
-        self._backoff.reset()
-
     # ---- the list -----------------------------------------------------------------------------------------
 
     async def _list(self) -> None:
@@ -185,7 +186,8 @@ class Informer(Generic[T]):
         await self._feed.room()
         self._replace(found)
         self._position = revision
-        self._well()
+        self._barren = 0
+        self.trouble = None  # but pauses stay long until a watch brings something: lists are dear
         self.synced.set()
 
     def _state(self, who: _Identity, raw: Raw) -> Known[T] | None:
@@ -223,7 +225,10 @@ class Informer(Generic[T]):
             async for batch in batches:
                 for kind, raw in batch:
                     self._take(kind, raw)
-                self._well()
+                if batch:
+                    self._backoff.reset()
+                self._barren = 0 if batch else self._barren + 1
+                self.trouble = None  # it is followed, however quiet it is there
                 await self._feed.room()
 
     def _take(self, kind: str, raw: Raw) -> None:

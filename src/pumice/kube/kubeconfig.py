@@ -36,12 +36,18 @@ class Access:
     server_name: str = ""
     token_file: Path | None = None
     """Where the token comes from, if it is one that is replaced from time to time."""
+    authority_file: Path | None = None
+    """Where ``authority`` comes from, if from a file."""
 
 
 def default_paths(environment: Mapping[str, str]) -> list[Path]:
     """The files that kubectl would read."""
     listed = [Path(entry) for entry in environment.get(VARIABLE, "").split(os.pathsep) if entry]
-    return listed or [Path.home() / ".kube" / "config"]
+    try:
+        home = Path.home()
+    except RuntimeError:  # nobody in particular, as in a container: who has no home has no file there
+        home = Path("~")
+    return listed or [home / ".kube" / "config"]
 
 
 def read_kubeconfig(
@@ -151,6 +157,9 @@ def _access(
     if not token and user.get("tokenFile"):
         token = _read(who, "user.tokenFile", user["tokenFile"]).decode().strip()
         token_file = who.file.parent / user["tokenFile"]
+    authority_file = None
+    if cluster.get("certificate-authority") and not cluster.get("certificate-authority-data"):
+        authority_file = at.file.parent / cluster["certificate-authority"]
     other = next((name for name in _CREDENTIALS if user.get(name)), None)
     if other and not token and not certificate:
         raise FieldError(who.field(f"user.{other}"), "not supported; use a token or a client certificate")
@@ -164,6 +173,7 @@ def _access(
         verify=not cluster.get("insecure-skip-tls-verify"),
         server_name=cluster.get("tls-server-name") or "",
         token_file=token_file,
+        authority_file=authority_file,
     )
 
 

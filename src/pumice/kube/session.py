@@ -14,16 +14,18 @@ import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
 from yarl import URL
 
 from pumice.kube.kubeconfig import Access
-from pumice.kube.pace import Backoff, TokenBucket
+from pumice.kube.pace import Backoff
 from pumice.kube.refusals import RefusedError, UnreachableError, refusal
-from pumice.kube.tls import client_context
+from pumice.kube.tls import Trust
 
 JSON = "application/json"
 BUSY = frozenset({429, 500, 502, 503, 504})  # a GET is tried again after these
@@ -39,12 +41,9 @@ log = logging.getLogger(__name__)
 class Limits:
     """How much is asked of a cluster, and for how long."""
 
-    in_flight: int = 64
-    """Calls at a time; watches are not counted."""
-    writes_per_second: float = 0.0
-    """0: as many as can be."""
-    burst: int = 1
-    """Writes at once, before the rate counts."""
+    in_flight: int = 96
+    """Writes at a time, and as many reads beside them: to see how things are must not wait until they are changed.
+    Watches are not counted."""
     timeout: float = 30.0
     """Seconds for one attempt."""
     connect: float = 10.0
@@ -70,16 +69,15 @@ class Session:
         self.may_write = may_write
         """Looked at before every write that goes out: who does not lead any more changes nothing."""
         self._limits = limits = limits or Limits()
-        self._in_flight = asyncio.Semaphore(limits.in_flight)
-        rate = limits.writes_per_second
-        self._bucket = TokenBucket(rate, limits.burst) if rate else None
+        self._reading, self._writing = (asyncio.Semaphore(limits.in_flight) for _ in range(2))
         self._token = _Token(access, now)
+        self._trust = Trust(access)
         self._http: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Session:
         limits = self._limits
-        connector = aiohttp.TCPConnector(
-            ssl=client_context(self.access) if self.access.server.startswith("https://") else False,
+        connector = _Connector(
+            self._check,
             limit=0,  # calls are counted here; a watch must not keep them out
             socket_factory=_socket,
         )
@@ -113,17 +111,17 @@ class Session:
         """The body of the answer. ``patient``: come back by itself when the API says "later"."""
         backoff = Backoff(self._limits.first_pause, self._limits.longest_pause)
         reads = method == "GET"
-        if self._bucket and not reads:
-            await self._bucket.take()
         for left in reversed(range(self._limits.attempts)):
             pause = 0.0
+            token = ""
             try:
-                async with self._in_flight:
-                    return await self._once(method, path, query, body, media)
+                async with self._reading if reads else self._writing:
+                    token = self._token.current()
+                    return await self._once(method, path, query, body, media, token)
             except RefusedError as error:
                 asked = error.retry_after or 0.0
                 later = error.code == 429 and error.retry_after is not None and patient
-                fresh = error.code == 401 and self._token.renewed()
+                fresh = error.code == 401 and self._token.another(token)
                 if not left or not (later or fresh or (reads and error.code in BUSY)):
                     raise
                 if asked > self._limits.longest_wait:
@@ -136,10 +134,11 @@ class Session:
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _once(self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str) -> bytes:
-        if method != "GET" and not self.may_write():
-            raise UnreachableError("not sent: this replica does not lead", sent=False)
-        headers = self._token.headers()
+    async def _once(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str, token: str
+    ) -> bytes:
+        self._check(method)
+        headers = _bearer(token)
         if body:
             headers["Content-Type"] = media
         with self._troubles():
@@ -149,6 +148,7 @@ class Session:
                 data=body or None,
                 headers=headers,
                 allow_redirects=False,  # our token is for nobody else
+                ssl=self._trust.context,
                 server_hostname=self.access.server_name or None,
             ) as answer:
                 content = await answer.read()
@@ -157,26 +157,29 @@ class Session:
         return content
 
     async def lines(self, path: str, query: Mapping[str, str], *, silence: float) -> AsyncGenerator[list[bytes], None]:
-        """The lines of an answer that goes on and on, as many at a time as have come.
+        """The lines of an answer that goes on and on, as many at a time as have come; first none: it has begun.
 
         It ends when the server ends it. When nothing has come for ``silence`` seconds it counts as lost. A line that
         was cut off is not given.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect, sock_read=silence)
+        token = self._token.current()
         with self._troubles():
             async with self._opened.request(
                 "GET",
                 self._url(path, query),
-                headers=self._token.headers(),
+                headers=_bearer(token),
                 timeout=timeout,
                 allow_redirects=False,
+                ssl=self._trust.context,
                 server_hostname=self.access.server_name or None,
             ) as answer:
                 if answer.status != 200:
                     content = await answer.read()
                     if answer.status == 401:
-                        self._token.renewed()
+                        self._token.another(token)
                     raise refusal(answer.status, answer.reason or "", content, answer.headers.get("Retry-After", ""))
+                yield []
                 rest = bytearray()
                 async for chunk in answer.content.iter_any():
                     end = chunk.rfind(b"\n")
@@ -193,6 +196,11 @@ class Session:
         """Keep aiohttp from sending a PUT or DELETE a second time by itself, which it does after errors of its own."""
         with self._troubles():
             return await send(request)
+
+    def _check(self, method: str) -> None:
+        """Refuse to send a write that is not for this replica to make."""
+        if method != "GET" and not self.may_write():
+            raise UnreachableError("not sent: this replica does not lead", sent=False)
 
     @property
     def _opened(self) -> aiohttp.ClientSession:
@@ -212,6 +220,8 @@ class Session:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
             said = str(error) or type(error).__name__
+            if isinstance(error, aiohttp.ClientConnectorCertificateError):
+                self._trust.renew()  # for the next attempt
             raise UnreachableError(f"{self.access.server}: {said}", sent=not unsent) from error
 
 
@@ -224,25 +234,49 @@ class _Token:
         self._now = now
         self._read_at = now()
 
-    def headers(self) -> dict[str, str]:
-        """What a request says about who sends it."""
+    def current(self) -> str:
+        """What a request is sent with."""
         if self._file is not None and self._now() - self._read_at >= TOKEN_SECONDS:
-            self.renewed()
-        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            self._read(self._file)
+        return self._token
 
-    def renewed(self) -> bool:
-        """Read the file again; whether the token is another one now."""
-        if self._file is None:
-            return False
+    def another(self, refused: str) -> bool:
+        """Whether there is another token than the one that was refused, here or in the file."""
+        if self._file is not None and self._token == refused:
+            self._read(self._file)
+        return self._token != refused
+
+    def _read(self, file: Path) -> None:
         self._read_at = self._now()
         try:
-            token = self._file.read_text().strip()
+            self._token = file.read_text().strip() or self._token
         except OSError as error:
-            log.warning("%s cannot be read (%s); the token read before is used", self._file, error.strerror)
-            return False
-        changed = bool(token) and token != self._token
-        self._token = token or self._token
-        return changed
+            log.warning("%s cannot be read (%s); the token read before is used", file, error.strerror)
+
+
+def _bearer(token: str) -> dict[str, str]:
+    """What a request says about who sends it."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Looks once more whether a request may be sent when the connection is there: to make one takes its time."""
+
+    def __init__(self, check: Callable[[str], None], **options: Any) -> None:
+        super().__init__(**options)
+        self._check = check
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        """The connection that a request goes out by."""
+        connection = await super().connect(req, traces, timeout)
+        try:
+            self._check(req.method)
+        except UnreachableError:
+            connection.close()
+            raise
+        return connection
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
