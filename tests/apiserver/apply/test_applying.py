@@ -108,9 +108,16 @@ def test_applying_twice_changes_nothing_the_second_time(one: Any, other: Any, th
 def test_what_is_no_longer_applied_is_gone_unless_it_is_somebody_elses(one: Any, other: Any) -> None:
     found = applied(applied({}, "one", one), "two", other)
     alone = applied(found, "one", {})
-    assert paths.named(alone, NODE) <= paths.above(owned(alone, "two")) | {("f:spec",)}
+    assert paths.named(alone, NODE) <= paths.with_fields_above(owned(alone, "two")) | {("f:spec",)}
     assert owned(alone, "two") == paths.named(thing(other), NODE)
     assert owned(alone, "one") == frozenset()
+
+
+def test_an_item_goes_with_who_named_it_whatever_others_set_inside() -> None:
+    found = applied({}, "one", {"items": [{"name": "x"}, {"name": "y"}]})
+    new = {**thing({"items": [{"name": "x", "a": 1}, {"name": "y"}]}), "metadata": {"name": "t"}}
+    new["metadata"]["managedFields"] = Updating(SCHEMA, Owner(UPDATE, "editor", "v1")).entries(found, new, NOW)
+    assert applied(new, "one", {"items": [{"name": "y"}]})["spec"] == {"items": [{"name": "y"}]}
 
 
 @given(specs, specs)

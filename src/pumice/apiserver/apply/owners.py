@@ -135,7 +135,8 @@ class Application:
         books = self._begun(old)
         own = books.pop(self.owner, Part(frozenset(), "")).fields
         others = frozenset().union(*(part.fields for part in books.values()))
-        dropped = paths.with_fields_above(own) - paths.with_fields_above(self._said) - paths.above(others)
+        # Of an item only who named it keeps it: what others have set inside goes with it.
+        dropped = paths.with_fields_above(own) - paths.with_fields_above(self._said) - paths.with_fields_above(others)
         node = self.schema.applied
         new: Object = without(laid_over(old, self.applied, node), dropped, node)
         self._taken = paths.changed(old, new, node) & self._said

@@ -118,11 +118,6 @@ def _present(value: Any, node: Node | None, here: Path) -> Iterator[Path]:
             yield from _present(part, below, (*here, step))
 
 
-def above(paths: Iterable[Path]) -> Paths:
-    """The paths, and all that lead to them."""
-    return frozenset(path[:length] for path in paths for length in range(1, len(path) + 1))
-
-
 def with_fields_above(paths: Paths) -> Paths:
     """The paths, and the fields (not items) that they are in: who sets a field has set what it is in."""
     inner = (path[:length] for path in paths for length in range(1, len(path)))
