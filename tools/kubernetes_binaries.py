@@ -3,8 +3,11 @@
 python -m tools.kubernetes_binaries
 
 They are looked for in ``KUBEBUILDER_ASSETS``, on ``PATH`` and in the cache, and otherwise built from the Go module
-registry, by module name and version: about five minutes on two cores, once. The cache is outside of the checkout, in
+registry, by module name and version: about six minutes on two cores, once. The cache is outside of the checkout, in
 the user's cache directory. Without Go nothing can be built: exit status 3, and a line that says so.
+
+What is built has kube-controller-manager too. Folders of others often have not, and are taken as they are: the tests
+that need it look for it themselves.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 KUBERNETES, ETCD = "1.36.4", "3.6.14"
 NEEDED = ("kube-apiserver", "etcd")
+BUILT = (*NEEDED, "kube-controller-manager")
 NOT_AVAILABLE = 3
 VERSION_VARIABLES = ("k8s.io/client-go/pkg/version", "k8s.io/component-base/version")
 
@@ -31,52 +35,62 @@ def cache() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "pumice" / f"kubernetes-{KUBERNETES}-etcd-{ETCD}"
 
 
-def places() -> Iterator[Path]:
-    """Folders that may have both."""
+def places() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Folders to look into, and what each must have."""
     if given := os.environ.get("KUBEBUILDER_ASSETS"):
-        yield Path(given)
+        yield Path(given), NEEDED
     if on_path := shutil.which(NEEDED[0]):
-        yield Path(on_path).parent
-    yield cache()
+        yield Path(on_path).parent, NEEDED
+    yield cache(), BUILT
 
 
 def found() -> Path | None:
-    """A folder that has both."""
-    return next((place for place in places() if all(os.access(place / name, os.X_OK) for name in NEEDED)), None)
+    """A folder that has what it must have."""
+    return next((place for place, needed in places() if not missing(place, needed)), None)
+
+
+def missing(place: Path, needed: Sequence[str]) -> list[str]:
+    """What a folder has not."""
+    return [name for name in needed if not os.access(place / name, os.X_OK)]
 
 
 def build() -> Path:
-    """Build both into the cache. What is half done is never taken for done."""
+    """Build what is missing into the cache. What is half done is never taken for done."""
     target = cache()
     target.mkdir(parents=True, exist_ok=True)
+    wanted = missing(target, BUILT)
     with tempfile.TemporaryDirectory(dir=target) as place:
         work = Path(place)
-        _say(f"building kube-apiserver {KUBERNETES} and etcd {ETCD} into {target}; this takes some minutes, once")
-        _build_apiserver(work)
-        _build_etcd(work)
-        for name in NEEDED:
+        _say(f"building {', '.join(wanted)} ({target.name}) into {target.parent}; this takes some minutes, once")
+        _build_kubernetes(work, [name for name in wanted if name != "etcd"])
+        if "etcd" in wanted:
+            _build_etcd(work)
+        for name in wanted:
             (work / name).replace(target / name)
     return target
 
 
-def _build_apiserver(work: Path) -> None:
+def _build_kubernetes(work: Path, names: Sequence[str]) -> None:
+    if not names:
+        return
     module = work / "kubernetes"
     module.mkdir()
     version = ["go 1.26.0", "godebug default=go1.26", f"require k8s.io/kubernetes v{KUBERNETES}"]
     (module / "go.mod").write_text("\n".join(["module test.invalid/kubernetes", *version, ""]))
     # Kubernetes finds its own parts by paths within its repository; whoever depends on it must say where they are.
     staging = f"v0.{KUBERNETES.partition('.')[2]}"
-    described = json.loads(_go(module, "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"))
+    described = json.loads(go(module, "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"))
     parts = re.findall(
         r"^\s*(?:replace )?(k8s\.io/\S+) => \./staging/", Path(described["GoMod"]).read_text(), re.MULTILINE
     )
-    _go(module, "mod", "edit", *(f"-replace={part}={part}@{staging}" for part in parts))
+    go(module, "mod", "edit", *(f"-replace={part}={part}@{staging}" for part in parts))
     minor = KUBERNETES.split(".")[1]
     # Without a version the server calls itself v0.0.0, and clients refuse it.
     facts = {"gitVersion": f"v{KUBERNETES}", "gitMajor": "1", "gitMinor": minor}
     flags = [f"-X {package}.{name}={value}" for package in VERSION_VARIABLES for name, value in facts.items()]
     linked = " ".join(["-s -w", *flags])
-    _go(module, "build", "-trimpath", "-ldflags", linked, "-o", str(work), "k8s.io/kubernetes/cmd/kube-apiserver")
+    for name in names:
+        go(module, "build", "-trimpath", "-ldflags", linked, "-o", str(work), f"k8s.io/kubernetes/cmd/{name}")
 
 
 def _build_etcd(work: Path) -> None:
@@ -84,10 +98,11 @@ def _build_etcd(work: Path) -> None:
     module.mkdir()
     lines = ["module test.invalid/etcd", "go 1.26.0", f"require go.etcd.io/etcd/server/v3 v{ETCD}", ""]
     (module / "go.mod").write_text("\n".join(lines))
-    _go(module, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(work / "etcd"), "go.etcd.io/etcd/server/v3")
+    go(module, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(work / "etcd"), "go.etcd.io/etcd/server/v3")
 
 
-def _go(folder: Path, *arguments: str) -> str:
+def go(folder: Path, *arguments: str) -> str:
+    """What a command of Go says, without C and with a ``go.mod`` that it may complete. ``RuntimeError`` if it fails."""
     environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
     done = subprocess.run(["go", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

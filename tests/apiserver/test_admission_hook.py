@@ -58,7 +58,7 @@ def test_a_refusal_is_answered_like_a_webhooks() -> None:
             status = caught.value.status()
             assert (status["code"], status["reason"]) == (403, "Forbidden")
             assert status["message"] == (
-                'admission webhook "admission.pumice.dev" denied the request: '
+                'admission webhook "queues.admission.pumice.dev" denied the request: '
                 "spec.parent: there is no queue 'nowhere'; create it first or use 'root'"
             )
             assert status["details"]["name"] == "q"

@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def pumice(kubeconfig: Path, *arguments: str) -> tuple[int, str, str]:
 class Real:
     """A real API server, and an administrator's way into it."""
 
-    endpoint: kubernetes.Endpoint
+    endpoint: kubernetes.Kubernetes
     folder: Path
     audit: Path
 
@@ -61,9 +62,9 @@ class Real:
     def kubectl(self, namespace: str = "default") -> Namespace:
         return Namespace(self.admin, namespace)
 
-    def write_kubeconfig(self, name: str, token: str, namespace: str = HOME) -> Path:
+    def write_kubeconfig(self, name: str, token: str, namespace: str = HOME, server: str = "") -> Path:
         path = self.folder / f"{name}.kubeconfig"
-        cluster = {"server": self.endpoint.url, "insecure-skip-tls-verify": True}
+        cluster = {"server": server or self.endpoint.url, "insecure-skip-tls-verify": True}
         document = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -76,10 +77,13 @@ class Real:
         path.chmod(0o600)
         return path
 
+    def token(self, component: str) -> str:
+        """A token of a component's service account."""
+        return self.kubectl(HOME)("create", "token", f"pumice-{component}", "--duration=2h").strip()
+
     def account(self, component: str) -> Path:
         """The kubeconfig of a component's service account."""
-        token = self.kubectl(HOME)("create", "token", f"pumice-{component}", "--duration=2h").strip()
-        return self.write_kubeconfig(component, token)
+        return self.write_kubeconfig(component, self.token(component))
 
     def asked(self) -> list[dict[str, Any]]:
         """What our components have asked the server for, so far."""
@@ -87,12 +91,14 @@ class Real:
 
 
 @contextlib.contextmanager
-def real_server(folder: Path) -> Iterator[Real]:
-    """A fresh API server that writes down what our accounts ask for."""
+def real_server(folder: Path, *, plugins: Sequence[str] = ()) -> Iterator[Real]:
+    """A fresh API server that writes down what our accounts ask for; ``plugins``: of admission, beside the usual."""
     policy, audit = folder / "policy.yaml", folder / "audit.log"
     policy.write_text(yaml.safe_dump(POLICY))
     audit.touch()
     arguments = [f"--audit-policy-file={policy}", f"--audit-log-path={audit}", "--audit-log-mode=blocking"]
+    if plugins:
+        arguments.append(f"--enable-admission-plugins={','.join(plugins)}")
     with kubernetes.running(fsync=False, arguments=arguments) as endpoint:
         real = Real(endpoint, folder, audit)
         real.write_kubeconfig("admin", endpoint.token, "default")
@@ -100,7 +106,9 @@ def real_server(folder: Path) -> Iterator[Real]:
 
 
 class Component:
-    """A process of ours; ``log`` is what it says."""
+    """A process of ours; ``log`` is what it says, ``wrong`` why it was not ready when it was last asked."""
+
+    wrong = ""
 
     def __init__(self, real: Real, name: str, *arguments: str) -> None:
         self.name = name
@@ -114,15 +122,25 @@ class Component:
         with kubernetes.started(self.log, self._command) as process:
             self.process = process
             if ready:
-                until(self.is_ready, what=f"{self.name} is ready", said=self.log)
+                self.await_ready()
             yield self
+
+    def await_ready(self) -> None:
+        try:
+            until(self.is_ready, what=f"{self.name} is ready", said=self.log)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n/readyz: {self.wrong}") from None
 
     def is_ready(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5):
                 return True
-        except OSError:
+        except urllib.error.HTTPError as error:
+            self.wrong = error.read().decode()
+            return False
+        except OSError as error:
+            self.wrong = str(error)
             return False
 
 
@@ -144,7 +162,7 @@ def everything(real: Real, port: int, scheduler: Sequence[str] = ()) -> Iterator
         for component in components:
             stack.enter_context(component.running(ready=False))
         for component in components:
-            until(component.is_ready, what=f"{component.name} is ready", said=component.log)
+            component.await_ready()
         yield {component.name: component for component in components}
 
 

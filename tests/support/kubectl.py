@@ -87,6 +87,22 @@ def pod(name: str, **changes: Any) -> dict[str, Any]:
     return {**POD, "metadata": metadata, "spec": {**POD["spec"], **changes}}
 
 
+def queue(name: str, **spec: Any) -> dict[str, Any]:
+    """A queue."""
+    return {**QUEUE, "metadata": {"name": name}, "spec": spec}
+
+
+def vcjob(name: str, queue: str) -> dict[str, Any]:
+    """A job of one pod, with a plugin that we have not."""
+    template = {"spec": {"containers": [{"name": "main", "image": "work"}]}}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"queue": queue, "plugins": {"ssh": []}, "tasks": [{"replicas": 1, "template": template}]},
+    }
+
+
 def rows(text: str) -> list[list[str]]:
     """A table as words, without its header."""
     return [line.split() for line in text.splitlines()[1:]]

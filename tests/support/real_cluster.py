@@ -47,9 +47,10 @@ class RealCluster:
             with simulated_nodes(self.access, wanted, speed=speed), Component(self.real, CONTROLLERS).running():
                 yield self.real.admin
         finally:
-            asyncio.run(self._clean())
+            asyncio.run(self.clean())
 
-    async def _clean(self) -> None:
+    async def clean(self) -> None:
+        """Take away what was made since it was installed, and let the queues be as they were."""
         async with Session(self.access) as session:
             api = Api(session)
             for resource in (*WORK, *BESIDE, RESOURCE_QUOTAS.raw, EVENTS, NODES.raw):

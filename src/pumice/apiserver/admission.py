@@ -37,7 +37,7 @@ from pumice.apiserver.status import ApiError
 from pumice.apiserver.storage import Store
 
 ITSELF: Final = "system:pumice"  # as the verbs call it
-WEBHOOK: Final = "admission.pumice.dev"
+WEBHOOKS: Final = "admission.pumice.dev"  # of each kind one, as they are installed on a real cluster
 
 _decode = msgspec.json.Decoder().decode
 
@@ -106,7 +106,7 @@ class Admission:
 def _denied(resource: Resource, name: str, verdict: Verdict) -> ApiError:
     causes = [{"reason": "Forbidden", "message": r.message, "field": r.field} for r in verdict.refusals]
     refused = status.forbidden(resource.plural, resource.group, name, "", causes)
-    message = f'admission webhook "{WEBHOOK}" denied the request: {verdict.message}'
+    message = f'admission webhook "{resource.plural}.{WEBHOOKS}" denied the request: {verdict.message}'
     return ApiError(refused.code, refused.reason, message, refused.details)
 
 

@@ -46,6 +46,9 @@ class Strategy:
     has_generation = False
     """Whether ``metadata.generation`` counts the changes outside of metadata and status."""
 
+    counts_annotations = False
+    """Whether it also counts those of annotations."""
+
     unconditional = True
     """Whether an update may leave out the resourceVersion it replaces."""
 

@@ -153,7 +153,9 @@ def unsupported_media_type(offered: Iterable[str]) -> ApiError:
 
 def unusable_patch(detail: str) -> ApiError:
     """What a patch makes of the object is no object of its kind."""
-    return ApiError(422, "Invalid", f' "" is invalid: patch: Invalid value: {detail}')
+    said = f"Invalid value: {detail}"
+    causes = [{"reason": "FieldValueInvalid", "message": said, "field": "patch"}]
+    return ApiError(422, "Invalid", f' "" is invalid: patch: {said}', {"causes": causes})
 
 
 def invalid(kind: str, group: str, name: str, problems: Iterable[Problem]) -> ApiError:

@@ -51,7 +51,7 @@ def _usable(found: Certificates, host: str) -> bool:
         read = Certificate(found.authority.read_bytes(), found.certificate.read_bytes(), found.key.read_bytes())
     except OSError:
         return False
-    return serves(read, [host], datetime.now(UTC) + LEAST)
+    return serves(read, [host], datetime.now(UTC), LEAST)
 
 
 def _make(found: Certificates, host: str) -> None:

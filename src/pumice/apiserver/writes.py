@@ -420,7 +420,10 @@ def _keep(new: Object, old: Object, part: str) -> None:
 def _body(resource: Resource, found: Object) -> Object:
     """What a generation is about: not the metadata, and not a status that is written by itself."""
     apart = {"metadata", "status"} if "status" in resource.subresources else {"metadata"}
-    return {key: value for key, value in found.items() if key not in apart}
+    body = {key: value for key, value in found.items() if key not in apart}
+    if resource.strategy.counts_annotations:
+        body["metadata"] = found["metadata"].get("annotations")
+    return body
 
 
 def _problems(resource: Resource, new: Object) -> list[Problem]:

@@ -81,6 +81,13 @@ def test_requests_follow_limits_and_amounts_are_canonical() -> None:
     }
 
 
+def test_a_template_keeps_its_limits_and_gets_no_requests() -> None:
+    pod = {"containers": [{"name": "main", "image": "a:1", "resources": {"limits": {"cpu": 0.5}}}]}
+    default_pod_spec(pod, "ReplicaSet")
+    assert pod["containers"][0]["resources"] == {"limits": {"cpu": "500m"}}
+    assert "enableServiceLinks" not in pod
+
+
 @pytest.mark.parametrize(
     ("resources", "initial", "expected"),
     [

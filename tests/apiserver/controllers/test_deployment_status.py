@@ -5,6 +5,7 @@ from __future__ import annotations
 from pumice.apiserver.clock import moment
 from pumice.apiserver.controllers.conditions import condition
 from pumice.apiserver.controllers.deployments import new_set, status_of
+from pumice.apiserver.controllers.rollout import FORMER_REVISIONS, REVISION, annotations_of
 from tests.support.still_clock import StillClock
 from tests.support.workloads import deployment, replica_set
 
@@ -35,6 +36,7 @@ def test_counts_of_all_its_sets():
         "readyReplicas": 3,
         "availableReplicas": 3,
         "unavailableReplicas": 1,  # of four that are told
+        "terminatingReplicas": 0,
     }
     assert available(status) == "True"  # three of three
     assert progressing(status) == ("True", "NewReplicaSetCreated")
@@ -126,10 +128,29 @@ def test_the_set_of_a_template():
     made = new_set(one, [replica_set("old", 4, "web:0", available=4)], 9)
     short = made["metadata"]["labels"]["pod-template-hash"]
     assert made["metadata"]["name"] == f"d-{short}"
-    assert made["metadata"]["annotations"] == {"a": "b", "deployment.kubernetes.io/revision": "9"}
+    assert made["metadata"]["annotations"] == {
+        "a": "b",
+        "deployment.kubernetes.io/revision": "9",
+        "deployment.kubernetes.io/desired-replicas": "4",
+        "deployment.kubernetes.io/max-replicas": "5",  # 25 % of 4 may be too many
+    }
     assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-of-d"
     spec = made["spec"]
     assert spec["replicas"] == 1  # 25 % of 4 may be too many
     assert spec["minReadySeconds"] == 7
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == made["metadata"]["labels"]
     assert one["spec"]["selector"] == {"matchLabels": {"app": "web"}}  # its own is left alone
+
+
+def test_a_template_that_comes_back_says_what_it_was():
+    one, old = deployment(), replica_set("a", 2)
+    one["metadata"]["annotations"] = {"kubernetes.io/change-cause": "back again", REVISION: "3"}
+    old["metadata"]["annotations"] = {"kubernetes.io/change-cause": "the first", REVISION: "1", "kept": "yes"}
+    said_now = annotations_of(one, old, 4)
+    assert said_now == {"kubernetes.io/change-cause": "back again", REVISION: "4", "kept": "yes", FORMER_REVISIONS: "1"}
+    old["metadata"]["annotations"] = said_now
+    assert annotations_of(one, old, 4) == said_now
+    assert annotations_of(one, old, 7)[FORMER_REVISIONS] == "1,4"
+    long = ",".join(["1234"] * 400)  # 1,999 characters; with the next one the first has to go
+    old["metadata"]["annotations"] = {**said_now, FORMER_REVISIONS: long}
+    assert annotations_of(one, old, 5)[FORMER_REVISIONS] == f"{long.removeprefix('1234,')},4"

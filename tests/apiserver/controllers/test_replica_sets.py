@@ -80,10 +80,12 @@ def test_counts():
         "fullyLabeledReplicas": 2,  # b lacks the hash
         "readyReplicas": 2,
         "availableReplicas": 2,
+        "terminatingReplicas": 0,
         "observedGeneration": 1,
     }
     assert again is None
-    assert status_of(replica_set(), [], StillClock()) == ({"replicas": 0, "observedGeneration": 1}, None)
+    nothing = {"replicas": 0, "terminatingReplicas": 2, "observedGeneration": 1}
+    assert status_of(replica_set(), [], StillClock(), leaving=2) == (nothing, None)
 
 
 def test_a_pod_is_available_after_it_has_been_ready_for_long_enough():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import patch
 
 import pytest
 
@@ -98,6 +99,26 @@ def test_a_pod_that_does_not_fit_is_refused_by_its_node():
     assert refused["reason"] == "OutOfcpu"
     assert refused["message"] == f"Pod was rejected: {text}"
     assert [event["message"] for event in events if event["reason"] == "OutOfcpu"] == [text]
+
+
+def test_a_pod_whose_admission_could_not_be_written_counts_once():
+    # 5 of 8 cpu: counted twice they would be too many.
+    async def scenario():
+        async with cluster() as c:
+            write, failures = c.api.modify, [ConnectionError("nobody answers")]
+
+            async def unsteady(resource, *rest, **more):
+                if resource == "pods" and failures:
+                    raise failures.pop()
+                return await write(resource, *rest, **more)
+
+            with patch.object(c.api, "modify", unsteady):
+                big = [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "5"}}}]
+                await c.run_pod("once", containers=big)
+                await eventually(lambda: c.phase("once") != "Pending")
+            return failures, c.phase("once")
+
+    assert run(scenario()) == ([], "Running")
 
 
 def test_deletion_waits_for_the_grace_period():

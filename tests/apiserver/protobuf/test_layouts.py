@@ -11,7 +11,8 @@ from pumice.apiserver.protobuf.numbers import NUMBERS
 
 SENT = ("Binding", "DeleteOptions", "Eviction", "Scale")
 ENVELOPED = {(shape, field) for shape in SENT for field in ("apiVersion", "kind")}
-ANSWERED = {"ListMeta", "Status", "StatusCause", "StatusDetails"}  # the server says these, nobody tells it
+# The server says these, nobody tells it.
+ANSWERED = {"ListMeta", "ManagedFieldsEntry", "Status", "StatusCause", "StatusDetails"}
 LINES = [(shape, lines) for text in SHAPES for shape, lines in notation.shapes(text).items() if shape not in ANSWERED]
 NUMBERED = notation.shapes(NUMBERS)
 

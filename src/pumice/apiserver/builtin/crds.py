@@ -227,6 +227,9 @@ def _check_versions(versions: list[Object]) -> Iterator[Problem]:
 
 
 def _check_version(version: Object, field: str) -> Iterator[Problem]:
+    if "deprecationWarning" in version and not version.get("deprecated"):
+        words = "can only be set for deprecated versions"
+        yield invalid(f"{field}.deprecationWarning", version["deprecationWarning"], words)
     openapi = version.get("schema", {}).get("openAPIV3Schema")
     if not openapi:
         yield required(f"{field}.schema.openAPIV3Schema")

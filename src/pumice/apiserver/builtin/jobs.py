@@ -147,10 +147,7 @@ class JobStrategy(Strategy):
             for pattern in rule.get("onPodConditions", ()):
                 pattern["status"] = pattern.get("status") or "True"
         pod = spec["template"].setdefault("spec", {})
-        links = "enableServiceLinks" in pod
         default_pod_spec(pod, "Job")
-        if not links:
-            pod.pop("enableServiceLinks", None)  # a default of pods, not of templates
 
     def check(self, new: Object) -> Iterator[Problem]:
         """Counts, policies, selector and template."""

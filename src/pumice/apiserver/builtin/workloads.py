@@ -114,10 +114,7 @@ class WorkloadStrategy(Strategy):
             if not spec.get(unset):
                 spec.pop(unset, None)  # what says nothing is not kept
         pod = spec["template"].setdefault("spec", {})
-        links = "enableServiceLinks" in pod
         default_pod_spec(pod, "ReplicaSet")
-        if not links:
-            pod.pop("enableServiceLinks", None)  # a default of pods, not of templates
 
     def check(self, new: Object) -> Iterator[Problem]:
         """Numbers, selector and template."""
@@ -189,6 +186,8 @@ class ReplicaSetStrategy(WorkloadStrategy):
 
 class DeploymentStrategy(WorkloadStrategy):
     """And a way from one template to the next."""
+
+    counts_annotations = True
 
     def on_status(self, new: Object, old: Object, context: Context) -> None:
         """Labels are not written with a status."""

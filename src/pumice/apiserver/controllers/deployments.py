@@ -14,6 +14,7 @@ from pumice.apiserver.controllers.replicasets import FAILURE, REPLICA_SETS
 from pumice.apiserver.controllers.rollout import (
     HASH_LABEL,
     REVISION,
+    annotations_of,
     first_size,
     hash_of,
     newest,
@@ -21,6 +22,7 @@ from pumice.apiserver.controllers.rollout import (
     replicas,
     revision,
     room,
+    sizes_of,
 )
 from pumice.apiserver.controllers.work import Work
 from pumice.apiserver.status import ApiError
@@ -28,7 +30,6 @@ from pumice.apiserver.verbs import Api
 
 DEPLOYMENTS = "deployments.apps"
 PROGRESS = ("updatedReplicas", "readyReplicas", "availableReplicas")
-NOT_CARRIED = ("kubectl.kubernetes.io/last-applied-configuration", REVISION)
 
 
 def new_set(deployment: Object, sets: list[Object], number: int) -> Object:
@@ -40,12 +41,11 @@ def new_set(deployment: Object, sets: list[Object], number: int) -> Object:
     template.setdefault("metadata", {})["labels"] = labels
     selector = copy.deepcopy(spec["selector"])
     selector.setdefault("matchLabels", {})[HASH_LABEL] = short
-    carried = {name: value for name, value in (about.get("annotations") or {}).items() if name not in NOT_CARRIED}
     return {
         "metadata": {
             "name": f"{about['name']}-{short}",
             "labels": labels,
-            "annotations": {**carried, REVISION: str(number)},
+            "annotations": {**annotations_of(deployment, None, number), **sizes_of(deployment)},
             "ownerReferences": [owned_by(deployment)],
         },
         "spec": {
@@ -73,6 +73,7 @@ def status_of(deployment: Object, sets: list[Object], now: str, clock: Clock) ->
         "unavailableReplicas": max(0, sum(map(replicas, sets)) - total("availableReplicas")),
     }
     status: Object = {name: count for name, count in counts.items() if count}
+    status["terminatingReplicas"] = total("terminatingReplicas")
     status["observedGeneration"] = deployment["metadata"].get("generation", 0)
     status["conditions"] = copy.deepcopy(before.get("conditions") or [])
     if before.get("collisionCount"):
@@ -217,21 +218,28 @@ class Deployments:
         """The present template has the highest number, also if it is an old one come back."""
         others = max((revision(one) for one in sets if one is not new), default=0)
         number = revision(new) if revision(new) > others else others + 1
+        said = annotations_of(deployment, new, number)
+
+        def describe(found: Object) -> None:
+            found["metadata"]["annotations"] = said
 
         def edit(found: Object) -> None:
             found["metadata"].setdefault("annotations", {})[REVISION] = str(number)
 
-        if revision(new) != number:
-            await self.sets.modify(new, edit)
+        if said != new["metadata"].get("annotations"):
+            await self.sets.modify(new, describe)
         about = deployment["metadata"]
-        if revision(deployment) != number:
-            await self._api.modify(DEPLOYMENTS, about["namespace"], about["name"], edit, uid=about["uid"])
+        if revision(deployment) != number:  # with the status: it is no new generation
+            await self._api.modify(
+                DEPLOYMENTS, about["namespace"], about["name"], edit, subresource="status", uid=about["uid"]
+            )
 
     async def _scale(self, deployment: Object, one: Object, count: int) -> None:
         before = replicas(one)
 
         def edit(found: Object) -> None:
             found["spec"]["replicas"] = count
+            found["metadata"].setdefault("annotations", {}).update(sizes_of(deployment))
 
         await self.sets.modify(one, edit)
         way = "up" if count > before else "down"

@@ -61,11 +61,12 @@ def new_pod(owner: Object) -> Object:
 
 
 def status_of(
-    owner: Object, pods: list[Object], clock: Clock, failure: tuple[str, str] | None = None
+    owner: Object, pods: list[Object], clock: Clock, failure: tuple[str, str] | None = None, leaving: int = 0
 ) -> tuple[Object, float | None]:
     """What a ReplicaSet says of its pods that are there, and in how many seconds that changes by itself.
 
     ``failure``: reason and message, if not as many pods could be made, or deleted, as should have been.
+    ``leaving``: how many are on their way out.
     """
     spec, before = owner["spec"], owner.get("status") or {}
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
@@ -76,6 +77,7 @@ def status_of(
         "availableReplicas": sum(wait is not None and wait <= 0 for wait in waits),
     }
     status: Object = {"replicas": len(pods), **{name: count for name, count in counts.items() if count}}
+    status["terminatingReplicas"] = leaving
     status["observedGeneration"] = owner["metadata"].get("generation", 0)
     others = [entry for entry in before.get("conditions") or () if entry.get("type") != FAILURE]
     if failure:
@@ -110,7 +112,9 @@ class ReplicaSets:
         if not is_going(owner):
             active, refused = await self._filled(owner, active)
         reason = "FailedCreate" if len(active) < owner["spec"]["replicas"] else "FailedDelete"
-        status, again = status_of(owner, active, self._clock, (reason, refused.message) if refused else None)
+        leaving = sum(is_going(pod) and phase(pod) not in {"Succeeded", "Failed"} for pod in pods)
+        failure = (reason, refused.message) if refused else None
+        status, again = status_of(owner, active, self._clock, failure, leaving)
 
         def edit(found: Object) -> None:
             found["status"] = status

@@ -7,7 +7,6 @@ more than wanted and at most ``maxUnavailable`` fewer available. A pure function
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +17,13 @@ from pumice.apiserver.catalogue import Object
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
+FORMER_REVISIONS = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MOST = "deployment.kubernetes.io/max-replicas"
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 HASH_LENGTH = 10
+NOT_CARRIED = {"kubectl.kubernetes.io/last-applied-configuration", REVISION, FORMER_REVISIONS, DESIRED, MOST}
+LONGEST_HISTORY = 2000  # characters; the oldest go first
 LONGEST_REVISION = 18  # digits; anybody may write anything there
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -62,9 +66,32 @@ def _age(found: Object) -> tuple[str, str]:
 
 def hash_of(deployment: Object) -> str:
     """A short name for the present template. Another one if that was taken by something else before."""
+    import hashlib  # with it comes OpenSSL, which is much for a cluster without Deployments
+
     collisions = (deployment.get("status") or {}).get("collisionCount", 0)
     digest = hashlib.sha256(_encode([_tidy(deployment["spec"]["template"]), collisions])).digest()
     return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:HASH_LENGTH])
+
+
+def annotations_of(deployment: Object, one: Object | None, number: int) -> dict[str, str]:
+    """What the ReplicaSet of the present template says: what its Deployment does, and which template it is and was."""
+    before = ((one or {}).get("metadata") or {}).get("annotations") or {}
+    own = deployment["metadata"].get("annotations") or {}
+    carried = {name: value for name, value in own.items() if name not in NOT_CARRIED}
+    found = {**before, **carried, REVISION: str(number)}
+    former = before.get(REVISION)
+    if former and former != str(number):
+        numbers = [*filter(None, before.get(FORMER_REVISIONS, "").split(",")), former]
+        while len(",".join(numbers)) > LONGEST_HISTORY:
+            del numbers[0]
+        found[FORMER_REVISIONS] = ",".join(numbers)
+    return found
+
+
+def sizes_of(deployment: Object) -> dict[str, str]:
+    """What a ReplicaSet says of how many pods its Deployment wants, and how many there may be on the way."""
+    wanted = deployment["spec"]["replicas"]
+    return {DESIRED: str(wanted), MOST: str(wanted + room(deployment)[0])}
 
 
 def replicas(one: Object) -> int:

@@ -269,16 +269,17 @@ class Fleet:
 
     async def _admit(self, key: str, life: _Life, at: float) -> None:
         host = life.host
-        lack = host.room.lack(life.request)
+        lack = None if life.admitted else host.room.lack(life.request)
         if lack is not None:
             reason, text = f"OutOf{lack.resource}", str(lack)
             pod = await self._write(key, life, partial(lives.reject, at=at, reason=reason, message=text))
             if pod is not None:
                 await self._events.warn(pod, reason, text, host=host.name)
             return
-        own = host.room.new_address()
-        life.address, life.admitted = own, True
-        host.room.hold(life.request, own)
+        if not life.admitted:  # by an attempt that could not be written
+            life.address, life.admitted = host.room.new_address(), True
+            host.room.hold(life.request, life.address)
+        own = life.address
 
         def admit(pod: Object) -> None:
             lives.admit(pod, at, host.address, host.address if pod["spec"].get("hostNetwork") else own)

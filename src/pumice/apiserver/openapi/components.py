@@ -26,13 +26,21 @@ ObjectMeta
   generateName text
   generation int64
   labels {text}
-  managedFields [any]
+  managedFields [ManagedFieldsEntry]
   name text
   namespace text
   ownerReferences [OwnerReference] by uid
   resourceVersion text
   selfLink text
   uid text
+ManagedFieldsEntry
+  apiVersion text
+  fieldsType text
+  fieldsV1 any
+  manager text
+  operation text
+  subresource text
+  time time
 OwnerReference
   apiVersion! text
   blockOwnerDeletion bool

@@ -37,6 +37,13 @@ def _system(field: str, missing: str = "<unknown>") -> Callable[[Object], Cell]:
     return value
 
 
+def _kernel(node: Object) -> Cell:
+    """The kernel, and for which machines it is."""
+    architecture = node.get("status", {}).get("nodeInfo", {}).get("architecture", "")
+    version = _system("kernelVersion")(node)
+    return f"{version} ({architecture})" if architecture else version
+
+
 def _address(kind: str) -> Callable[[Object], Cell]:
     def value(node: Object) -> Cell:
         for address in node.get("status", {}).get("addresses", ()):
@@ -59,6 +66,6 @@ def columns(name: Column, age: Column) -> tuple[Column, ...]:
         Column("Internal-IP", _address("InternalIP"), priority=1),
         Column("External-IP", _address("ExternalIP"), priority=1),
         Column("OS-Image", _system("osImage"), priority=1),
-        Column("Kernel-Version", _system("kernelVersion"), priority=1),
+        Column("Kernel-Version", _kernel, priority=1),
         Column("Container-Runtime", _system("containerRuntimeVersion"), priority=1),
     )

@@ -12,6 +12,7 @@ from pumice.apiserver.builtin.pods import resources
 from pumice.apiserver.builtin.pods.volumes import complete_reference, complete_volume
 from pumice.apiserver.catalogue import Object
 
+POD: Final = "Pod"
 GRACE: Final = 30
 SCHEDULER: Final = "default-scheduler"
 DEFAULT_ACCOUNT: Final = "default"
@@ -22,8 +23,8 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 _MAPS: Final = frozenset({"nodeSelector", "overhead"})
 
 
-def default_pod_spec(spec: Object, kind: str = "Pod") -> None:
-    """Complete a pod's spec. ``kind`` is what the spec is part of, for the answer to an amount that is none."""
+def default_pod_spec(spec: Object, kind: str = POD) -> None:
+    """Complete a pod's spec. ``kind`` is what the spec is part of: some defaults of pods are none of templates."""
     _tidy(spec)
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -48,7 +49,8 @@ def default_pod_spec(spec: Object, kind: str = "Pod") -> None:
             _default_container(container, kind, host_network=host_network)
     for volume in spec.get("volumes", ()):
         complete_volume(volume, kind)
-    spec.setdefault("enableServiceLinks", True)
+    if kind == POD:
+        spec.setdefault("enableServiceLinks", True)
 
 
 def _tidy(found: Object) -> None:
@@ -69,6 +71,8 @@ def _default_container(container: Object, kind: str, *, host_network: bool) -> N
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     resources.complete(container, kind)
+    if kind == POD:
+        resources.ask_for_limits(container)
     for port in container.get("ports", ()):
         if not port.get("protocol"):
             port["protocol"] = "TCP"

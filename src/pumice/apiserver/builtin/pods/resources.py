@@ -54,18 +54,21 @@ def canonical_amount(amount: str | int | float, kind: str = "Pod") -> str:
 
 
 def complete(container: Object, kind: str = "Pod") -> None:
-    """Requests that are missing are what the limits say."""
+    """Resources are there, in canonical form, without lists that say nothing."""
     resources = container.setdefault("resources", {})
     if not resources:
         return
     canonical(resources.get("requests"), kind)
-    limits = resources.get("limits")
-    if limits:
-        canonical(limits, kind)
-        requests = resources.get("requests")
-        resources["requests"] = {**limits, **requests} if requests else dict(limits)
+    canonical(resources.get("limits"), kind)
     for empty in [name for name, value in resources.items() if not value]:
         del resources[empty]
+
+
+def ask_for_limits(container: Object) -> None:
+    """Requests that are missing are what the limits say."""
+    resources = container["resources"]
+    if limits := resources.get("limits"):
+        resources["requests"] = {**limits, **resources.get("requests", {})}
 
 
 def containers(spec: Object) -> Iterable[Object]:

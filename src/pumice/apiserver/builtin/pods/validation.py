@@ -45,6 +45,8 @@ def check_template(template: Object, field: str) -> Iterator[Problem]:
     yield from check_labels(about.get("labels") or {}, f"{field}.labels")
     yield from check_annotations(about.get("annotations") or {}, f"{field}.annotations")
     yield from check_pod_spec(template["spec"], f"{field}.spec")
+    if template["spec"].get("ephemeralContainers"):
+        yield forbidden(f"{field}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
 def _check_dns(spec: Object, field: str) -> Iterator[Problem]:
