@@ -26,7 +26,7 @@ from pathlib import Path
 NEEDED = ("kube-apiserver", "etcd")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Endpoint:
     """An API server that runs: where it listens, what opens it, and the processes it consists of."""
 
@@ -52,63 +52,83 @@ def unavailable() -> str:
     return "" if shutil.which("openssl") else "openssl, which makes the key for service accounts, is not on PATH"
 
 
-@contextlib.contextmanager
-def running(*, fsync: bool = True, arguments: Sequence[str] = ()) -> Iterator[Endpoint]:
-    """A fresh cluster for the time of a ``with`` block. Go's garbage collector as in production (GOGC unset)."""
-    if reason := unavailable():
-        raise RuntimeError(reason)
-    folder = Path(os.environ["K8S_BIN"]).absolute()
-    with tempfile.TemporaryDirectory(prefix="kubernetes-") as place, contextlib.ExitStack() as stack:
-        home = Path(place)
+class Kubernetes(Endpoint):
+    """A kube-apiserver and its etcd. It can end and begin again, with the same content at the same address."""
+
+    def __init__(self, home: Path, *, fsync: bool, arguments: Sequence[str]) -> None:
+        self._home = home
         client, peer, port = free_ports(3)
-        durable = [] if fsync else ["--unsafe-no-fsync"]
-        etcd = stack.enter_context(
-            started(
-                home / "etcd.log",
-                [
-                    str(folder / "etcd"),
-                    f"--data-dir={home / 'etcd'}",
-                    f"--listen-client-urls=http://127.0.0.1:{client}",
-                    f"--advertise-client-urls=http://127.0.0.1:{client}",
-                    f"--listen-peer-urls=http://127.0.0.1:{peer}",
-                    f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
-                    f"--initial-cluster=default=http://127.0.0.1:{peer}",
-                    *durable,
-                ],
-            )
-        )
-        token = secrets.token_hex(16)
-        (home / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
+        self.etcd = f"http://127.0.0.1:{client}"
+        super().__init__("kube-apiserver", f"https://127.0.0.1:{port}", secrets.token_hex(16), ())
+        (home / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n')
         key = home / "accounts.pem"
         make_key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key)]
         subprocess.run(make_key, check=True, capture_output=True)
-        server = stack.enter_context(
-            started(
-                home / "kube-apiserver.log",
-                [
-                    str(folder / "kube-apiserver"),
-                    f"--etcd-servers=http://127.0.0.1:{client}",
-                    "--bind-address=127.0.0.1",
-                    "--advertise-address=127.0.0.1",
-                    f"--secure-port={port}",
-                    "--endpoint-reconciler-type=none",
-                    f"--cert-dir={home / 'certificates'}",
-                    f"--token-auth-file={home / 'tokens.csv'}",
-                    "--anonymous-auth=false",
-                    "--authorization-mode=RBAC",
-                    "--service-account-issuer=https://kubernetes.default.svc",
-                    f"--service-account-signing-key-file={key}",
-                    f"--service-account-key-file={key}",
-                    "--service-cluster-ip-range=10.0.0.0/24",
-                    "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-                    "--profiling=false",
-                    *arguments,
-                ],
-            )
-        )
-        url = f"https://127.0.0.1:{port}"
-        await_ready(url, token, server, home / "kube-apiserver.log")
-        yield Endpoint("kube-apiserver", url, token, (server.pid, etcd.pid))
+        binaries = Path(os.environ["K8S_BIN"]).absolute()
+        self._commands = {
+            "etcd": [
+                str(binaries / "etcd"),
+                f"--data-dir={home / 'etcd'}",
+                f"--listen-client-urls=http://127.0.0.1:{client}",
+                f"--advertise-client-urls=http://127.0.0.1:{client}",
+                f"--listen-peer-urls=http://127.0.0.1:{peer}",
+                f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+                f"--initial-cluster=default=http://127.0.0.1:{peer}",
+                *([] if fsync else ["--unsafe-no-fsync"]),
+            ],
+            "kube-apiserver": [
+                str(binaries / "kube-apiserver"),
+                f"--etcd-servers=http://127.0.0.1:{client}",
+                "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",
+                f"--secure-port={port}",
+                "--endpoint-reconciler-type=none",
+                f"--cert-dir={home / 'certificates'}",
+                f"--token-auth-file={home / 'tokens.csv'}",
+                "--anonymous-auth=false",
+                "--authorization-mode=RBAC",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-signing-key-file={key}",
+                f"--service-account-key-file={key}",
+                "--service-cluster-ip-range=10.0.0.0/24",
+                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+                "--profiling=false",
+                *arguments,
+            ],
+        }
+        self._running = contextlib.ExitStack()
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def begin(self) -> None:
+        """Start both, and wait until they are ready."""
+        for name, command in self._commands.items():
+            self._started.append(self._running.enter_context(started(self._log(name), command)))
+        self.processes = tuple(process.pid for process in reversed(self._started))  # the server, its etcd
+        await_ready(self.url, self.token, self._started[-1], self._log("kube-apiserver"))
+
+    def end(self, *, at_once: bool = False) -> None:
+        """Stop both; ``at_once``: without a word to anybody."""
+        for process in reversed(self._started if at_once else []):
+            process.kill()
+        self._running.close()
+        self._started, self.processes = [], ()
+
+    def _log(self, name: str) -> Path:
+        return self._home / f"{name}.log"
+
+
+@contextlib.contextmanager
+def running(*, fsync: bool = True, arguments: Sequence[str] = ()) -> Iterator[Kubernetes]:
+    """A fresh cluster for the time of a ``with`` block. Go's garbage collector as in production (GOGC unset)."""
+    if reason := unavailable():
+        raise RuntimeError(reason)
+    with tempfile.TemporaryDirectory(prefix="kubernetes-") as place:
+        cluster = Kubernetes(Path(place), fsync=fsync, arguments=arguments)
+        try:
+            cluster.begin()
+            yield cluster
+        finally:
+            cluster.end()
 
 
 def await_ready(url: str, token: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:

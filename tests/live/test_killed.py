@@ -92,7 +92,7 @@ class Torment:
         self.writers = [Writer(self.address, orders) for orders in (*[self.orders] * self.size.writers, self.urgent)]
         self.rivals: list[Gang] = []
         self.minimum: dict[str, int] = {}
-        self.witness = Witness(self.address, NODE_CPU, self.minimum)
+        self.witness = Witness(Access(self.address), NODE_CPU, self.minimum)
 
     # ---- processes ------------------------------------------------------------------------------------------------
 

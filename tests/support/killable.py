@@ -18,7 +18,7 @@ from typing import Any
 from pumice.kube.client import Client, Document
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError, UnreachableError
-from tests.support.unsteady_proxy import unsteady
+from tests.support.unsteady_proxy import Proxy, unsteady
 from tests.support.witness import GROUP
 
 PATIENCE = 300.0
@@ -61,6 +61,8 @@ class Program:
 class Wire(threading.Thread):
     """A slow wire to a port of this machine."""
 
+    proxy: Proxy  # once it has begun
+
     def __init__(self, upstream: int, delay: float) -> None:
         super().__init__(daemon=True)
         self._upstream = upstream
@@ -78,6 +80,7 @@ class Wire(threading.Thread):
         self._finish = lambda: loop.call_soon_threadsafe(stop.set)
         async with unsteady(self._upstream) as proxy:
             proxy.scatter = self._delay
+            self.proxy = proxy
             self.heal = proxy.heal
             self.port = proxy.port
             self._ready.set()

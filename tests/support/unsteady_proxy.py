@@ -32,6 +32,7 @@ class Proxy:
     refusals: int = 0  # connections that are yet to be turned away
     delay: float = 0.0  # seconds before anything is passed on to the client
     scatter: float = 0.0  # up to so many seconds, at random, before anything is passed on to the server
+    held: bool = False  # what is for the server waits on the way
     chosen: random.Random = field(default_factory=lambda: random.Random(0))
     allowance: int | None = None  # bytes to the client before everything is cut once
     connections: int = 0
@@ -47,7 +48,7 @@ class Proxy:
             link.dead = True
 
     def heal(self) -> None:
-        self.refusals, self.delay, self.scatter, self.allowance = 0, 0.0, 0.0, None
+        self.refusals, self.delay, self.scatter, self.held, self.allowance = 0, 0.0, 0.0, False, None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -78,6 +79,8 @@ class Proxy:
                     await asyncio.sleep(self.delay)
                 if not back and self.scatter:
                     await asyncio.sleep(self.chosen.uniform(0, self.scatter))
+                while not back and self.held:
+                    await asyncio.sleep(0.01)
                 if link.dead:
                     continue
                 if back and self.allowance is not None:
