@@ -6,16 +6,19 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
 WORKDIR /src
 COPY requirements/runtime.txt requirements/build.txt requirements/
 RUN python -m venv /opt/pumice \
- && /opt/pumice/bin/pip install --require-hashes -r requirements/runtime.txt \
+ && /opt/pumice/bin/pip install --no-compile --require-hashes -r requirements/runtime.txt \
  && python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
+# Compiled once, here, and believed from then on (unchecked-hash): layers keep times to the second only, by which Python
+# would take most files for changed and compile them anew at every start.
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
- && /opt/pumice/bin/pip install --no-deps /wheels/*.whl \
+ && /opt/pumice/bin/pip install --no-compile --no-deps /wheels/*.whl \
  && /opt/pumice/bin/pip check \
- && /opt/pumice/bin/python -m compileall -q /opt/pumice \
- && /opt/pumice/bin/pip uninstall --yes --quiet pip
+ && /opt/pumice/bin/pip uninstall --yes --quiet pip \
+ && find /opt/pumice -type d -name tests -prune -exec rm -r {} + \
+ && /opt/pumice/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/pumice/lib
 
 FROM python:3.13-slim
 COPY --from=build /opt/pumice /opt/pumice

@@ -4,11 +4,13 @@ python -m tools.deploy_files
 
 The chart's templates are the same objects with a few values left open. Where an object differs beside Volcano, both
 stand there and a value decides. Two kinds are left out: queues, which the controllers make where they are missing (an
-apply would set them back every time), and in the chart the namespace, which is Helm's.
+apply would set them back every time), and in the chart the namespace, which is Helm's. Values that nobody can mean are
+refused by a schema: to Helm, the text "false" is true and a name that is misspelt is nothing.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +62,25 @@ appVersion: "{__version__}"
 kubeVersion: ">=1.30.0-0"
 """
 
+_TRUTH = {"type": "boolean"}
+VALUES = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "global": {"type": "object"},  # from a chart that includes this one
+        "image": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"repository": {"type": "string", "minLength": 1}, "tag": {"type": "string"}},
+        },
+        "replicas": {"type": "integer", "minimum": 1},
+        "webhooks": _TRUTH,
+        "besideVolcano": _TRUTH,
+        "serviceMonitor": _TRUTH,
+        "schedulerConfig": {"type": "string"},
+    },
+}
+
 NOTES = """\
 {{- if .Values.besideVolcano -}}
 Pumice places pods with schedulerName: pumice. Volcano's jobs, definitions and webhooks are its own.
@@ -102,6 +123,7 @@ def files() -> Iterator[tuple[str, str]]:
     chart = f"helm/{NAME}"
     yield f"{chart}/Chart.yaml", CHART
     yield f"{chart}/values.yaml", _values()
+    yield f"{chart}/values.schema.json", json.dumps(VALUES, indent=2) + "\n"
     yield f"{chart}/templates/NOTES.txt", NOTES
     yield f"{chart}/crds/definitions.yaml", WRITTEN + written(definitions())
     for name, text in _templates():
@@ -121,6 +143,7 @@ image:
   repository: {NAME}
   tag: ""  # that of the chart
 replicas: {Choices().replicas}  # of each component
+webhooks: true  # without them nothing is filled in and nothing refused
 besideVolcano: false  # leave Volcano's jobs, definitions and webhooks alone; install with --skip-crds then
 serviceMonitor: false  # tell the Prometheus operator of the metrics
 # The scheduler's configuration.
@@ -131,10 +154,16 @@ def _templates() -> Iterator[tuple[str, str]]:
     """The templates of the chart, one file a component and one for what all share."""
     whole = replace(OPEN, service_monitor=True)
     alone, beside = (_by_key(replace(whole, beside_volcano=here)) for here in (False, True))
+    unjudged = _by_key(replace(whole, webhooks=False))
     found: dict[str, list[str]] = {}
     for key, one in alone.items():
         component = one["metadata"]["labels"].get("app.kubernetes.io/component", NAME)
-        found.setdefault(component, []).append(_template(one, beside.get(key)))
+        text = _template(one, beside.get(key))
+        if key not in unjudged:
+            text = _if(".Values.webhooks", text)
+        if one["kind"] == "ServiceMonitor":
+            text = _if(".Values.serviceMonitor", text)
+        found.setdefault(component, []).append(text)
     for name, texts in found.items():
         yield name, "".join(texts)
 
@@ -148,15 +177,17 @@ def _template(alone: Object, beside: Object | None) -> str:
     """An object with its values left open; both, where it is another one beside Volcano."""
     text = "---\n" + written([alone])
     if beside is None:
-        text = f"{{{{- if not .Values.besideVolcano }}}}\n{text}{{{{- end }}}}\n"
+        text = _if("not .Values.besideVolcano", text)
     elif beside != alone:
         other = "---\n" + written([beside])
         text = f"{{{{- if .Values.besideVolcano }}}}\n{other}{{{{- else }}}}\n{text}{{{{- end }}}}\n"
-    if alone["kind"] == "ServiceMonitor":
-        text = f"{{{{- if .Values.serviceMonitor }}}}\n{text}{{{{- end }}}}\n"
     for value, template in TEMPLATES.items():
         text = text.replace(value, template)
     return text
+
+
+def _if(condition: str, text: str) -> str:
+    return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"
 
 
 def main() -> None:

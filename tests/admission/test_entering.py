@@ -151,9 +151,18 @@ def test_whoever_asks_is_the_user(resource):
 
 
 def test_controllers_copy_the_user_and_are_none_themselves():
-    controller = "system:serviceaccount:kube-system:job-controller"
+    controller = "system:serviceaccount:pumice-system:pumice-controllers"
     assert stamped("bert", user=controller) == "bert"
     assert stamped(user=controller) is None
+
+
+@pytest.mark.parametrize(
+    "builder", ["system:kube-controller-manager", "system:serviceaccount:kube-system:job-controller"]
+)
+def test_whom_a_template_names_does_not_count(builder):
+    assert stamped("bert", PODS, user=builder) is None
+    assert stamped("bert", PODS, user=builder, may_impersonate=anybody) is None, "whoever wrote it may not"
+    assert stamped(resource=PODS, user=builder) is None
 
 
 def test_a_later_version_keeps_the_user():

@@ -34,6 +34,19 @@ def test_a_certificate_serves_its_names_for_its_time():
     assert not serves(made, [*HOSTS, "elsewhere.svc"], NOON)
 
 
+def test_one_that_is_not_valid_yet_does_not_serve():
+    """As a replica makes it whose clock is far ahead; an hour is nothing."""
+    assert not serves(issue(HOSTS, NOON + timedelta(days=2)), HOSTS, NOON)
+    assert serves(issue(HOSTS, NOON + timedelta(minutes=59)), HOSTS, NOON)
+
+
+def test_a_key_of_an_unknown_kind_does_not_serve():
+    # PKCS 8 of 32 bytes for the algorithm 1.3.101.114, which nobody has defined
+    content = base64.b64encode(bytes.fromhex("302e020100300506032b657204220420") + bytes(32))
+    key = b"-----BEGIN PRIVATE KEY-----\n" + content + b"\n-----END PRIVATE KEY-----\n"
+    assert not serves(replace(issue(HOSTS, NOON), key=key), HOSTS, NOON)
+
+
 def test_a_renewed_one_is_trusted_beside_the_old():
     old = issue(HOSTS, NOON)
     new = renewed(old, HOSTS, NOON + timedelta(days=300))
@@ -41,6 +54,13 @@ def test_a_renewed_one_is_trusted_beside_the_old():
     assert new.authorities == signer(new) + b"\n" + old.authorities
     last = renewed(new, HOSTS, NOON + timedelta(days=600))
     assert old.authorities not in last.authorities and signer(new) in last.authorities, "what has run out is forgotten"
+
+
+def test_not_all_of_before_are_remembered():
+    many = [issue(HOSTS, NOON)]
+    while len(many) < 9:
+        many.append(renewed(many[-1], HOSTS, NOON))
+    assert many[-1].authorities == b"".join(signer(one) + b"\n" for one in many[:-6:-1]), "the newest, and 4 before"
 
 
 def test_names_add_up():
@@ -91,6 +111,29 @@ def test_a_secret_that_was_spoilt_is_made_good(tmp_path):
         made = await source.current()
         assert serves(made, HOSTS, NOON) and made == await source.current()
         assert (await api.get(SECRETS, "kept", "default"))["data"]["mine"] == "aA==", "what others keep there stays"
+
+    with_api(tmp_path, check)
+
+
+def test_what_was_in_a_secret_that_is_lost_is_still_trusted(tmp_path):
+    async def check(api: Api) -> None:
+        replicas = [FromSecret(api, "default", "kept", HOSTS, now=lambda: NOON) for _ in range(2)]
+        old = {await replica.current() for replica in replicas}
+        await api.delete(SECRETS, "kept", "default")
+        new = {await replica.current() for replica in replicas}
+        assert len(old) == len(new) == 1 and new != old
+        assert signer(*old) in new.pop().authorities, "which the others show until they have looked"
+
+    with_api(tmp_path, check)
+
+
+def test_a_certificate_from_the_future_is_replaced(tmp_path):
+    async def check(api: Api) -> None:
+        ahead = FromSecret(api, "default", "kept", HOSTS, now=lambda: NOON + timedelta(days=2))
+        early = await ahead.current()
+        made = await FromSecret(api, "default", "kept", HOSTS, now=lambda: NOON).current()
+        assert made != early and serves(made, HOSTS, NOON)
+        assert await ahead.current() == made, "both can use it, so nobody makes another"
 
     with_api(tmp_path, check)
 

@@ -153,7 +153,8 @@ def test_whose_it_is_and_who_is_asked():
 
     assert stamped("carla") == "carla"
     assert stamped("carla", "carla") == "carla"
-    assert stamped("system:serviceaccount:kube-system:job-controller", "emil") == "emil"
+    assert stamped("system:serviceaccount:pumice-system:pumice-controllers", "emil") == "emil"
+    assert stamped("system:serviceaccount:kube-system:job-controller", "emil") == ""
     assert rights.asked == [], "nobody acts for another, or may by what they are"
     assert stamped("carla", "dora") == "dora"
     assert stamped("carla", "emil") == "carla"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import ssl
 from collections.abc import Awaitable, Callable
@@ -13,6 +14,7 @@ import pytest
 
 from pumice.admission import CREATE, Request, Settings
 from pumice.admission.request import QUEUES
+from pumice.admission.webhooks import server
 from pumice.admission.webhooks.server import Webhooks, bound
 from pumice.apiserver.up import Cluster
 from pumice.kube.api import Api
@@ -34,7 +36,7 @@ class Changing:
         return Certificate(b"", self.made.certificate, self.made.key)
 
 
-async def post(url: str, body: bytes, trusted: bytes) -> tuple[int, bytes]:
+async def post(url: str, body: bytes | io.BytesIO, trusted: bytes) -> tuple[int, bytes]:
     tls = ssl.create_default_context(cadata=trusted.decode())
     async with aiohttp.ClientSession() as session, session.post(url, data=body, ssl=tls) as answer:
         return answer.status, await answer.read()
@@ -91,6 +93,54 @@ def test_another_certificate_is_shown_to_whoever_comes_next(tmp_path):
             await post(f"{webhooks.url}/validate", b"{}", old.authorities)
 
     serving(tmp_path, check)
+
+
+def test_what_does_not_arrive_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "READING", 0.5)
+
+    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+        reader, writer = await begin(webhooks, source, 1000)
+        assert b" 408 " in await asyncio.wait_for(reader.readline(), 20)
+        writer.close()
+        whole = review(Request(CREATE, QUEUES, queue("fine"), user="carla"))
+        assert (await post(f"{webhooks.url}/validate", whole, source.made.authorities))[0] == 200
+
+    serving(tmp_path, check)
+
+
+def test_only_so_many_are_read_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "ABREAST", 2)
+
+    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+        begun = [await begin(webhooks, source, 1000) for _ in range(2)]
+        await eventually(webhooks._readers.locked)
+        whole = review(Request(CREATE, QUEUES, queue("fine"), user="carla"))
+        asked = asyncio.create_task(post(f"{webhooks.url}/validate", whole, source.made.authorities))
+        await asyncio.sleep(0.5)
+        assert not asked.done(), "it waits for one of the others"
+        for _, writer in begun:
+            writer.close()
+        assert (await asked)[0] == 200
+
+    serving(tmp_path, check)
+
+
+def test_what_no_api_server_would_send_is_not_read(tmp_path):
+    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+        status, _ = await post(f"{webhooks.url}/validate", io.BytesIO(bytes((8 << 20) + 1)), source.made.authorities)
+        assert status == 413
+
+    serving(tmp_path, check)
+
+
+async def begin(webhooks: Webhooks, source: Changing, length: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A call whose body does not come."""
+    tls = ssl.create_default_context(cadata=source.made.authorities.decode())
+    port = int(webhooks.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n{" % length)
+    await writer.drain()
+    return reader, writer
 
 
 def test_an_address_that_is_taken_is_said_at_once():

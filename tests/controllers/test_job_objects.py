@@ -67,7 +67,7 @@ def test_what_a_pod_says_of_itself() -> None:
     template = {
         "metadata": {
             "labels": {"app": "x"},
-            "annotations": {"pumice.dev/run-seconds": "5", "volcano.sh/job-name": "?"},
+            "annotations": {"pumice.dev/run-seconds": "5", "volcano.sh/job-name": "?", "volcano.sh/user": "bert"},
         },
         "spec": POD["spec"],
     }

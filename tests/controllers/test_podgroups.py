@@ -53,7 +53,7 @@ def test_pods_of_one_owner_share_a_group_that_the_owner_owns() -> None:
     )
     second = group_of(pod(metadata={"name": "p2", "uid": "u2", "ownerReferences": [{"kind": "X", "uid": "x"}, JOB]}))
     assert first["metadata"]["name"] == second["metadata"]["name"] == "podgroup-u-job"
-    assert first["metadata"]["ownerReferences"] == [{**JOB, "blockOwnerDeletion": True}]
+    assert first["metadata"]["ownerReferences"] == [JOB]  # which nobody blocks
     assert first["metadata"]["annotations"] == {"volcano.sh/user": "ann"}
     assert first["spec"] == {"minMember": 1, "queue": "q", "priorityClassName": "high"}
 
@@ -147,10 +147,10 @@ def test_how_many_pods_of_an_owner_belong_together(
     assert found["spec"]["minMember"] == least
 
 
-def test_an_owner_speaks_for_its_pods() -> None:
-    said = {"volcano.sh/user": "ann", QUEUE: "web", "other": "x"}
+def test_an_owner_speaks_for_its_pods_but_not_of_whose_they_are() -> None:
+    said = {"volcano.sh/user": "ann", "volcano.sh/preemptable": "true", QUEUE: "web", "other": "x"}
     found = group_of(pod(metadata={"ownerReferences": [SET]}), {"metadata": {"annotations": said}})
-    assert found["metadata"]["annotations"] == {"volcano.sh/user": "ann"}
+    assert found["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
     assert found["spec"] == {"minMember": 1, "queue": "web"}
 
 

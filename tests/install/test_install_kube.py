@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ from typing import Any
 import pytest
 
 from pumice.install.manifests import definitions
-from tests.support.installed import HOME, Real, pumice, real_server
+from tests.support.installed import HOME, Real, pumice, real_server, until
+from tests.support.kubectl import Namespace
 
 pytestmark = pytest.mark.kube
 OURS = "app.kubernetes.io/part-of=pumice"
 KINDS = (
     "serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,services,deployments,poddisruptionbudgets,"
-    "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    "mutatingwebhookconfigurations,validatingwebhookconfigurations,"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings"
 )
 KUSTOMIZE = Path(__file__).parents[2] / "deploy" / "kustomize"
 Object = dict[str, Any]
@@ -41,8 +44,9 @@ def test_in_again_and_out(real):
     kubectl("patch", "queue", "default", "--type=merge", "-p", mine)
     kubectl("annotate", "deployment", "-n", HOME, "pumice-scheduler", "some.body/knows=this")
     install(real)
-    # three times an account, 2 roles and 2 bindings, a budget and a deployment; 2 services, 2 configurations
-    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2
+    # three times an account, 2 roles and 2 bindings, a budget and a deployment; 2 services, 2 configurations, and 2
+    # policies with what puts them into force
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 2 * 2
 
     for component in ("scheduler", "controllers", "webhooks"):
         template = kubectl.object("deployment", "-n", HOME, f"pumice-{component}")["spec"]["template"]
@@ -51,6 +55,7 @@ def test_in_again_and_out(real):
 
     again = install(real)
     kept = {"queue.scheduling.volcano.sh/root", "queue.scheduling.volcano.sh/default", "configmap/pumice-scheduler"}
+    kept.add(f"namespace/{HOME}")
     assert {line.split()[0] for line in again if line.endswith(" kept")} == kept
     assert [line for line in again if not line.endswith((" unchanged", " kept"))] == []
     changed = install(real, "--replicas", "3")
@@ -60,7 +65,8 @@ def test_in_again_and_out(real):
         "deployment.apps/pumice-webhooks",
     ]
     gone = [line.split()[0] for line in install(real, "--no-webhooks") if line.endswith(" deleted")]
-    assert len(gone) == 2 + 7 + 1 and all(name.endswith(("/pumice", "/pumice-webhooks")) for name in gone)
+    ends = ("/pumice", "/pumice-webhooks", "/pumice-users-of-pods", "/pumice-users-of-podgroups")
+    assert len(gone) == 2 + 7 + 1 + 2 * 2 and all(name.endswith(ends) for name in gone)
     status, _, wrong = pumice(real.admin, "install", "--service-monitor")
     assert status == 1 and "is there a kind monitoring.coreos.com/v1 ServiceMonitor in this cluster?" in wrong
     about = kubectl.object("deployment", "-n", HOME, "pumice-scheduler")["metadata"]
@@ -77,7 +83,7 @@ def test_in_again_and_out(real):
     assert status == 0 and "deleted" not in said, "there is nothing to do, and nothing wrong with that"
 
     real.kubectl(HOME)("apply", "--server-side", "-k", str(KUSTOMIZE))
-    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 2 * 2
 
 
 def test_beside_volcano_and_in_its_place(real):
@@ -99,6 +105,7 @@ def test_beside_volcano_and_in_its_place(real):
         "queues": "Ignore",
     }
     assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 2
+    podgroups_are_nobody_elses(kubectl)
 
     said = "\n".join(install(real, "--take-over"))
     assert "deployment.apps/volcano-scheduler stopped (it had 2 replicas" in said
@@ -109,6 +116,23 @@ def test_beside_volcano_and_in_its_place(real):
     assert "volcano" in arguments(real, "scheduler") and "--no-jobs" not in arguments(real, "controllers")
     status, _, notes = pumice(real.admin, "install")
     assert (status, notes) == (0, ""), "from now on there is nobody beside us"
+
+
+def podgroups_are_nobody_elses(kubectl: Namespace) -> None:
+    """Beside Volcano they do not wait for webhooks, of which none answers here; who names a user is still judged."""
+    kubectl("create", "clusterrole", "group", "--verb=create", "--resource=podgroups.scheduling.volcano.sh")
+    volcanos = "system:serviceaccount:volcano-system:volcano-controllers"
+    kubectl("create", "clusterrolebinding", "group", "--clusterrole=group", "--user=mallory", f"--user={volcanos}")
+
+    def group(name: str, user: str, who: str) -> str:
+        about = {"name": name, "annotations": {"volcano.sh/user": user}}
+        made = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": about, "spec": {}}
+        return kubectl.tried("create", f"--as={who}", "-f", "-", given=made)[1]
+
+    names = (f"forged-{number}" for number in itertools.count())  # it takes a moment until a policy is in force
+    until(lambda: "may not set this" in group(next(names), "victim", "mallory"), what="a forged name is refused")
+    assert "created" in group("honest", "mallory", "mallory")
+    assert "created" in group("of-a-job", "victim", volcanos)
 
 
 def arguments(real: Real, component: str) -> list[str]:

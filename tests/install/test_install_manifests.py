@@ -22,6 +22,7 @@ from pumice.install.webhooks import configurations
 from pumice.install.workloads import arguments, deployment
 from tests.cli.command import pumice_command
 
+ROOT = Path(__file__).parents[2]
 CHOICES = {
     "usual": Choices(),
     "elsewhere": Choices(namespace="batch", image="registry.example/pumice:1", replicas=1),
@@ -133,6 +134,16 @@ def test_the_dry_run_prints_what_would_be_applied(tmp_path: Path, monkeypatch: p
     assert ended.returncode == 0
     assert list(yaml.safe_load_all(ended.stdout)) == manifests(Choices("batch", "x:1", 3))
     assert "no cluster was looked at" in ended.stderr
+
+
+def test_the_image_is_made_of_files_that_are_there_and_not_ignored():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    names = {name for line in copied for name in line.split()}
+    everything, *rest = (ROOT / ".dockerignore").read_text().split()
+    kept = {line.removeprefix("!") for line in rest if line.startswith("!")}
+    assert everything == "*"
+    assert {name.partition("/")[0] for name in names} == kept
+    assert all((ROOT / name).exists() for name in names)
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path):

@@ -29,13 +29,14 @@ def test_its_commands_are_understood(line: str) -> None:
 
 def test_the_others_name_what_is_there() -> None:
     others = [shlex.split(line) for line in COMMANDS if not line.startswith("pumice ")]
-    assert [words[0] for words in others] == ["docker", "docker", "helm", "kubectl"]
+    assert [words[0] for words in others] == ["docker", "docker", "helm", "kubectl", "kubectl"]
     chart = next(word for words in others for word in words if word.startswith("deploy/helm"))
     values = yaml.safe_load((ROOT / chart / "values.yaml").read_text())
     setting = next(words[words.index("--set") + 1] for words in others if "--set" in words)
     for step in setting.partition("=")[0].split("."):
         values = values[step]
-    assert (ROOT / others[-1][-1] / "kustomization.yaml").exists()
+    assert (ROOT / others[-2][-1] / "kustomization.yaml").exists()
+    assert list((ROOT / others[-1][-1]).glob("*.yaml"))
 
 
 def test_the_deployments_are_those_in_its_table() -> None:

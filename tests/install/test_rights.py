@@ -1,12 +1,14 @@
 """The rights that are shipped are those that are used: with them all works, without any one of them something fails.
 
-A real API server writes down what each component asks for during a day in which everything happens once.
+A real API server writes down what each component asks for during a day in which everything happens once. It guards
+owners, as many clusters do: whoever lets an object keep its owner from going needs a right to that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,17 +16,21 @@ import pytest
 from benchmarks import kubernetes
 from pumice.install.choices import Choices
 from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS, Right, rights_of
+from pumice.kube.client import Client
 from tests.install.working_day import Day, at_work, use
 from tests.support.installed import HOME, Real, pumice, real_server, until
 
 pytestmark = pytest.mark.kube
+GUARD = "OwnerReferencesPermissionEnforcement"
+GUARDED = {("update", "batch.volcano.sh", "jobs/finalizers"), ("name", "pumice.dev", "users")}
+"""What nobody asks for: the guard and our policies look whether they might."""
 COMPONENTS = (SCHEDULER, CONTROLLERS, WEBHOOKS)
 Object = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
-    with real_server(tmp_path_factory.mktemp("rights")) as real:
+    with real_server(tmp_path_factory.mktemp("rights"), plugins=[GUARD]) as real:
         (port,) = kubernetes.free_ports(1)
         assert pumice(real.admin, "install", "--webhook-url", f"https://127.0.0.1:{port}")[0] == 0
         with at_work(real, port):
@@ -33,21 +39,31 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
             yield day
 
 
+@pytest.fixture
+def client(day: Day) -> Iterator[Client]:
+    """The administrator's."""
+    with contextlib.closing(day.real.client) as client:
+        yield client
+
+
 @pytest.fixture(scope="module")
 def recorded(day: Day) -> list[Object]:
     """What was asked on that day."""
     return day.real.asked()
 
 
-def shipped(component: str) -> list[Right]:
+def single(rights: Sequence[Right]) -> list[Right]:
     """One right for each verb on each resource."""
     return [
         Right(right.group, (resource,), (verb,), right.names)
-        for part in rights_of(component, Choices())
-        for right in part
+        for right in rights
         for resource in right.resources
         for verb in right.verbs
     ]
+
+
+def shipped(component: str) -> list[Right]:
+    return [right for part in rights_of(component, Choices()) for right in single(part)]
 
 
 def asked_by(component: str, recorded: list[Object]) -> list[Object]:
@@ -71,18 +87,57 @@ def test_nothing_was_refused(recorded):
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_what_may_be_done_is_what_is_done(component, recorded):
     done = {use(event) for event in asked_by(component, recorded)}
-    assert {(right.verbs[0], right.group, right.resources[0]) for right in shipped(component)} == done
+    assert {(right.verbs[0], right.group, right.resources[0]) for right in shipped(component)} - GUARDED == done
+
+
+# ---- each of them taken away ------------------------------------------------------------------------------------
+
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_each_right_is_needed(component, recorded):
-    events = asked_by(component, recorded)
-    for missing in shipped(component):
-        rest = [right for right in shipped(component) if right != missing]
-        assert not all(any(covers(right, event) for right in rest) for event in events), f"nobody misses {missing}"
+def test_without_any_one_right_something_is_refused(component, day, client, recorded):
+    name = f"pumice-{component}"
+    places = (f"{ROLES}/clusterroles/{name}", f"{ROLES}/namespaces/{HOME}/roles/{name}")
+    tried = 0
+    for place, part in zip(places, rights_of(component, Choices()), strict=True):
+        before = client.get(place)["rules"]
+        singles = single(part)
+        for missing in singles:
+            needing = wanting(component, missing, recorded)
+            client.merge(place, {"rules": [right.rule() for right in singles if right != missing]})
+            until(lambda needing=needing: not allowed(client, component, needing), what=f"{missing} is missed")
+            client.merge(place, {"rules": before})
+            until(lambda needing=needing: allowed(client, component, needing), what=f"{missing} is there again")
+            tried += 1
+    assert tried == len(shipped(component)) > 15
 
 
-# ---- some of them taken away, live ------------------------------------------------------------------------------
+def wanting(component: str, missing: Right, recorded: list[Object]) -> Object:
+    """What the server looks at when it is asked for something for which just this right is needed."""
+    (verb,), (whole,) = missing.verbs, missing.resources
+    resource, _, part = whole.partition("/")
+    wanted = {"verb": verb, "group": missing.group, "resource": resource, "subresource": part}
+    if (verb, missing.group, whole) in GUARDED:
+        return {**wanted, "namespace": "default", "name": "short"}
+    rest = [right for right in shipped(component) if right != missing]
+    events = [event for event in asked_by(component, recorded) if covers(missing, event)]
+    needing = [event for event in events if not any(covers(right, event) for right in rest)]
+    assert needing, f"nobody misses {missing}"
+    about = needing[0]["objectRef"]
+    return {**wanted, "namespace": about.get("namespace", ""), "name": about.get("name", "")}
+
+
+def allowed(client: Client, component: str, wanted: Object) -> bool:
+    """What the server's own authorizer says of a component."""
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
+    who = {"user": f"system:serviceaccount:{HOME}:pumice-{component}", "groups": groups}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    return bool(client.create(REVIEWS, {**review, "spec": {**who, "resourceAttributes": wanted}})["status"]["allowed"])
+
+
+# ---- and what becomes of that -----------------------------------------------------------------------------------
 
 
 class Without:
@@ -122,6 +177,24 @@ def test_without_creating_pods_jobs_have_none(day):
         until(lambda: "empty-work-0" in day.kubectl(*said), what="it is said why there are no pods")
         assert day.pods_of("empty") == []
     day.await_job("empty", 1)
+
+
+def test_where_owners_are_guarded_jobs_need_a_right_to_have_pods(day):
+    with Without(day.real, CONTROLLERS, "jobs/finalizers"):
+        until(lambda: not may(day, CONTROLLERS, "update", "jobs.batch.volcano.sh/finalizers"))
+        day.make(day.job("blocked", 1))
+        until(lambda: refusals(day, CONTROLLERS, "podgroups"), what="its podgroup is refused")
+        assert day.pods_of("blocked") == []
+    day.await_job("blocked", 1)
+
+
+def test_without_the_right_to_name_users_jobs_have_no_pods(day):
+    with Without(day.real, CONTROLLERS, "users"):
+        until(lambda: not may(day, CONTROLLERS, "name", "users.pumice.dev"))
+        day.make(day.job("nameless", 1))
+        until(lambda: refusals(day, CONTROLLERS, "podgroups"), what="its podgroup is refused")
+        assert day.pods_of("nameless") == []
+    day.await_job("nameless", 1)
 
 
 def test_without_asking_nobody_acts_for_another(day):

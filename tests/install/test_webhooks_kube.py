@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 
 from benchmarks import kubernetes
 from tests.install.working_day import Day
-from tests.support.installed import Real, pumice, real_server, until, webhooks
+from tests.support.installed import HOME, Real, pumice, real_server, until, webhooks
 
 pytestmark = pytest.mark.kube
 USER = r"jsonpath={.metadata.annotations.volcano\.sh/user}"
@@ -93,6 +94,32 @@ def test_who_an_object_belongs_to(day):
     assert day.kubectl("get", "pod", "plain", "-o", USER) == "admin"
 
 
+REPLICA_SETS = "system:serviceaccount:kube-system:replicaset-controller"
+OURS = f"system:serviceaccount:{HOME}:pumice-controllers"
+
+
+def let_submit(day: Day, who: str) -> None:
+    """Let a user make and change pods, and nothing else."""
+    name = who.rpartition(":")[2]
+    day.kubectl("create", "clusterrole", f"pods-{name}", "--verb=create,get,patch,update", "--resource=pods")
+    day.kubectl("create", "clusterrolebinding", f"pods-{name}", f"--clusterrole=pods-{name}", f"--user={who}")
+    until(lambda: day.kubectl.tried("auth", "can-i", "create", "pods", f"--as={who}")[0] == 0)
+
+
+def say(day: Day, name: str, user: str, who: str) -> tuple[int, str]:
+    """Make a pod and say whose it is, as somebody."""
+    pod = day.pod(name)
+    pod["metadata"].setdefault("annotations", {})["volcano.sh/user"] = user
+    return day.kubectl.tried("create", f"--as={who}", "-f", "-", given=pod)
+
+
+def test_what_a_template_says_is_left_out(day):
+    let_submit(day, REPLICA_SETS)
+    status, said = say(day, "from-a-template", "victim", REPLICA_SETS)
+    assert status == 0, said
+    assert day.kubectl("get", "pod", "from-a-template", "-o", USER) == ""
+
+
 def test_nobodys_pods_are_not_ours(day):
     pod = day.pod("foreign")
     pod["spec"]["schedulerName"] = "default-scheduler"
@@ -118,6 +145,60 @@ def test_what_has_no_form_is_the_servers_to_refuse(day):
     assert status == 1 and "spec" in said and "webhook" not in said
 
 
+CONFIGURATIONS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+
+
+def trusted(day: Day) -> set[str]:
+    """The authorities that the API server knows, one for each webhook."""
+    found = [day.kubectl.object(kind, "pumice")["webhooks"] for kind in CONFIGURATIONS]
+    return {one["clientConfig"].get("caBundle", "") for webhooks in found for one in webhooks}
+
+
+def judged(day: Day, name: str) -> bool:
+    """Whether a queue can be made, by which the API server must trust us."""
+    return day.kubectl.tried("create", "-f", "-", given=day.queue(name))[0] == 0
+
+
+def test_who_overwrites_the_configurations_is_put_right(day):
+    (before,) = trusted(day)
+    for kind in CONFIGURATIONS:
+        found = day.kubectl.object(kind, "pumice")
+        for webhook in found["webhooks"]:
+            del webhook["clientConfig"]["caBundle"]
+        del found["metadata"]["resourceVersion"]
+        day.kubectl("replace", "-f", "-", given=found)
+    until(lambda: trusted(day) == {before}, 15, what="the authorities stand there again")
+    until(lambda: judged(day, "after-overwriting"), 15)
+
+
+def test_to_install_again_takes_nothing_away(day, real, port):
+    before = trusted(day)
+    _lead_to(real, port)
+    assert trusted(day) == before
+    assert judged(day, "after-installing")
+
+
+def test_a_certificate_that_is_lost_is_made_anew(day, real):
+    (before,) = trusted(day)
+    home = real.kubectl(HOME)
+    home("delete", "secret", "pumice-webhooks")
+    until(lambda: trusted(day) not in ({before}, {""}) and len(trusted(day)) == 1, 15, what="another is trusted")
+    until(lambda: judged(day, "after-the-loss"), 15)
+    (after,) = trusted(day)
+    assert home("get", "secret", "pumice-webhooks", "-o", r"jsonpath={.data.ca\.crt}") == after
+
+
+def test_a_certificate_that_does_not_fit_is_replaced_and_both_are_trusted(day, real):
+    (before,) = trusted(day)
+    home = real.kubectl(HOME)
+    home("patch", "secret", "pumice-webhooks", "-p", '{"data":{"tls.key":""}}')
+    until(lambda: before not in trusted(day), 15, what="a new authority stands beside the old one")
+    (after,) = trusted(day)
+    old, both = base64.b64decode(before).strip(), base64.b64decode(after)
+    assert old in both and both.count(b"BEGIN CERTIFICATE") == old.count(b"BEGIN CERTIFICATE") + 1
+    assert judged(day, "meanwhile"), "what is shown is trusted all the time"
+
+
 def test_while_nobody_answers(day, real, port):
     """Ours waits, nobody else's does."""
     day.make(day.group("status-only"))
@@ -133,6 +214,7 @@ def test_while_nobody_answers(day, real, port):
         assert status == 1 and "failed calling webhook" in said
         day.make(day.pod("goes-on"))
         assert kubectl("get", "pod", "goes-on", "-o", USER) == "", "all that is lost is whose it is"
+        nobody_is_somebody_else(day)
         kubectl("patch", "podgroup", "status-only", "--type=merge", "-p", '{"status":{"phase":"Inqueue"}}')
         kubectl("delete", "podgroup", "leaving", "--wait=false")
         kubectl("patch", "podgroup", "leaving", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
@@ -140,6 +222,30 @@ def test_while_nobody_answers(day, real, port):
     finally:
         _lead_to(real, port)
     until(lambda: kubectl.tried("create", "-f", "-", given=day.queue("waits"))[0] == 0)
+
+
+def nobody_is_somebody_else(day: Day) -> None:
+    """Although no webhook looks at pods."""
+    kubectl = day.kubectl
+    let_submit(day, "mallory")
+    status, said = say(day, "forged-meanwhile", "victim", "mallory")
+    assert status == 1 and "pumice-users-of-pods" in said
+    assert 'volcano.sh/user]: mallory may not set this to "victim"; name yourself or nobody' in said
+    assert "may not" in say(Day(day.real, "kube-system"), "forged-there", "victim", "mallory")[1]
+    assert say(day, "honest", "mallory", "mallory")[0] == 0
+    for change in ("volcano.sh/user=victim", "volcano.sh/user-"):
+        assert (
+            "mallory may not set this to"
+            in kubectl.tried("annotate", "--as=mallory", "--overwrite", "pod", "honest", change)[1]
+        )
+    kubectl("annotate", "--as=mallory", "pod", "honest", "some.body/else=may-change")
+    assert "may not" in say(day, "copied-from-a-template", "victim", REPLICA_SETS)[1]
+
+    kubectl("create", "clusterrole", "be-victim", "--verb=impersonate", "--resource=users", "--resource-name=victim")
+    kubectl("create", "clusterrolebinding", "be-victim", "--clusterrole=be-victim", "--user=mallory")
+    until(lambda: kubectl.tried("auth", "can-i", "impersonate", "users/victim", "--as=mallory")[0] == 0)
+    assert say(day, "allowed-meanwhile", "victim", "mallory")[0] == 0
+    assert say(day, "for-another", "dora", OURS)[0] == 0, "our controllers copy it from what was judged"
 
 
 def _lead_to(real: Real, port: int) -> None:

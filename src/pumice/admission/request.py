@@ -41,13 +41,11 @@ class Settings:
     """What the pods of a Job go by that names no scheduler."""
     job_plugins: frozenset[str] = frozenset({"env", "svc"})
     """Plugins of Jobs that have an effect here."""
-    controllers: tuple[str, ...] = (
-        "system:pumice",
-        "system:kube-controller-manager",
-        "system:serviceaccount:kube-system:",
-        "system:serviceaccount:pumice-system:",
-    )
-    """Users (or, with a colon at the end, how they begin) that act for others: no object is theirs."""
+    controllers: tuple[str, ...] = ("system:pumice", "system:serviceaccount:pumice-system:")
+    """Users (or, with a colon at the end, how they begin) that act for others: no object is theirs, and whose it is
+    they copy from one that was judged."""
+    builders: tuple[str, ...] = ("system:kube-controller-manager", "system:serviceaccount:kube-system:")
+    """The same of those who make pods from templates, in which anybody may have written anything: it does not count."""
     queue_finalizer: str = ""
     """What keeps a queue that is being deleted until its controller has seen to those below; empty: nothing.
 
@@ -55,8 +53,16 @@ class Settings:
     """
 
     def acts_for_others(self, user: str) -> bool:
-        """Whether a user is a controller."""
-        return any(user.startswith(name) if name.endswith(":") else user == name for name in self.controllers)
+        """Whether a user is a controller that says for whom."""
+        return _is_among(user, self.controllers)
+
+    def builds_for_others(self, user: str) -> bool:
+        """Whether a user is a controller that does not know for whom."""
+        return _is_among(user, self.builders)
+
+
+def _is_among(user: str, names: tuple[str, ...]) -> bool:
+    return any(user.startswith(name) if name.endswith(":") else user == name for name in names)
 
 
 def nobody(user: str) -> bool:

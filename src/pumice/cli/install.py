@@ -36,6 +36,7 @@ namespace_option = click.option("--namespace", "-n", default=NAMESPACE, show_def
 @click.option("--webhook-url", default="", metavar="URL", help="Where webhooks run, if that is not in the cluster.")
 @click.option("--service-monitor", is_flag=True, help="Tell the Prometheus operator of the metrics.")
 @click.option("--take-over", is_flag=True, help="Stop a Volcano that is there, and do all of its work.")
+@click.option("--force", is_flag=True, help="Set back what others have changed in what was installed.")
 @click.option("--wait", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Until everything works.")
 @click.option("--dry-run", is_flag=True, help="Print the manifests, change nothing.")
 def install(
@@ -49,6 +50,7 @@ def install(
     webhook_url: str,
     service_monitor: bool,
     take_over: bool,
+    force: bool,
     seconds: float | None,
     dry_run: bool,
 ) -> None:
@@ -56,6 +58,9 @@ def install(
 
     If Volcano is there it is left alone: then only pods that name the scheduler pumice are placed, and Volcano's jobs,
     definitions and webhooks stay its own. --take-over stops it and takes all of that over.
+
+    What you have changed since in what was installed is not set back: if it would have to be, nothing is done and the
+    fields are named. --force sets them back.
     """
     from pumice.install.choices import Choices
 
@@ -75,28 +80,44 @@ def install(
         _print(choices, kubeconfig, context, take_over=take_over)
         return
     with _cluster(kubeconfig, context) as client:
-        _install(client, choices, take_over=take_over, configured=config is not None, seconds=seconds)
+        _install(client, choices, take_over=take_over, configured=config is not None, force=force)
+        if seconds:
+            _await(client, choices, seconds)
 
 
-def _install(client: Client, choices: Choices, *, take_over: bool, configured: bool, seconds: float | None) -> None:
-    from pumice.install.applying import apply, await_available
-    from pumice.install.manifests import ONCE, manifests
+def _install(client: Client, choices: Choices, *, take_over: bool, configured: bool, force: bool) -> None:
+    from pumice.install import place
+    from pumice.install.applying import apply, rehearse
+    from pumice.install.kinds import KINDS
+    from pumice.install.manifests import AT_WORK, ONCE, manifests
     from pumice.install.removing import drop
     from pumice.install.volcano import find, stop
 
+    place.check(client, choices.namespace)
     volcano = find(client)
     choices = _beside(choices, volcano, take_over=take_over)
+    wanted = manifests(choices)
+    once = ONCE - {"ConfigMap"} if configured else ONCE
+    meant = {"ConfigMap": configured, "CustomResourceDefinition": take_over}  # asked for by name, so no surprise
+    forced = {kind for kind in KINDS if force or meant.get(kind)}
+    rehearse(client, wanted, once=once, forced=forced)
+    for line in apply(client, (one for one in wanted if one["kind"] not in AT_WORK), once=once, forced=forced):
+        echo(line)
     if volcano and take_over:
         for line in stop(client, volcano):
             echo(line)
-    wanted = manifests(choices)
-    for line in apply(client, wanted, once=ONCE - {"ConfigMap"} if configured else ONCE):
+    for line in apply(client, (one for one in wanted if one["kind"] in AT_WORK), once=once, forced=forced):
         echo(line)
     for line in drop(client, choices, wanted):
         echo(line)
-    if seconds:
-        for line in await_available(client, wanted, seconds):
-            echo(line)
+
+
+def _await(client: Client, choices: Choices, seconds: float) -> None:
+    from pumice.install.applying import await_available
+    from pumice.install.manifests import manifests
+
+    for line in await_available(client, manifests(choices), seconds):
+        echo(line)
 
 
 def _beside(choices: Choices, volcano: Volcano, *, take_over: bool) -> Choices:
@@ -114,6 +135,7 @@ def _print(choices: Choices, kubeconfig: Path | None, context: str, *, take_over
     """Print what would be applied: as for this cluster, if there is one."""
     import yaml
 
+    from pumice.install import place
     from pumice.install.manifests import manifests
     from pumice.install.volcano import find
     from pumice.kube.refusals import RefusedError, UnreachableError
@@ -121,6 +143,9 @@ def _print(choices: Choices, kubeconfig: Path | None, context: str, *, take_over
     try:
         with _cluster(kubeconfig, context) as client:
             choices = _beside(choices, find(client), take_over=take_over)
+            found = place.found_in(client)
+        if found not in ("", choices.namespace):
+            echo(f"note: Pumice is in the namespace {found} of this cluster: it would not be installed twice", err=True)
     except (click.ClickException, RefusedError, UnreachableError) as error:
         said = error.format_message() if isinstance(error, click.ClickException) else error
         echo(f"note: no cluster was looked at, so nobody knows whether Volcano is there: {said}", err=True)
@@ -136,10 +161,12 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
     Definitions stay, and with them all queues, jobs and podgroups; so does the namespace, with the scheduler's
     configuration.
     """
+    from pumice.install import place
     from pumice.install.choices import Choices
     from pumice.install.removing import remove
 
     with _cluster(kubeconfig, context) as client:
+        place.check(client, namespace)
         for line in remove(client, Choices(namespace=namespace)):
             echo(line)
     echo(f"definitions, queues, jobs and podgroups stay, and so does the namespace {namespace} with the configuration")
@@ -148,14 +175,18 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
 @contextmanager
 def _cluster(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     """The cluster, for as long as it is needed; what it says no to is the end, in a line."""
-    from pumice.install.applying import NotReadyError
+    from pumice.install.applying import NotReadyError, TakenError
+    from pumice.install.place import ElsewhereError
     from pumice.kube.client import Client
     from pumice.kube.refusals import RefusedError, UnreachableError
 
     client = Client(reach(kubeconfig, context))
     try:
         yield client
-    except (RefusedError, UnreachableError, NotReadyError) as error:
+    except TakenError as error:
+        said = "nothing was changed; ask for the same as they have set, or use --force to set it back"
+        raise click.ClickException(f"{error}\n{said}") from None
+    except (RefusedError, UnreachableError, NotReadyError, ElsewhereError) as error:
         raise click.ClickException(str(error)) from None
     finally:
         client.close()

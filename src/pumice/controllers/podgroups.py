@@ -24,13 +24,14 @@ from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
 from pumice.kube.feed import Change
 from pumice.kube.pods import GROUP_NAME
+from pumice.kube.policies import USER
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
 from pumice.kube.times import stamp
 
 QUEUE: Final = "scheduling.volcano.sh/queue-name"
 MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
-COPIED: Final = ("volcano.sh/user", "volcano.sh/preemptable", "sla-waiting-time", "volcano.sh/sla-waiting-time")
+COPIED: Final = (USER, "volcano.sh/preemptable", "sla-waiting-time", "volcano.sh/sla-waiting-time")
 """What a pod, or its owner, says about itself that the scheduler reads from its group."""
 
 PREFIX: Final = "podgroup-"
@@ -73,17 +74,18 @@ def group_of(pod: Document, made_by: Document | None = None) -> Document:
         "kind": owner["kind"] if owner else "Pod",
         "name": owner["name"] if owner else about["name"],
         "uid": owner["uid"] if owner else about["uid"],
+        # Nobody who deletes it waits for the group, and owners are of all kinds: a cluster that guards owners asks who
+        # blocks one for a right on its kind.
         "controller": True,
-        "blockOwnerDeletion": True,
     }
-    said = {**(_annotations(made_by) if made_by else {}), **_annotations(pod)}
+    said = {**(_annotations(made_by) if made_by else {}), USER: "", **_annotations(pod)}  # nobody judges owners
     spec: Document = {"minMember": min(_count(said.get(MIN_MEMBER, "")), _wanted(made_by))}
     if said.get(QUEUE):
         spec["queue"] = said[QUEUE]
     if pod["spec"].get("priorityClassName"):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]
     metadata: Document = {"name": group_name(pod), "namespace": about["namespace"], "ownerReferences": [reference]}
-    copied = {name: said[name] for name in COPIED if name in said}
+    copied = {name: said[name] for name in COPIED if said.get(name)}
     if copied:
         metadata["annotations"] = copied
     return {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": metadata, "spec": spec}
@@ -185,14 +187,14 @@ class PodGroups:
         try:
             await self._api.patch(PODS.raw, about["name"], patch, namespace)
         except RefusedError as error:
-            if not (error.absent or error.conflict or error.code == OTHER_POD):
+            if not (error.absent or error.code == OTHER_POD):
                 raise
 
     async def _remove(self, namespace: str, name: str, uid: str) -> None:
         try:
             await self._api.delete(POD_GROUPS.raw, name, namespace, uid=uid)
         except RefusedError as error:
-            if not (error.absent or error.conflict):
+            if not error.absent:
                 raise
 
 

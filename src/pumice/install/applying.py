@@ -1,6 +1,8 @@
 """Bringing manifests into a cluster: applied on the server, so that what others have added to our objects stays.
 
-What is there and the same is left alone; who installs twice changes nothing.
+What is there and the same is left alone; who installs twice changes nothing. What somebody else has changed since is
+not changed back unless that is asked for. All of it is rehearsed first: what the server would refuse is known before
+anything has changed.
 """
 
 from __future__ import annotations
@@ -26,28 +28,68 @@ class NotReadyError(Exception):
     """Something was installed but does not work in time."""
 
 
+class TakenError(Exception):
+    """Others have set what would be changed; the message says what, and who."""
+
+
+def rehearse(
+    client: Client, wanted: Iterable[Object], *, once: Container[str] = ONCE, forced: Container[str] = ()
+) -> None:
+    """Have the server judge what would be applied, and change nothing.
+
+    Left out is what would only be judged in a cluster where the rest is there already: everything in a namespace that
+    is yet to be made, and new bindings of roles.
+    """
+    objects = list(wanted)
+    new = {one["metadata"]["name"] for one in objects if one["kind"] == "Namespace" and _there(client, one) is None}
+    taken: list[str] = []
+    for one in objects:
+        if one["kind"] in once or one["metadata"].get("namespace") in new:
+            continue
+        if one["kind"].endswith("RoleBinding") and _there(client, one) is None:
+            continue
+        try:
+            _applied(client, one, force=one["kind"] in forced, dry_run=True)
+        except RefusedError as error:
+            if not error.conflict:
+                raise
+            taken += [f"{called(one)} {said}" for said in _conflicts(error)]
+    if taken:
+        raise TakenError("\n  ".join(["set by somebody else:", *taken]))
+
+
+def _conflicts(error: RefusedError) -> list[str]:
+    """What others have set, field by field."""
+    causes = [cause for cause in error.details.get("causes") or () if cause.get("field")]
+    return [f"{cause['field']} ({cause.get('message', '')})" for cause in causes] or [str(error)]
+
+
 def apply(
     client: Client,
     wanted: Iterable[Object],
     *,
     once: Container[str] = ONCE,
+    forced: Container[str] = (),
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
-    """Apply objects in order; says of each what became of it. Of kinds in ``once`` only what is missing is made."""
+    """Apply objects in order; says of each what became of it.
+
+    Of kinds in ``once`` only what is missing is made. In kinds in ``forced`` what others have set gives way.
+    """
     for one in wanted:
         before = _there(client, one)
         if one["kind"] in once and before is not None:
             yield f"{called(one)} kept"
             continue
-        after = _applied(client, one)
+        after = _applied(client, one, force=one["kind"] in forced)
         if one["kind"] == DEFINITIONS.kind:
             _await_served(client, one, sleep)
         yield f"{called(one)} {_became(before, after)}"
 
 
-def _applied(client: Client, wanted: Object) -> Object:
+def _applied(client: Client, wanted: Object, *, force: bool, dry_run: bool = False) -> Object:
     try:
-        return client.apply(path_of(wanted), wanted, MANAGER)
+        return client.apply(path_of(wanted), wanted, MANAGER, force=force, dry_run=dry_run)
     except RefusedError as error:
         if error.absent:
             kind = f"{wanted['apiVersion']} {wanted['kind']}"

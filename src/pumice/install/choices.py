@@ -11,6 +11,8 @@ from pumice.scheduling.config import DEFAULT_CONFIG
 NAME = "pumice"
 """What is only once in a cluster is called so; the rest begins with it."""
 OWN_SCHEDULER = "pumice"
+VOLCANOS = "system:serviceaccount:volcano-system:"
+"""How the accounts of Volcano begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ PODS = _plain("v1", "pods", "Pod")
 MUTATING = _plain(_ADMISSION, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False)
 VALIDATING = _plain(_ADMISSION, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False)
 
+BINDINGS = _plain(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+
 KINDS = {
     resource.kind: resource
     for resource in (
@@ -33,7 +35,7 @@ KINDS = {
         DEFINITIONS,
         _plain("v1", "serviceaccounts", "ServiceAccount"),
         _plain(_RBAC, "clusterroles", "ClusterRole", namespaced=False),
-        _plain(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+        BINDINGS,
         _plain(_RBAC, "roles", "Role"),
         _plain(_RBAC, "rolebindings", "RoleBinding"),
         QUEUES,
@@ -44,6 +46,8 @@ KINDS = {
         _plain("monitoring.coreos.com/v1", "servicemonitors", "ServiceMonitor"),
         MUTATING,
         VALIDATING,
+        _plain(_ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False),
+        _plain(_ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False),
     )
 }
 

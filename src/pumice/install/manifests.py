@@ -7,13 +7,26 @@ from typing import Any
 from pumice.apiserver.shipped import manifests as shipped
 from pumice.install.choices import Choices, labels
 from pumice.install.rights import accounts, components
+from pumice.install.users import policies
 from pumice.install.webhooks import configurations
 from pumice.install.workloads import all_workloads
 
 Object = dict[str, Any]
 
-ONCE = frozenset({"ConfigMap", "Queue"})
-"""What is only made where it is missing: from then on it is the administrator's."""
+ONCE = frozenset({"Namespace", "ConfigMap", "Queue"})
+"""What is only made where it is missing: from then on it is the administrator's, as is a namespace that was there."""
+
+AT_WORK = frozenset(
+    {
+        "Queue",
+        "Deployment",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
+"""What works, or is judged by others who do. The rest changes nothing for anybody."""
 
 
 def namespace(choices: Choices) -> Object:
@@ -43,4 +56,4 @@ def manifests(choices: Choices) -> list[Object]:
     for component in components(choices):
         found += accounts(component, choices)
     found += [*first_queues(), *all_workloads(choices)]
-    return [*found, *configurations(choices)] if choices.webhooks else found
+    return [*found, *configurations(choices), *policies(choices)] if choices.webhooks else found

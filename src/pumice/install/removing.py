@@ -24,6 +24,8 @@ Object = dict[str, Any]
 STAYS = ONCE | {"Namespace", "CustomResourceDefinition"}
 PAUSE, PATIENCE = 0.5, 60.0
 """Seconds: between two looks at whether the controllers have ended, and until we go on without them."""
+TRIES = 20
+"""How often a queue is read anew that somebody else has changed at the same moment."""
 
 
 def drop(client: Client, choices: Choices, wanted: Iterable[Object] = ()) -> Iterator[str]:
@@ -74,10 +76,27 @@ def _let_go(client: Client) -> Iterator[str]:
             return
         raise
     for queue in queues:
-        about = queue["metadata"]
-        kept = [name for name in about.get("finalizers") or () if name != QUEUE_FINALIZER]
-        if len(kept) == len(about.get("finalizers") or ()):
-            continue
-        known = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
-        client.merge(QUEUES.path(name=about["name"]), {"metadata": {**known, "finalizers": kept}})
-        yield f"queue/{about['name']} waits for us no longer"
+        if _freed(client, queue):
+            yield f"queue/{queue['metadata']['name']} waits for us no longer"
+
+
+def _freed(client: Client, queue: Object) -> bool:
+    """Take our finalizer from a queue, whoever else writes to it meanwhile; False if there was nothing to do."""
+    path = QUEUES.path(name=queue["metadata"]["name"])
+    for attempt in range(TRIES):
+        try:
+            about = queue["metadata"] if attempt == 0 else client.get(path)["metadata"]
+            before = about.get("finalizers") or []
+            kept = [name for name in before if name != QUEUE_FINALIZER]
+            if kept == before:
+                return False
+            known = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
+            client.merge(path, {"metadata": {**known, "finalizers": kept}})
+        except RefusedError as error:
+            if error.absent:
+                return False
+            if not error.conflict or attempt == TRIES - 1:
+                raise
+        else:
+            return True
+    return False

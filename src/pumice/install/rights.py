@@ -35,6 +35,8 @@ class Right(NamedTuple):
         return {**rule, "resourceNames": [*self.names]} if self.names else rule
 
 
+SAYING = Right("pumice.dev", ("users",), ("name",))
+"""To say whose pods and podgroups are, whoever that is: no kind of any API, but a right that policies look for."""
 IDENTITY = Right("", ("namespaces",), ("get",), ("kube-system",))
 """Its uid tells clusters apart."""
 
@@ -53,6 +55,7 @@ EVERYWHERE: dict[str, tuple[Right, ...]] = {
     ),
     CONTROLLERS: (
         IDENTITY,
+        SAYING,
         Right("", ("pods",), (*FOLLOW, "create", "patch", "delete")),
         Right("", ("events",), ("create",)),
         Right("", ("configmaps",), ("get", "create", "patch")),
@@ -64,6 +67,9 @@ EVERYWHERE: dict[str, tuple[Right, ...]] = {
         Right(_VOLCANO, ("podgroups",), (*FOLLOW, "create", "patch", "delete")),
         Right(_JOBS, ("jobs",), ("get", *FOLLOW, "delete")),
         Right(_JOBS, ("jobs/status",), ("update",)),
+        # Asked for by the server where owners are guarded (OwnerReferencesPermissionEnforcement): who deletes a job in
+        # the foreground waits for its pods.
+        Right(_JOBS, ("jobs/finalizers",), ("update",)),
         Right(_BUS, ("commands",), (*FOLLOW, "delete")),
     ),
     WEBHOOKS: (
@@ -82,7 +88,7 @@ EVERYWHERE: dict[str, tuple[Right, ...]] = {
 }
 """Rights in the whole cluster."""
 
-_JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/status")})
+_JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/status"), (_JOBS, "jobs/finalizers")})
 """What the controllers need for nothing but Volcano Jobs."""
 
 

@@ -7,12 +7,13 @@ objects stay as they are and are ours from then on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pumice.install.choices import NAME
-from pumice.install.kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, VALIDATING
+from pumice.install.kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
 from pumice.install.manifests import definitions
 from pumice.kube.client import Client
 from pumice.kube.refusals import RefusedError
@@ -22,6 +23,8 @@ Object = dict[str, Any]
 
 BEFORE = "pumice.dev/replicas-before"
 """The annotation that keeps how many replicas a deployment had that was stopped."""
+PAUSE, PATIENCE = 0.5, 60.0
+"""Seconds: between two looks at whether its pods have ended, and until we go on beside them."""
 _NAMES = ("volcano-scheduler", "volcano-controller", "volcano-controllers", "volcano-admission")
 _WEBHOOKS = "volcano-admission-service"  # how its configurations begin
 
@@ -82,8 +85,8 @@ def _got(client: Client, resource: Resource[Any], name: str) -> Object | None:
         raise
 
 
-def stop(client: Client, volcano: Volcano) -> Iterator[str]:
-    """Stop what works and take its webhooks away; says what was done."""
+def stop(client: Client, volcano: Volcano, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
+    """Stop what works, wait until it has ended, and take its webhooks away; says what was done."""
     for one in volcano.webhooks:
         resource = MUTATING if one["kind"] == MUTATING.kind else VALIDATING
         client.delete(resource.path(name=one["metadata"]["name"]), uid=one["metadata"]["uid"])
@@ -93,3 +96,12 @@ def stop(client: Client, volcano: Volcano) -> Iterator[str]:
         kept = {"metadata": {"annotations": {BEFORE: str(replicas)}}, "spec": {"replicas": 0}}
         client.merge(DEPLOYMENTS.path(about["namespace"], about["name"]), kept)
         yield f"deployment.apps/{about['name']} stopped (it had {replicas} replicas, see its annotation {BEFORE})"
+    deadline = time.monotonic() + PATIENCE
+    while any(_pods_of(client, one) for one in volcano.deployments) and time.monotonic() < deadline:
+        sleep(PAUSE)
+
+
+def _pods_of(client: Client, deployment: Object) -> list[Object]:
+    chosen = ((deployment.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    query = {"labelSelector": ",".join(f"{name}={value}" for name, value in chosen.items())}
+    return client.list(PODS.path(deployment["metadata"]["namespace"]), query).items if chosen else []

@@ -3,7 +3,8 @@
 Which kinds and operations those are follows from the tables of the rules. Queues, podgroups and jobs are nobody's but
 ours, so while nobody judges them they cannot be written (``Fail``): a tree of queues that is unsound hurts everybody.
 Pods are everybody's. Nobody's pod may wait for us (``Ignore``, and soon): all that is lost is whose it is, and then its
-namespace counts. Kubernetes' own pods and ours are not asked about at all.
+namespace counts; that nobody names somebody else meanwhile is seen to by a policy (``users``). Kubernetes' own pods and
+ours are not asked about at all.
 
 Conditions spare calls, and see to it that a webhook which is down keeps nobody from working: the scheduler writes the
 status of podgroups, which have no separate one, and what is being deleted may let go.
@@ -40,23 +41,34 @@ def _differ(part: str) -> str:
     return f"has(object.{part}) != has(oldObject.{part}) || (has(object.{part}) && object.{part} != oldObject.{part})"
 
 
-def _user(place: str) -> str:
+def named_user(place: str) -> str:
+    """The user that an object names; empty if none."""
     there = f"has({place}.metadata.annotations) && '{USER}' in {place}.metadata.annotations"
     return f"({there} ? {place}.metadata.annotations['{USER}'] : '')"
 
 
 _STAYS = "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)"
 _MEANT = f"request.operation != 'UPDATE' || {_differ('spec')} || {_differ('metadata.annotations')}"
-_OWNED = f"request.operation != 'UPDATE' || {_user('object')} != {_user('oldObject')}"
+_OWNED = f"request.operation != 'UPDATE' || {named_user('object')} != {named_user('oldObject')}"
+
+
+def ours(choices: Choices) -> Object:
+    """The condition that a pod is placed by us."""
+    names = ", ".join(f"'{name}'" for name in choices.schedulers)
+    return {"name": "ours", "expression": f"object.spec.schedulerName in [{names}]"}
+
+
+def _elsewhere(choices: Choices) -> Object:
+    """Namespaces that are neither ours nor Kubernetes' own."""
+    home = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", choices.namespace]}
+    return {"matchExpressions": [home]}
 
 
 def _conditions(resource: str, choices: Choices) -> list[Object]:
     """When it is worth asking."""
     stays = {"name": "stays", "expression": _STAYS}
     if resource == PODS:
-        names = ", ".join(f"'{name}'" for name in choices.schedulers)
-        ours = {"name": "ours", "expression": f"object.spec.schedulerName in [{names}]"}
-        return [ours, stays, {"name": "user-changes", "expression": _OWNED}]
+        return [ours(choices), stays, {"name": "user-changes", "expression": _OWNED}]
     return [stays, {"name": "more-than-status-changes", "expression": _MEANT}]
 
 
@@ -86,15 +98,7 @@ def _webhook(resource: str, operations: list[str], path: str, choices: Choices) 
         "failurePolicy": "Ignore" if foreign else "Fail",
         "matchConditions": _conditions(resource, choices),
         "matchPolicy": "Equivalent",
-        "namespaceSelector": {
-            "matchExpressions": [
-                {
-                    "key": "kubernetes.io/metadata.name",
-                    "operator": "NotIn",
-                    "values": ["kube-system", choices.namespace],
-                }
-            ]
-        },
+        "namespaceSelector": _elsewhere(choices),
         "sideEffects": "None",
         "timeoutSeconds": HASTY if resource == PODS else PATIENT,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.choices import NAME, Choices, labels
+from pumice.install.choices import NAME, VOLCANOS, Choices, labels
 from pumice.install.rights import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
 from pumice.install.webhooks import SERVICE
 
@@ -18,7 +18,6 @@ METRICS, LISTEN = 8080, 9443
 """Ports: of ``/metrics`` and the probes, and of the webhooks."""
 NOBODY = 65532
 SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
-VOLCANOS = "system:serviceaccount:volcano-system:"
 LEAD = "--leader-elect"
 FAREWELL = 5
 """Seconds in which a webhook that is to end still answers: until nobody is sent to it any more."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -21,6 +21,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 BACKDATED = timedelta(hours=1)
 """So much earlier a certificate is valid, for those whose clocks are behind."""
 VALID = timedelta(days=365)
+REMEMBERED = 4
+"""So many authorities of before are trusted: whatever goes wrong again and again, their number stays bounded."""
 
 _PEM = serialization.Encoding.PEM
 
@@ -69,7 +71,7 @@ def renewed(old: Certificate, names: Iterable[str], now: datetime, valid: timede
     except ValueError:
         known = []
     kept = [one.public_bytes(_PEM) for one in known if one.not_valid_after_utc > now]
-    return Certificate(b"".join([new.authorities, *kept]), new.certificate, new.key)
+    return Certificate(b"".join([new.authorities, *kept[:REMEMBERED]]), new.certificate, new.key)
 
 
 def signer(found: Certificate) -> bytes:
@@ -78,20 +80,23 @@ def signer(found: Certificate) -> bytes:
     return first + end
 
 
-def serves(found: Certificate, names: Iterable[str], until: datetime) -> bool:
-    """Whether a certificate is sound, is for all these names, and lasts until then."""
+def serves(found: Certificate, names: Iterable[str], now: datetime, early: timedelta = timedelta(0)) -> bool:
+    """Whether a certificate is sound, is for all these names, is valid now and lasts for so long.
+
+    One that is not valid yet comes from somebody whose clock is far ahead: clients would wait as long as that.
+    """
     try:
         loaded = x509.load_pem_x509_certificate(found.certificate)
         authority = x509.load_pem_x509_certificates(found.authorities)[0]
         key = serialization.load_pem_private_key(found.key, None)
         loaded.verify_directly_issued_by(authority)
         listed = list(loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
-    except (ValueError, TypeError, IndexError, InvalidSignature, x509.ExtensionNotFound):
+        fits = loaded.public_key() == key.public_key()
+    except (ValueError, TypeError, IndexError, InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound):
         return False
-    if loaded.public_key() != key.public_key():
-        return False
+    begins = max(loaded.not_valid_before_utc, authority.not_valid_before_utc)
     lasts = min(loaded.not_valid_after_utc, authority.not_valid_after_utc)
-    return lasts > until and all(_name(name) in listed for name in names)
+    return fits and begins <= now and lasts > now + early and all(_name(name) in listed for name in names)
 
 
 def _names_in(found: Certificate) -> list[str]:

@@ -131,9 +131,15 @@ class Client:
         """Change an object by a merge patch."""
         return self._call("PATCH", path, patch, media=_MERGE)
 
-    def apply(self, path: str, wanted: Document, manager: str) -> Document:
-        """Make an object what it should be, as far as that is said; what others have said about the same gives way."""
-        return self._call("PATCH", _with(path, {"fieldManager": manager, "force": "true"}), wanted, media=_APPLY)
+    def apply(
+        self, path: str, wanted: Document, manager: str, *, force: bool = False, dry_run: bool = False
+    ) -> Document:
+        """Make an object what it should be, as far as that is said.
+
+        ``conflict`` if others have said something else about the same; with ``force`` they give way.
+        """
+        query = {"fieldManager": manager, "force": str(force).lower()} | ({"dryRun": "All"} if dry_run else {})
+        return self._call("PATCH", _with(path, query), wanted, media=_APPLY)
 
     def delete(self, path: str, *, uid: str = "", propagation: str = "") -> Document:
         """Delete an object; with a uid only this very one, ``conflict`` otherwise.

@@ -2,6 +2,8 @@
 
 Before everything has been seen it answers 503: the API server then does what the ``failurePolicy`` of the webhook says,
 as if nobody were here. So does a rule that fails: that nobody has looked at an object must not pass for a yes.
+
+Anybody in the cluster can connect. What they send is read only up to a size, for a while, and not of too many at once.
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ from pumice.kube.certificates import Certificate
 
 log = logging.getLogger(__name__)
 
-LARGEST = 32 << 20
+LARGEST = 8 << 20
 """Bytes of a review, which may hold an object twice; an API server takes none of more than 3 MiB."""
+READING, ABREAST = 4.0, 32
+"""Seconds in which a review must have arrived, and how many are read at a time."""
 FINISH = 5.0
 """Seconds in which calls that are under way are answered when it ends."""
 
@@ -74,6 +78,7 @@ class Webhooks:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
         self._certified = asyncio.Event()
+        self._readers = asyncio.Semaphore(ABREAST)
 
     @property
     def trouble(self) -> str:
@@ -118,12 +123,21 @@ class Webhooks:
             self._tls.load_cert_chain(path)
         self._certified.set()
 
+    async def _read(self, request: web.Request) -> Asked:
+        """What is asked. Waiting for others counts as well: whoever asks has long given up."""
+        async with asyncio.timeout(READING), self._readers:
+            return read(await request.read())
+
     def _handler(self, judge: Callable[[Asked], Awaitable[Answer]]) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
             try:
-                asked = read(await request.read())
+                asked = await self._read(request)
             except ReviewError as error:
                 return web.Response(status=400, text=f"{error}\n")
+            except TimeoutError:
+                late = web.Response(status=408, text=f"a review must arrive within {READING:g} s\n")
+                late.force_close()
+                return late
             resource, operation = asked.resource.resource, asked.operation
             if not self.following.complete.is_set():
                 self.answers[resource, operation, "failed"] += 1

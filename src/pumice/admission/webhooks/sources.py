@@ -1,7 +1,8 @@
 """Where the certificate of the webhooks comes from: a Secret that all replicas share, or files that somebody gave.
 
 The Secret is made by the replica that is first, and renewed by the one that first sees that it is time. Both write only
-if nobody else has meanwhile, and take what is there if somebody has: so all replicas show the same certificate.
+if nobody else has meanwhile, and take what is there if somebody has: so all replicas show the same certificate. If it
+was lost, other replicas still show what was in it for a while: so whoever makes another has that trusted as well.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import binascii
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -41,7 +42,7 @@ def _utc() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FromSecret:
     """A certificate of our own making, kept in a Secret."""
 
@@ -53,12 +54,14 @@ class FromSecret:
     valid: timedelta = VALID
     early: timedelta = EARLY
     now: Callable[[], datetime] = _utc
+    _last: Certificate | None = field(default=None, init=False, repr=False)  # what was there when it was last looked at
 
     async def current(self) -> Certificate:
         """What is in the Secret; made or renewed if it is time."""
         for _ in range(TRIES):
             try:
-                return await self._attempt()
+                self._last = await self._attempt()
+                return self._last
             except RefusedError as error:
                 if not (error.exists or error.conflict):
                     raise
@@ -70,19 +73,23 @@ class FromSecret:
         except RefusedError as error:
             if not error.absent:
                 raise
-            made = issue(self.hosts, self.now(), self.valid)
+            made = self._another(self._last)
             about = {"name": self.name, "namespace": self.namespace}
             new = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": about}
             await self.api.create(SECRETS, {**new, "data": _encoded(made)}, self.namespace)
             log.warning("made a certificate for %s", ", ".join(self.hosts))
             return made
         found = _decoded(secret.get("data") or {})
-        if serves(found, self.hosts, self.now() + self.early):
+        if serves(found, self.hosts, self.now(), self.early):
             return found
-        made = renewed(found, self.hosts, self.now(), self.valid)
+        made = self._another(found)
         await self.api.update(SECRETS, {**secret, "data": {**(secret.get("data") or {}), **_encoded(made)}})
         log.warning("renewed the certificate for %s", ", ".join(self.hosts))
         return made
+
+    def _another(self, old: Certificate | None) -> Certificate:
+        now = self.now()
+        return renewed(old, self.hosts, now, self.valid) if old else issue(self.hosts, now, self.valid)
 
 
 @dataclass(frozen=True, slots=True)

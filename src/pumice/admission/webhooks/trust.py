@@ -29,8 +29,9 @@ VALIDATING: Resource[Document] = Resource(
     _GROUP, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", dict, namespaced=False
 )
 
-EVERY = 10.0
-"""Seconds between two looks at the certificate and at the configurations."""
+EVERY = 3.0
+"""Seconds between two looks at the certificate and at the configurations: so long nobody may trust us after somebody
+has overwritten one, and nothing of ours can be written. A look is three small reads."""
 SOON = 1.0
 """The same while something is wrong."""
 SETTLE = 30.0

@@ -19,7 +19,6 @@ TEMPLATE: Final = "volcano.sh/template-uid"
 LONGEST_LABEL = 63
 """Characters of a label's value; a longer name stands in the annotations alone."""
 INHERITED: Final = (
-    USER,
     PREEMPTABLE,
     "volcano.sh/cooldown-time",
     "volcano.sh/revocable-zone",
@@ -37,6 +36,10 @@ def pod_of(job: Job, task: Task, index: int, standing: Standing) -> Document:
     """The pod at a place of a task."""
     template = task.template.get("metadata") or {}
     inherited = {name: job.annotations[name] for name in INHERITED if name in job.annotations}
+    said = {**inherited, **(template.get("annotations") or {})}
+    said.pop(USER, None)  # whose it is was judged of the job, not of its templates
+    if USER in job.annotations:
+        said[USER] = job.annotations[USER]
     restarts = restarts_of(task, index, standing.restarts)
     spec = dict(task.template.get("spec") or {})
     if not spec.get("schedulerName"):
@@ -54,8 +57,7 @@ def pod_of(job: Job, task: Task, index: int, standing: Standing) -> Document:
             "ownerReferences": [owner(job)],
             "labels": (template.get("labels") or {}) | _labels(job, task, index),
             "annotations": {
-                **inherited,
-                **(template.get("annotations") or {}),
+                **said,
                 GROUP_NAME: group_name(job),
                 TASK_SPEC: task.name,
                 TASK_INDEX: str(index),

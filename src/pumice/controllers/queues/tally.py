@@ -7,7 +7,7 @@ from collections import Counter
 from pumice.kube.resources import POD_GROUPS, Document
 
 OVER = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
-"""Phases of podgroups and jobs that nothing comes after by itself. A suspended job may be resumed, but holds nothing."""
+"""Phases of podgroups and jobs that nothing comes after by itself: one that is suspended holds nothing."""
 
 
 class Tally:
