@@ -17,6 +17,12 @@ async def abreast(work: Iterable[Coroutine[Any, Any, None]], at_once: int = AT_O
         async with gate:
             await each
 
-    for outcome in await asyncio.gather(*(one(each) for each in work), return_exceptions=True):
+    parts = list(work)
+    try:
+        outcomes = await asyncio.gather(*(one(each) for each in parts), return_exceptions=True)
+    finally:
+        for each in parts:
+            each.close()  # if it was never begun: cancelled before
+    for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome

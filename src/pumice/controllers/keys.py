@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from pumice.kube.pace import Backoff
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.refusals import RefusedError, UnreachableError, patience
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Keys:
                 await self._look(key)
                 self._failures.pop(key, None)
             except Exception as error:  # one bad object must not end the controller for all the others
-                pause = self._failures.setdefault(key, Backoff()).next()
+                pause = self._failures.setdefault(key, Backoff()).next(patience(error))
                 known = isinstance(error, RefusedError | UnreachableError)
                 log.log(logging.INFO if known else logging.ERROR, "%s: %r; again in %.1f s", key, error, pause)
                 asyncio.get_running_loop().call_later(pause, self.add, key)

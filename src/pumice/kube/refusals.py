@@ -59,6 +59,11 @@ class UnreachableError(Exception):
         """Whether the request may have arrived, and so been carried out."""
 
 
+def patience(error: Exception) -> float:
+    """Seconds after which the API would like to be asked again; 0 if it has not said."""
+    return (error.retry_after or 0.0) if isinstance(error, RefusedError) else 0.0
+
+
 def refusal(code: int, phrase: str, content: bytes, retry_after: str = "") -> RefusedError:
     """The error that an answer stands for. What is between us and the API may answer with anything."""
     try:

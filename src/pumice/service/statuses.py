@@ -14,7 +14,7 @@ from typing import Any
 
 from pumice.kube.api import Api
 from pumice.kube.pace import Backoff
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.refusals import RefusedError, UnreachableError, patience
 from pumice.kube.resources import POD_GROUPS, QUEUES
 
 log = logging.getLogger(__name__)
@@ -87,6 +87,6 @@ class Statuses:
         uid, status = failed
         meant, newer = self._waiting.get(place, (uid, {}))
         self._waiting[place] = meant, {**status, **newer} if meant == uid else newer
-        pause = backoff.next()
+        pause = backoff.next(patience(error))
         log.info("%s %s: %s; again in %.1f s", *place, error, pause)
         await asyncio.sleep(pause)

@@ -58,6 +58,7 @@ class Jobs:
         self._answers: dict[str, Document] = {}  # jobs as the server answered, until the informer shows as much
         self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: what is there
         self._alarms: dict[str, asyncio.TimerHandle] = {}
+        self._later: set[str] = set()  # jobs that will be looked at again in a while
         self.keys = Keys(self._look)
 
     def take(self, change: Change[Document]) -> None:
@@ -165,6 +166,16 @@ class Jobs:
             wait = min(max(0.0, at - self._now()), LONGEST_WAIT)
             self._alarms[key] = asyncio.get_running_loop().call_later(wait, self.keys.add, key)
 
+    def _look_later(self, key: str) -> None:
+        """Look again in a while: once, however many of a job's objects have their place taken."""
+        if key not in self._later:
+            self._later.add(key)
+            asyncio.get_running_loop().call_later(LATER, self._look_now, key)
+
+    def _look_now(self, key: str) -> None:
+        self._later.discard(key)
+        self.keys.add(key)
+
     # ---- writing --------------------------------------------------------------------------------------------
 
     async def _carry_out(self, key: str, job: Document, found: Plan) -> None:
@@ -207,7 +218,7 @@ class Jobs:
                 try:
                     await self._api.patch(resource.raw, name, {"metadata": {"uid": uid}, **patch}, namespace)
                 except RefusedError as error:
-                    if not (error.absent or error.conflict or error.code == OTHER_OBJECT):
+                    if not (error.absent or error.code == OTHER_OBJECT):
                         raise
             case Keep():
                 await self._keep(job, namespace, write)
@@ -223,7 +234,7 @@ class Jobs:
                 there = self._pods.get(f"{namespace}/{write.document['metadata']['name']}")
                 if there is not None and not _owner(there.object):
                     await self._say_taken(job, write.document)
-                asyncio.get_running_loop().call_later(LATER, self.keys.add, key)
+                self._look_later(key)
                 return
             await self._say_refused(job, write.document, error)
             raise
@@ -241,7 +252,7 @@ class Jobs:
         try:
             await self._api.delete(write.resource.raw, write.name, namespace, uid=write.uid, propagation=propagation)
         except RefusedError as error:
-            if not (error.absent or error.conflict):
+            if not error.absent:  # a conflict: if it is another of that name by now, that will be seen
                 raise
         if write.resource.name == COMMANDS.name and f"{namespace}/{write.name}" in self._commands:
             self._obeyed.add(write.uid)
@@ -266,7 +277,7 @@ class Jobs:
         else:
             holder = _owner_uid(there)
             if holder not in ("", job["metadata"]["uid"]):  # of an earlier job of that name: it will go with it
-                asyncio.get_running_loop().call_later(LATER, self.keys.add, _key(job))
+                self._look_later(_key(job))
                 return
             if "data" in document and there.get("data") != document["data"]:
                 if holder:

@@ -68,7 +68,7 @@ class Pen:
                 one.resource, one.name, one.namespace, uid=one.uid, revision=revision, propagation="Background"
             )
         except RefusedError as error:
-            if not (error.absent or (error.conflict and not revision)):  # another of that name is not ours to delete
+            if not error.absent:  # a conflict: if it is another of that name by now, that will be seen
                 raise
 
     async def complain(self, queue: Object, reason: str, message: str) -> None:
