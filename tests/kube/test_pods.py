@@ -50,6 +50,26 @@ status: {phase: Running, startTime: "1970-01-01T00:00:03.5Z"}
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "started"),
+    [
+        ("{}", 0),
+        ('{startTime: "1970-01-01T00:00:09Z"}', 9),
+        ('{conditions: [{type: PodScheduled, status: "True", lastTransitionTime: "1970-01-01T00:00:07Z"}]}', 7),
+        (
+            '{startTime: "1970-01-01T00:00:01Z", conditions: [{type: Ready, status: "True"}, '
+            '{type: PodScheduled, status: "True", lastTransitionTime: "1970-01-01T00:00:07Z"}]}',
+            7,
+        ),
+        ('{conditions: [{type: PodScheduled, status: "False", lastTransitionTime: "1970-01-01T00:00:07Z"}]}', 0),
+        ('{startTime: "1970-01-01T00:00:09Z", conditions: [{type: PodScheduled, status: "True"}]}', 9),
+    ],
+)
+def test_started_is_when_the_api_server_bound_it_not_what_a_kubelet_reads_from_its_clock(describe, status, started):
+    pod = describe(HEAD + f"metadata: {{name: p}}\nspec: {{nodeName: n}}\nstatus: {status}")
+    assert pod.started == started * 1_000_000
+
+
 def test_pod_of_few_words(describe):
     pod = describe(HEAD + "metadata: {name: p}", created=4)
     assert pod == TaskSpec("default", "p", (0, 0, 1), created=4)

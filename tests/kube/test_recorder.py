@@ -11,7 +11,7 @@ from pumice.apiserver import verbs
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.pace import Backoff, TokenBucket
-from pumice.kube.recorder import FORGOTTEN_SECONDS, Recorder, Subject
+from pumice.kube.recorder import AT_A_TIME, FORGOTTEN_SECONDS, Recorder, Subject
 from pumice.kube.session import Limits, Session
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served
@@ -117,6 +117,75 @@ def test_what_does_not_fit_is_dropped() -> None:
     asyncio.run(test())
 
 
+def test_a_warning_takes_the_place_of_the_oldest_event_that_is_none() -> None:
+    async def test() -> None:
+        async with recording(waiting=3, remembered=9) as (recorder, behind, _, _):
+            recorder.say(POD, "Fails", "1", kind="Warning")
+            recorder.say(POD, "Starts", "1")
+            recorder.say(POD, "Starts", "2")
+            recorder.say(POD, "Fails", "2", kind="Warning")
+            assert recorder.dropped == 1
+            recorder.say(POD, "Starts", "3")
+            assert recorder.dropped == 2
+            recorder.say(POD, "Fails", "3", kind="Warning")
+            recorder.say(POD, "Fails", "4", kind="Warning")  # only warnings wait now
+            assert recorder.dropped == 4
+            async with writing(recorder):
+                pass
+            assert sorted(found(behind)) == [("p", "Fails", str(n), 1) for n in (1, 2, 3)]
+
+    asyncio.run(test())
+
+
+class Slow:
+    """An API in which every event takes a moment; how many were under way at a time, and what was written."""
+
+    def __init__(self) -> None:
+        self.within = self.most = 0
+        self.counts: dict[str, int] = {}
+
+    async def create(self, resource: Any, document: dict[str, Any]) -> None:
+        assert document["message"] not in self.counts, "it is written already"
+        await self._write(document["message"], document["count"])
+
+    async def patch(self, resource: Any, name: str, patch: dict[str, Any], namespace: str) -> None:
+        message = name.partition(".")[0]
+        assert patch["count"] > self.counts[message]
+        await self._write(message, patch["count"])
+
+    async def _write(self, message: str, count: int) -> None:
+        self.within += 1
+        self.most = max(self.most, self.within)
+        await asyncio.sleep(0.001)
+        self.within -= 1
+        self.counts[message] = count
+
+
+def test_a_few_are_written_at_a_time_but_never_one_beside_itself() -> None:
+    async def test() -> None:
+        api = Slow()
+        recorder = Recorder(api, "pumice", bucket=FULL)  # type: ignore[arg-type]  # as much of it as is needed
+        async with writing(recorder):
+            for _ in range(50):
+                for name in ("a", "b", "c", "d", "e", "f"):
+                    recorder.say(Subject("v1", "Pod", name, "default"), "Waits", name)
+                await asyncio.sleep(0.0003)
+        assert api.counts == dict.fromkeys("abcdef", 50)
+        assert 1 < api.most <= AT_A_TIME
+        assert recorder.dropped == 0
+
+    asyncio.run(test())
+
+
+def test_those_of_thousands_of_pods_that_start_at_once_are_all_written() -> None:
+    api = Slow()
+    recorder = Recorder(api, "pumice")  # type: ignore[arg-type]  # nothing is written here
+    for number in range(5000):
+        recorder.say(Subject("v1", "Pod", f"p{number}", "default"), "Scheduled", "to n")
+    recorder.say(POD, "Evict", "from n", kind="Warning")
+    assert recorder.dropped == 0
+
+
 def test_no_event_is_lost_or_doubled_while_the_server_is_away() -> None:
     async def test() -> None:
         async with recording() as (recorder, behind, proxy, _):
@@ -141,6 +210,23 @@ def test_an_event_that_is_refused_is_dropped() -> None:
                 recorder.say(POD, "Waits", "x" * 5000)
             assert recorder.dropped == 1
             assert [len(event[2]) for event in found(behind)] == [1024]
+
+    asyncio.run(test())
+
+
+def test_events_give_way_to_what_is_more_important() -> None:
+    async def test() -> None:
+        pauses: list[float] = []
+
+        async def pause(seconds: float) -> None:
+            pauses.append(round(seconds, 3))
+
+        bucket = TokenBucket(100, 1, now=lambda: 0.0, pause=pause)
+        async with recording(bucket=bucket, busy=lambda: len(pauses) < 2) as (recorder, _, _, _), writing(recorder):
+            for number in range(3):
+                recorder.say(POD, "Waits", f"for {number}")
+        # One token is there. The first two take 50 each, so 49 and 99 are missing, of 100 a second; the third one.
+        assert pauses[:3] == [0.49, 0.99, 1.0]
 
     asyncio.run(test())
 

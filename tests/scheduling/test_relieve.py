@@ -1,4 +1,4 @@
-"""Nodes over capacity by a binding that arrived late: the youngest of our pods there go, as few as will do."""
+"""Nodes over capacity by a binding that arrived late: the last of our pods to come there go, as few as will do."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.model.events import Changed
+from pumice.model.events import Changed, EvictFailed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from pumice.scheduling.decisions import Decision, Evict
-from pumice.scheduling.engine import Engine
+from pumice.scheduling.engine import SPARED, Engine
 from pumice.scheduling.relieve import LATE
+from pumice.scheduling.resume import inheritance
+from tests.support.recorded import Recorded
 from tests.support.taking import taking_engine
 
 CPU = 0
@@ -64,12 +66,134 @@ def test_who_sees_a_node_that_shrank_for_the_first_time_sends_nobody_away_who_ha
     assert gone(engine.cycle(2 * LATE + 1)) == ["late"]
 
 
-def test_what_has_not_started_yet_is_the_youngest() -> None:
+def test_who_came_last_goes_whatever_it_is_called_and_whatever_clocks_say() -> None:
+    engine = cluster(4)
+    engine.apply(Changed(bound("a-first", 4, 0, status=TaskStatus.BOUND)))
+    engine.cycle(10)
+    engine.apply(Changed(bound("z-late", 4, 0, status=TaskStatus.BOUND)))
+    assert gone(engine.cycle(11)) == ["z-late"]
+
+    engine = cluster(4)
+    now = 10 * LATE
+    engine.apply(Changed(bound("z-first", 4, now)))
+    engine.cycle(now)
+    engine.apply(Changed(bound("a-late", 4, now - 2 * LATE)))  # by a clock that is far behind
+    assert gone(engine.cycle(now + 1)) == ["a-late"]
+
+
+def test_of_those_that_came_between_two_cycles_the_last_goes_first() -> None:
+    engine = cluster(4)
+    engine.cycle(10)
+    for name in ("b", "c", "a"):
+        engine.apply(Changed(bound(name, 2, 5)))
+    assert gone(engine.cycle(11)) == ["a"]
+
+
+def test_what_was_decided_here_stays() -> None:
+    engine = cluster(4)
+    ours = TaskSpec("ns", "ours", (4, 0, 1), job="ns/j")
+    engine.apply(Changed(ours))
+    assert engine.cycle(10)
+    engine.apply(Changed(bound("late", 4, 0, status=TaskStatus.BOUND)))
+    engine.apply(Changed(replace(ours, node="n", status=TaskStatus.BOUND, placed=True)))
+    assert gone(engine.cycle(11)) == ["late"]
+
+
+# --- at first sight ---------------------------------------------------------------------------------------------------
+
+
+def test_at_first_sight_the_last_to_be_bound_goes_if_that_was_not_long_ago() -> None:
+    engine, now = cluster(4), 10 * LATE
+    engine.apply(Changed(bound("a-late", 4, now - 2, status=TaskStatus.BOUND)))
+    engine.apply(Changed(bound("z-first", 4, now - LATE // 2)))
+    assert gone(engine.cycle(now)) == ["a-late"]
+
+
+def test_at_first_sight_what_was_bound_long_ago_stays_though_it_still_pulls_its_image() -> None:
+    engine, now = cluster(4), 10 * LATE
+    engine.apply(Changed(bound("a", 4, now - 5 * LATE)))
+    engine.apply(Changed(bound("pulls", 4, now - LATE, status=TaskStatus.BOUND)))
+    assert gone(engine.cycle(now)) == [] and not engine.state.arrivals
+
+
+def test_at_first_sight_age_tells_where_nobody_says_when_a_pod_was_bound() -> None:
+    for created, expected in ((9 * LATE, []), (10 * LATE - 5, ["b"])):
+        engine = cluster(4)
+        engine.apply(Changed(bound("a", 4, LATE)))
+        engine.apply(Changed(bound("b", 4, 0, status=TaskStatus.BOUND, created=created)))
+        assert gone(engine.cycle(10 * LATE)) == expected
+
+
+# --- again ------------------------------------------------------------------------------------------------------------
+
+
+def overfull() -> Engine:
+    """4 cpu, held since long ago, and 4 more that came late and are on their way out since cycle 11."""
     engine = cluster(4)
     engine.apply(Changed(bound("a", 4, 5)))
     engine.cycle(10)
     engine.apply(Changed(bound("late", 4, 0, status=TaskStatus.BOUND)))
     assert gone(engine.cycle(11)) == ["late"]
+    return engine
+
+
+def test_who_could_not_be_evicted_is_asked_again_when_its_time_comes() -> None:
+    engine, now = overfull(), 11
+    # Each time it is spared twice as long: 30 s, 60 s, 120 s. In between nobody is asked, and nobody else goes for it.
+    for times in range(3):
+        engine.apply(EvictFailed("ns/late"))
+        wait = SPARED << times
+        assert [gone(engine.cycle(now + share * wait // 4)) for share in (1, 2, 3)] == [[], [], []]
+        now += wait
+        assert gone(engine.cycle(now)) == ["late"]
+    engine.apply(Gone(TaskSpec, "ns/late"))
+    assert gone(engine.cycle(now + 1)) == [] and not engine.state.arrivals
+    engine.validate()
+
+
+def test_a_node_that_fits_again_is_not_looked_at_any_more() -> None:
+    engine = overfull()
+    engine.apply(EvictFailed("ns/late"))
+    engine.apply(Gone(TaskSpec, "ns/a"))
+    assert gone(engine.cycle(20)) == [] and not engine.state.arrivals
+    engine.apply(Changed(NodeSpec("n", (3, 1000, 100))))
+    assert gone(engine.cycle(11 + 2 * SPARED)) == [], "now it has shrunk, which is another matter"
+
+
+def test_who_needs_not_go_because_others_do_goes_if_they_stay() -> None:
+    engine = cluster(4)
+    engine.apply(Changed(bound("a", 2, 5)))
+    engine.cycle(10)
+    engine.apply(Changed(bound("late", 4, 6)))
+    assert gone(engine.cycle(11)) == ["late"]
+    engine.apply(Changed(bound("later", 2, 7)))
+    assert gone(engine.cycle(12)) == []  # 2 + 4 + 2, of which 4 are on their way out
+    engine.apply(EvictFailed("ns/late"))
+    assert gone(engine.cycle(13)) == ["later"]
+    assert gone(engine.cycle(12 + SPARED)) == ["late"]
+
+
+def test_an_engine_in_the_place_of_another_knows_who_turned_up() -> None:
+    engine = Recorded(cluster(4))
+    engine.apply(Changed(bound("a", 4, 5)))
+    engine.cycle(10)
+    engine.apply(Changed(bound("late", 4, 0, status=TaskStatus.BOUND)))
+    before = inheritance(engine.engine)
+    engine.replace()
+    assert inheritance(engine.engine) == before
+    assert gone(engine.cycle(11)) == ["late"]
+    engine.apply(EvictFailed("ns/late"))
+    engine.replace()
+    assert gone(engine.cycle(12)) == []
+    assert gone(engine.cycle(11 + SPARED)) == ["late"]
+
+
+def test_one_that_takes_its_place_before_the_first_cycle_has_seen_nothing_either() -> None:
+    engine = Recorded(cluster(4))
+    for name, started in (("a", 1), ("b", 2)):
+        engine.apply(Changed(bound(name, 4, started)))
+    engine.replace()
+    assert gone(engine.cycle(2 * LATE)) == []
 
 
 def test_a_job_whose_queue_has_no_place_has_nothing_to_lose() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pumice.cli.scheduler import scheduler
 from pumice.kube.recorder import Subject
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed
@@ -167,3 +168,68 @@ def test_an_eviction_that_is_refused_comes_back() -> None:
     cluster = Cluster(evict=[RefusedError(429, "TooManyRequests", "a budget does not allow it")])
     reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "mend"), running=True)
     assert reported[0] == EvictFailed("ns/a") and hands.evicted == 0
+
+
+def test_an_eviction_without_an_answer_is_asked_for_again() -> None:
+    cluster = Cluster(evict=[BROKEN] * 5 + [BUSY])
+    reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "relieve"), running=True)
+    assert (cluster.calls, reported, hands.evicted, hands.failed) == (["evict"] * 7, [], 1, 0)
+
+
+def test_an_eviction_does_not_wait_for_thousands_of_binds() -> None:
+    class Slow(Cluster):
+        """Binds that do not end before somebody was evicted; how many are under way."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.evicted = asyncio.Event()
+            self.within = self.most = 0
+
+        async def bind(self, *about: Any, **more: Any) -> None:
+            self.within += 1
+            self.most = max(self.most, self.within)
+            await self.evicted.wait()
+            self.within -= 1
+
+        async def evict(self, *about: Any, **more: Any) -> None:
+            self.evicted.set()
+
+    cluster = Slow()
+    binds = [Bind(f"ns/{number}", "n1", "ns/g") for number in range(2000)]
+    reported, hands, _ = carried_out(cluster, *binds, Evict("ns/a", "n1", "ns/g", "", "relieve"), running=True)
+    assert (hands.bound, hands.evicted, reported) == (2000, 1, [])
+    assert cluster.most == module.BINDING
+
+
+def test_binds_and_evictions_keep_to_their_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(round(seconds, 3))
+
+    class Standing(module.TokenBucket):
+        def __init__(self, rate: float, burst: int) -> None:
+            super().__init__(rate, burst, now=lambda: 0.0, pause=pause)
+
+    monkeypatch.setattr(module, "TokenBucket", Standing)
+    binds = [Bind(f"ns/{number}", "n1", "ns/g") for number in range(13)]
+
+    async def run() -> None:
+        cluster = Cluster()
+        hands = Hands(cluster, mirror_of(running=True), Silent(), lambda events: None, rate=10)  # type: ignore[arg-type]  # as much of them as is needed
+        monkeypatch.setattr(cluster, "bind", _does_nothing)
+        hands.carry_out([*binds, Evict("ns/a", "n1", "ns/g", "", "relieve")])
+        await hands.done()
+
+    asyncio.run(run())
+    # Ten at once, three more at 10 a second; the eviction is counted apart.
+    assert pauses == [0.1, 0.2, 0.3]
+
+
+async def _does_nothing(*about: Any, **more: Any) -> None:
+    pass
+
+
+def test_the_command_says_the_rate_that_counts() -> None:
+    option = next(option for option in scheduler.params if option.name == "write_rate")
+    assert option.default == module.WRITE_RATE

@@ -46,6 +46,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many files are kept.",
 )
+@click.option(
+    "--write-rate",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    default=2000,
+    show_default=True,
+    help="How many bindings are sent in a second at most, and how many evictions.",
+)
 @schedulers_option
 @election_option("pumice-scheduler")
 @metrics_option("127.0.0.1:8080")
@@ -56,6 +64,7 @@ def scheduler(
     decision_log: Path | None,
     decision_log_size: int,
     decision_log_files: int,
+    write_rate: int,
     schedulers: frozenset[str],
     election: Election | None,
     answering: Answering,
@@ -92,7 +101,15 @@ def scheduler(
     def make(api: Api) -> Scheduler:
         if file is not None and hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, file.hurry)
-        return Scheduler(api, chosen, config_file=file, decision_log=recorded, brakes=LIVE, schedulers=schedulers)
+        return Scheduler(
+            api,
+            chosen,
+            config_file=file,
+            decision_log=recorded,
+            brakes=LIVE,
+            schedulers=schedulers,
+            write_rate=write_rate,
+        )
 
     serve(access, make, "scheduling", answering, of_scheduler, election)
 

@@ -27,7 +27,6 @@ def task(pod: wire.Pod, namespace: str, created: int, registry: Registry, schedu
     group = annotations.get(GROUP_NAME)
     ours = not spec.scheduler_name or spec.scheduler_name in schedulers
     managed = ours and not spec.scheduling_gates  # until somebody opens them, nobody may place it
-    started = pod.status.start_time
     return TaskSpec(
         namespace=namespace,
         name=metadata.name,
@@ -39,7 +38,7 @@ def task(pod: wire.Pod, namespace: str, created: int, registry: Registry, schedu
         priority_class=spec.priority_class_name or None,
         node=spec.node_name or None,
         status=_status(pod),
-        started=microseconds(started) if started is not None else 0,
+        started=_started(pod.status),
         labels=labels,
         constraints=(constraints if managed else claims)(spec, namespace, labels),
         managed=managed,
@@ -65,6 +64,13 @@ def _container(container: wire.Container) -> dict[str, object]:
 
 def _requirements(resources: wire.Resources) -> dict[str, wire.Quantities | None]:
     return {"requests": resources.requests, "limits": resources.limits}
+
+
+def _started(status: wire.PodStatus) -> int:
+    """When it was bound: the API server says so, by one clock for all. Else when its node says that it took it."""
+    bound = (each for each in status.conditions if each.type == "PodScheduled" and each.status == "True")
+    since = next((each.last_transition_time for each in bound), None) or status.start_time
+    return microseconds(since) if since is not None else 0
 
 
 def _status(pod: wire.Pod) -> TaskStatus:

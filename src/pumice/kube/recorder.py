@@ -1,9 +1,11 @@
 """Events on objects, as ``kubectl describe`` shows them: said at once, written when there is time.
 
 Whoever has something to say never waits. The same thing said again about the same object (its reason and message, word
-for word) is not another event but a higher count. Events are written one by one and no faster than allowed; while they
-wait, counts go on rising. What does not fit into the line is dropped and counted: an event is a courtesy, and nothing
-may depend on it.
+for word) is not another event but a higher count. Events are written in the order in which they came, a few at a time
+and no faster than allowed; while they wait, counts go on rising. What does not fit into the line is dropped and
+counted: an event is a courtesy, and nothing may depend on it. So while its author is busy with what the events are
+about, they are written much slower: each costs the server as much as a binding. But a warning does not give way to
+what went well: where the line is full, it takes the place of the oldest event that is none.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import EVENTS
 from pumice.kube.times import stamp
 
-WAITING = 1000  # events that wait to be written before more are dropped
+WAITING = 10_000  # events that wait to be written before more are dropped: as many as pods start in a bad minute
+RATE = 200.0  # a second, so that those of 10,000 pods are written within a minute
+DEARER = 50  # so many times fewer while there is more important work
+AT_A_TIME = 4
 REMEMBERED = 5000  # events beside them that can still be counted up
 FORGOTTEN_SECONDS = 600.0  # said again after so long it is a new event
 LONGEST_MESSAGE = 1024  # characters; the API takes no more
@@ -75,17 +80,22 @@ class Recorder:
         waiting: int = WAITING,
         remembered: int = REMEMBERED,
         now: Callable[[], float] = time.time,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.dropped = 0
         self._api = api
         self._component = component
-        self._bucket = bucket or TokenBucket(rate=20.0, burst=100)
+        self._bucket = bucket or TokenBucket(RATE, burst=200)
         self._backoff = backoff or Backoff()
         self._most_waiting = waiting
         self._most_events = waiting + remembered
         self._now = now
+        self._busy = busy
         self._events: OrderedDict[_Topic, _Event] = OrderedDict()  # what was said longest ago comes first
         self._waiting: OrderedDict[_Topic, None] = OrderedDict()  # those that have something to be written
+        self._normal: OrderedDict[_Topic, None] = OrderedDict()  # those of them that are no warnings
+        self._writing: set[_Topic] = set()
+        self._turn = asyncio.Lock()  # of those who write
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -96,7 +106,7 @@ class Recorder:
     ) -> None:
         """Note an event. Never waits."""
         topic = _Topic(subject, kind, reason, message[:LONGEST_MESSAGE])
-        if topic not in self._waiting and len(self._waiting) >= self._most_waiting:
+        if not self._finds_room(topic):
             self.dropped += 1
             return
         now = self._now()
@@ -106,22 +116,49 @@ class Recorder:
         event.count += 1
         event.last = now
         self._events.move_to_end(topic)
-        self._wait(topic)
+        if topic not in self._writing:  # else whoever writes it sees that there is more to say
+            self._wait(topic)
         if len(self._events) > self._most_events:
             del self._events[next(known for known in self._events if known not in self._waiting)]
 
-    def _wait(self, topic: _Topic) -> None:
-        self._waiting[topic] = None
+    def _finds_room(self, topic: _Topic) -> bool:
+        """Whether an event may join the line; a warning in the place of the oldest that is none."""
+        if topic in self._waiting or topic in self._writing or len(self._waiting) < self._most_waiting:
+            return True
+        if topic.type != "Warning" or not self._normal:
+            return False
+        oldest, _ = self._normal.popitem(last=False)
+        del self._waiting[oldest]
+        self.dropped += 1
+        return True
+
+    def _wait(self, topic: _Topic, *, first: bool = False) -> None:
+        lines = (self._waiting, self._normal) if topic.type == "Normal" else (self._waiting,)
+        for line in lines:
+            line[topic] = None
+            if first:
+                line.move_to_end(topic, last=False)
         self._some.set()
         self._idle.clear()
 
     async def run(self) -> None:
         """Write what waits, the oldest first."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(AT_A_TIME):
+                tasks.create_task(self._write_on())
+
+    async def _write_on(self) -> None:
         while True:
-            await self._some.wait()
-            await self._bucket.take()
-            topic, _ = self._waiting.popitem(last=False)
+            async with self._turn:
+                await self._some.wait()
+                await self._bucket.take(DEARER if self._busy() else 1)
+                topic, _ = self._waiting.popitem(last=False)
+                if not self._waiting:
+                    self._some.clear()
+            self._normal.pop(topic, None)
             event = self._events[topic]
+            count, arrived = event.count, True
+            self._writing.add(topic)
             try:
                 await self._write(topic, event)
                 self._backoff.reset()
@@ -130,13 +167,16 @@ class Recorder:
                 log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
             except UnreachableError as error:
                 log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
-                if topic in self._events:
-                    self._wait(topic)
-                    self._waiting.move_to_end(topic, last=False)
-                await asyncio.sleep(self._backoff.next())
-            if not self._waiting:
-                self._some.clear()
+                arrived = False
+            finally:
+                self._writing.discard(topic)
+            said = self._events.get(topic)  # unless that was too long ago to matter
+            if said is not None and (not arrived or said is not event or said.count > count):
+                self._wait(topic, first=not arrived)
+            elif not self._waiting and not self._writing:
                 self._idle.set()
+            if not arrived:
+                await asyncio.sleep(self._backoff.next())
 
     async def flush(self, seconds: float) -> bool:
         """Wait until everything said is written, but no longer than this; whether it is."""
@@ -163,8 +203,8 @@ class Recorder:
         except RefusedError as error:
             if not error.exists:
                 raise
-            if topic in self._events:  # else it was said too long ago to matter
-                self._wait(topic)  # the answer to an earlier attempt was lost, and the count may have risen since
+            event.written = True  # the answer to an earlier attempt was lost, and the count may have risen since
+            await self._write(topic, event)
         event.written = True
 
     def _document(self, topic: _Topic, event: _Event, namespace: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 class Limits:
     """How much is asked of a cluster, and for how long."""
 
-    in_flight: int = 96
+    in_flight: int = 64
     """Writes at a time, and as many reads beside them: to see how things are must not wait until they are changed.
     Watches are not counted."""
     timeout: float = 30.0

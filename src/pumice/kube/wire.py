@@ -355,11 +355,20 @@ class PodSpec(Wire, frozen=True):
     preemption_policy: str = ""
 
 
+class PodCondition(Wire, frozen=True):
+    """Something that is so with a pod, or not, and since when."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: Time | None = None
+
+
 class PodStatus(Wire, frozen=True):
     """How far a pod has come."""
 
     phase: str = ""
     start_time: Time | None = None
+    conditions: tuple[PodCondition, ...] = ()
 
 
 class Pod(Object, frozen=True):

@@ -65,9 +65,7 @@ class ClusterState:
         self.victims_touched = False  # who may be evicted, or have others evicted, was said anew
         self.queues_touched = True
         self.jobs_touched: dict[Job, None] = {}
-        self.arrivals: dict[
-            str, None
-        ] = {}  # nodes on which pods turned up by a binding of ours that nobody here decided
+        self.arrivals: dict[str, None] = {}  # pods that turned up by bindings nobody here decided (see ``relieve``)
         self.nodes_described = True  # nodes came, went or changed what they are
         self.watcher: Watcher | None = None
         self.jobs_gone: dict[str, None] = {}
@@ -215,7 +213,8 @@ class ClusterState:
         self.learn(spec.constraints)
         self.recall_task(spec, status, node, started, owed=owed, evicted=evicted)
         if spec.placed and status.shown and node is not None and node != was:
-            self.arrivals[node] = None
+            self.arrivals.pop(spec.key, None)
+            self.arrivals[spec.key] = None  # the last to come is the last in line
 
     def recall_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
         """A job is as it was (see ``standing``)."""
@@ -261,6 +260,7 @@ class ClusterState:
             self.pods_version += 1
             self._forget(task)
             del self.tasks[key]
+            self.arrivals.pop(key, None)
             self._labels.remove(task)
 
     def _set_node(self, spec: NodeSpec) -> None:

@@ -1,7 +1,7 @@
 """One scheduling cycle, from beginning to end.
 
     settle     follow up on the events since the last cycle; solve and round the targets if they can have moved
-    relieve    nodes that a late write of another replica put over capacity: the youngest pods there go
+    relieve    nodes that a late write of another replica put over capacity: who came last goes
     mend       gangs of which a crash or a failed bind left a part: the rest gets its place first, or the part goes
     pipelined  start the tasks that waited for room that was being freed and is free now
     actions    in the order of the configuration, each on the one live state:

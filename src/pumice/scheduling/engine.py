@@ -77,6 +77,7 @@ class Engine:
         self._to_enqueue: dict[JobNode, None] = {}
         self._to_backfill: dict[JobNode, None] = {}
         self.incomplete: dict[str, int] = {}  # jobs with a part of their gang only, and since when (see ``mend``)
+        self.acquainted = False  # whether a cycle has been run: until then everything is new (see ``relieve``)
         self._grown: dict[int, None] = {}  # nodes on which room grew since the last cycle
         self._pods_moved = False
         self.solved = 0  # how often targets were set
@@ -156,6 +157,8 @@ class Engine:
             self.preempts.memory(),
             self.holds.memory(self.nodes) if self.holds is not None else None,
             dict(self.incomplete),
+            tuple(self.state.arrivals),
+            self.acquainted,
         )
 
     def recall(self, memory: Memory) -> None:
@@ -164,6 +167,7 @@ class Engine:
         self.conditions, self.queue_conditions = dict(memory.conditions), dict(memory.queue_conditions)
         self.awaited, self._evictions_failed = dict(memory.awaited), dict(memory.evictions_failed)
         self.incomplete = dict(memory.incomplete)
+        self.state.arrivals, self.acquainted = dict.fromkeys(memory.arrivals), memory.acquainted
         self.settle()
         for node in self.tree.root.walk():
             node.turn = memory.turns.get(node.path, 0)
@@ -478,8 +482,6 @@ class Engine:
         for plugin in self.policy.followers:
             plugin.placed(task, node)
         return allowed
-
-    # --- checks --------------------------------------------------------------------------------------------------
 
     def validate(self) -> None:
         """Check the state and the share tree against the long way round."""

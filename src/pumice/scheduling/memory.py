@@ -64,3 +64,5 @@ class Memory:
     preempts: TakersMemory = TakersMemory()
     holds: HoldsMemory | None = None  # None: by this configuration nobody holds room
     incomplete: dict[str, int] = field(default_factory=dict)  # since when jobs have a part of their gang only
+    arrivals: tuple[str, ...] = ()  # pods that turned up by bindings that it did not decide (see ``relieve``)
+    acquainted: bool = True  # whether it has looked at the cluster once

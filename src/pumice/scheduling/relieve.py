@@ -1,11 +1,18 @@
 """Relieving: nodes that hold more than they have, because somebody else wrote a binding of ours.
 
 A scheduler that lost its lease writes nothing any more, but what it had sent may arrive late: after the next one has
-given the same room to somebody else. The cluster takes both bindings. So whenever a pod turns up on a node by a
-binding of ours that was not decided here, its node is looked at; the youngest of our pods there go until the rest fits.
+given the same room to somebody else. The cluster takes both bindings. So whenever a pod turns up on a node by a binding
+of ours that was not decided here, its node is looked at, and again in every cycle until it holds no more than it has:
+of those that turned up there the last one to come goes first, until the rest fits. One whose eviction was refused
+is asked again when its time comes (``Engine.spared_until``). What was decided here stays, and so does everything on a
+node that only shrinks.
 
-A node that shrinks is none of these: what runs there runs on. Who has only just started sees every pod for the first
-time, and cannot tell: but what was under way when a lease changed hands has not run for long, so nothing older goes.
+Who has only just started sees every pod for the first time. Then a pod counts as one that turned up if it was bound
+within the last ``LATE`` by the API server's clock (by its age, where nobody says when it was bound). That finds
+what two leaders wrote around the moment when the lease changed hands, whether it runs already or not; and it leaves
+alone what was bound before that, though it may still pull its image, on a node that its administrator made smaller.
+Two things cannot be told apart: a node that was made smaller under pods bound within the last minute loses the
+latest of these; and of two bindings that are both older the cluster keeps both.
 """
 
 from __future__ import annotations
@@ -20,13 +27,19 @@ if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
 
 LATE = 60_000_000
-"""For how long a pod may have run that arrived late (microseconds): longer than a write can be under way."""
+"""How long ago a pod may have been bound that is taken for one that arrived late (microseconds), at first sight."""
 
 
 def relieve(engine: Engine) -> None:
-    """Look at the nodes on which pods have turned up since the last cycle."""
-    arrivals, engine.state.arrivals = engine.state.arrivals, {}
-    going = [task for name in arrivals for task in _superfluous(engine, engine.state.nodes.get(name))]
+    """Look at the nodes on which pods have turned up, until they hold no more than they have."""
+    if not engine.acquainted:
+        engine.state.arrivals = dict.fromkeys(task.key for task in _latest_at_first_sight(engine))
+        engine.acquainted = True
+    if not engine.state.arrivals:
+        return
+    arrived = _still_too_much(engine)
+    engine.state.arrivals = dict.fromkeys(task.key for tasks in arrived.values() for task in tasks)
+    going = [task for node, tasks in arrived.items() for task in _superfluous(engine, node, tasks)]
     if not going:
         return
     transaction = Transaction(engine)
@@ -36,31 +49,42 @@ def relieve(engine: Engine) -> None:
     engine.took(transaction.evicted)
 
 
-def _superfluous(engine: Engine, node: ClusterNode | None) -> list[Task]:
-    """Which of our pods must go for the rest to fit: the youngest, as few as will do."""
-    if node is None or node.spec is None:
-        return []
-    over = [
-        ours + foreign - leaving - has
-        for ours, foreign, leaving, has in zip(node.ours, node.foreign, node.releasing, node.allocatable, strict=True)
-    ]
+def _latest_at_first_sight(engine: Engine) -> list[Task]:
+    """Of the pods that were there from the beginning those that were bound not long ago, the last one last."""
+    tasks = [task for key in engine.state.arrivals if (task := engine.state.tasks.get(key)) is not None]
+    late = [task for task in tasks if (task.started or task.spec.created) + LATE > engine.now]
+    return sorted(late, key=lambda task: (task.started or task.spec.created, task.spec.created, task.key))
+
+
+def _still_too_much(engine: Engine) -> dict[ClusterNode, list[Task]]:
+    """Who turned up on which node that holds more than it has, counting also what is on its way out: it may stay."""
+    arrived: dict[ClusterNode, list[Task]] = {}
+    for key in engine.state.arrivals:
+        task = engine.state.tasks.get(key)
+        node = task.node if task is not None and task.status.on_node else None
+        if task is not None and node is not None and node.spec is not None:
+            arrived.setdefault(node, []).append(task)
+    return {node: tasks for node, tasks in arrived.items() if any(node.free(j) < 0 for j in range(len(node.ours)))}
+
+
+def _superfluous(engine: Engine, node: ClusterNode, arrived: list[Task]) -> list[Task]:
+    """Which of those that turned up must go for the rest to fit: the last to come, as few as will do."""
+    over = [-node.free(j) - leaving for j, leaving in enumerate(node.releasing)]
     going: list[Task] = []
-    movable = [
-        task for task in node.tasks.values() if task.spec.placed and task.status.shown and _is_late(engine, task)
-    ]
-    for task in sorted(movable, key=lambda task: (task.started > 0, -task.started, task.spec.key)):
+    for task in reversed(arrived):
         helps = any(over[j] > 0 and amount for j, amount in task.shape.items)
-        if helps and not task.keeps_the_cluster_alive and engine.spared_until(task) <= engine.now:
+        if helps and _may_go(engine, task):
             going.append(task)
             for j, amount in task.shape.items:
                 over[j] -= amount
     return going
 
 
-def _is_late(engine: Engine, task: Task) -> bool:
-    """Whether a pod may be one that arrived late: it has not run yet, or not for long. Its job has a place to lose."""
+def _may_go(engine: Engine, task: Task) -> bool:
+    """Whether a pod can be let go now: it stays otherwise, and its job has a place to lose."""
     placed = task.job is not None and task.job.key in engine.tree.jobs
-    return placed and (not task.started or task.started + LATE > engine.now)
+    stays = task.status.shown and task.spec.placed and not task.keeps_the_cluster_alive
+    return placed and stays and engine.spared_until(task) <= engine.now
 
 
 def _explain(gone: Departure) -> Evict:

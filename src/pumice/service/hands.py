@@ -3,6 +3,9 @@
 Nothing here decides. What the cluster refuses comes back to the engine as an event. What it has not answered (the
 connection broke, it said "later") may or may not have been done: the same is asked again until there is an answer, and
 nothing is taken for not done before the pod was seen without it.
+
+No more are sent in a second than allowed, and no more are under way than a server takes well. Evictions are counted
+apart: however many bindings wait for their turn, room that must be freed is freed.
 """
 
 from __future__ import annotations
@@ -10,14 +13,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from pumice.kube.api import Api
-from pumice.kube.pace import Backoff
+from pumice.kube.pace import Backoff, Gate, TokenBucket
 from pumice.kube.pods import PLACED_BY
 from pumice.kube.recorder import Recorder, Subject
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.refusals import RefusedError, UnreachableError, patience
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.kube.times import stamp
 from pumice.model.events import Event
@@ -30,8 +34,14 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_BRAKES = 10_000
+WRITE_RATE = 2000
+"""Bindings a second, and evictions, if nobody says otherwise; as many may go at once after a quiet second."""
+BINDING, EVICTING = 48, 8
+"""How many of them are under way at a time; together fewer than a session allows, so that others have their turn."""
 UNSAID = LATER - {500}
 """Refusals after which the same may be asked again. One that went wrong inside may go wrong for ever."""
+NOT_NOW = 429
+"""With evictions that is an answer: a disruption budget has spoken."""
 WHY_ALONE = {
     "mend": "because its gang could not be completed",
     "relieve": "because the node holds more than it has",
@@ -43,8 +53,16 @@ GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 class Hands:
     """Writes decisions to the cluster; ``report`` hears of those that it refused."""
 
-    def __init__(self, api: Api, mirror: Mirror, recorder: Recorder, report: Callable[[Iterable[Event]], None]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        mirror: Mirror,
+        recorder: Recorder,
+        report: Callable[[Iterable[Event]], None],
+        rate: int = WRITE_RATE,
+    ) -> None:
         self._api = api
+        self._binding, self._evicting = (Gate(most, TokenBucket(rate, burst=rate)) for most in (BINDING, EVICTING))
         self._mirror = mirror
         self._recorder = recorder
         self._report = report
@@ -87,6 +105,11 @@ class Hands:
         """How many bindings and evictions are under way."""
         return len(self._tasks)
 
+    @property
+    def busy(self) -> bool:
+        """Whether more is to be written than can be at once."""
+        return len(self._tasks) > BINDING
+
     async def done(self) -> None:
         """Wait for everything that is under way."""
         while self._tasks:
@@ -115,7 +138,8 @@ class Hands:
         self._recorder.say(subject, "Scheduled", f"Successfully assigned {key} to {node}")
 
     async def _call_bind(self, namespace: str, name: str, node: str, uid: str) -> None:
-        await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
+        async with self._binding:
+            await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
 
     async def _is_on(self, namespace: str, name: str, node: str, uid: str) -> bool:
         """Whether a pod is where it should be: an earlier attempt may have arrived, although its answer did not."""
@@ -127,16 +151,16 @@ class Hands:
             raise UnreachableError(str(error)) from None  # which is no answer to what was asked
         return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
 
-    async def _until_answered(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _until_answered(self, key: str, ask: Callable[[], Awaitable[T]], unsaid: Container[int] = UNSAID) -> T:
         """What the cluster says. Without an answer nobody knows whether it was done: it is asked again, the same."""
         backoff = Backoff()
         while True:
             try:
                 return await ask()
             except (UnreachableError, RefusedError) as error:
-                if isinstance(error, RefusedError) and error.code not in UNSAID:
+                if isinstance(error, RefusedError) and error.code not in unsaid:
                     raise
-                pause = backoff.next()
+                pause = backoff.next(patience(error))
                 log.info("pod %s: %s; again in %.1f s", key, error, pause)
             await asyncio.sleep(pause)
 
@@ -145,7 +169,8 @@ class Hands:
         # A job that goes whole says first that it does not run any more: if the rest gets lost, that is known then.
         await self._statuses.arrived(POD_GROUPS.name, decision.job)
         try:
-            await self._api.evict(namespace, name, uid=assumed.uid)
+            ask = partial(self._call_evict, namespace, name, assumed.uid)
+            await self._until_answered(decision.task, ask, UNSAID - {NOT_NOW})
         except Exception as error:
             if not (isinstance(error, RefusedError) and error.absent):
                 await self._refused(decision.task, assumed, "cannot be evicted", error)
@@ -155,6 +180,10 @@ class Hands:
             why = f"to make room for {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
             words = f"evicted from {decision.node} {why} ({decision.action})"
             self._recorder.say(subject, "Evict", words, kind="Warning")
+
+    async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
+        async with self._evicting:
+            await self._api.evict(namespace, name, uid=uid)
 
     async def _refused(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
         """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""

@@ -35,9 +35,10 @@ from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decisions import Decision
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.resume import inheritance, resume
+from pumice.service.clock import Clock
 from pumice.service.config_file import ConfigFile
 from pumice.service.decision_log import DecisionLog
-from pumice.service.hands import Hands
+from pumice.service.hands import WRITE_RATE, Hands
 from pumice.service.mirror import Mirror
 from pumice.service.phases import Phases
 from pumice.service.queues import Queues
@@ -75,13 +76,14 @@ class Scheduler:
         api: Api,
         config: SchedulerConfig,
         *,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
         brakes: Brakes = NONE,
         config_file: ConfigFile | None = None,
         decision_log: DecisionLog | None = None,
         schedulers: Collection[str] = SCHEDULERS,
+        write_rate: int = WRITE_RATE,
     ) -> None:
-        self._now = now
+        self._now = now if now is not None else Clock()
         self._feed = Feed()
         self._registry = Registry()
         self.engine = Engine(config, plugin_factories(config), self._registry, brakes)
@@ -91,8 +93,8 @@ class Scheduler:
         self._config_file = config_file
         self.decision_log = decision_log
         self.mirror = Mirror(self._registry, lambda error: log.warning("%s", error), schedulers)
-        self._recorder = Recorder(api, "pumice")
-        self.hands = Hands(api, self.mirror, self._recorder, self._hear)
+        self._recorder = Recorder(api, "pumice", busy=lambda: self.hands.busy)
+        self.hands = Hands(api, self.mirror, self._recorder, self._hear, write_rate)
         self._phases = Phases(self.hands)
         self._queues = Queues(self.hands)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
