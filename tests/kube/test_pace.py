@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.kube.pace import Backoff, Gate, TokenBucket
+from pumice.kube.pace import Backoff, TokenBucket
 
 
 class Clock:
@@ -80,43 +80,3 @@ def test_pauses_double_up_to_the_longest_and_begin_anew() -> None:
     backoff.reset()
     assert 0.5 <= backoff.next() <= 1.0
     assert backoff.next(least=30.0) == 30.0
-
-
-def test_a_gate_lets_so_many_in_at_a_time_and_so_many_in_a_second() -> None:
-    clock = Clock()
-
-    async def enter() -> int:
-        gate = Gate(3, TokenBucket(10, 5, now=clock.now, pause=clock.pause))
-        within = most = 0
-
-        async def one() -> None:
-            nonlocal within, most
-            async with gate:
-                within += 1
-                most = max(most, within)
-                await asyncio.sleep(0)
-                within -= 1
-
-        await asyncio.gather(*(one() for _ in range(8)))
-        return most
-
-    assert asyncio.run(enter()) == 3
-    # Eight at time 0: five at once, then one every tenth of a second.
-    assert clock.pauses == pytest.approx([0.1, 0.2, 0.3])
-
-
-def test_who_gives_up_at_a_gate_leaves_the_place_to_others() -> None:
-    async def enter() -> None:
-        async def for_ever(seconds: float) -> None:
-            await asyncio.Event().wait()
-
-        gate = Gate(1, TokenBucket(10, 1, now=lambda: 0.0, pause=for_ever))
-        async with gate:
-            pass
-        for _ in range(2):  # there is a place, but no token any more
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.01), gate:
-                    raise AssertionError
-        assert not gate._places.locked()
-
-    asyncio.run(enter())

@@ -214,23 +214,6 @@ def test_an_event_that_is_refused_is_dropped() -> None:
     asyncio.run(test())
 
 
-def test_events_give_way_to_what_is_more_important() -> None:
-    async def test() -> None:
-        pauses: list[float] = []
-
-        async def pause(seconds: float) -> None:
-            pauses.append(round(seconds, 3))
-
-        bucket = TokenBucket(100, 1, now=lambda: 0.0, pause=pause)
-        async with recording(bucket=bucket, busy=lambda: len(pauses) < 2) as (recorder, _, _, _), writing(recorder):
-            for number in range(3):
-                recorder.say(POD, "Waits", f"for {number}")
-        # One token is there. The first two take 50 each, so 49 and 99 are missing, of 100 a second; the third one.
-        assert pauses[:3] == [0.49, 0.99, 1.0]
-
-    asyncio.run(test())
-
-
 def test_events_keep_to_their_pace() -> None:
     async def test() -> None:
         pauses: list[float] = []

@@ -170,21 +170,33 @@ def test_no_more_calls_at_a_time_than_allowed() -> None:
     assert most == 3
 
 
-def test_a_read_does_not_wait_for_writes() -> None:
+def test_reads_and_evictions_do_not_wait_for_thousands_of_binds() -> None:
     async def ask() -> None:
-        read = asyncio.Event()
+        others_done = asyncio.Event()
+        binds = 0
 
         async def slow(request: Request) -> Answer:
-            if request.method == "POST":
-                await read.wait()
-            return Answer(b"fine")
+            nonlocal binds
+            if request.path.endswith("/binding"):
+                binds += 1
+                await others_done.wait()
+            return Answer(b"{}")
 
-        async with answering(slow, Limits(in_flight=2)) as session, asyncio.timeout(10):
-            writes = [asyncio.create_task(session.call("POST", "/x")) for _ in range(9)]
-            await asyncio.sleep(0.01)
-            assert await session.call("GET", "/x") == b"fine"
-            read.set()
-            await asyncio.gather(*writes)
+        async with answering(slow, Limits(in_flight=2)) as session, asyncio.timeout(30):
+            api = Api(session)
+            writes = [asyncio.create_task(api.bind("ns", f"p{number}", "n")) for number in range(3000)]
+            try:
+                while binds < 2:
+                    await asyncio.sleep(0.001)
+                async with asyncio.timeout(10):
+                    assert await session.call("GET", "/x") == b"{}"
+                    await api.evict("ns", "q", uid="u")
+                assert binds == 2
+            finally:
+                others_done.set()
+                for write in writes[2:]:
+                    write.cancel()
+                await asyncio.gather(*writes, return_exceptions=True)
 
     asyncio.run(ask())
 

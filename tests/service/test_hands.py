@@ -176,31 +176,6 @@ def test_an_eviction_without_an_answer_is_asked_for_again() -> None:
     assert (cluster.calls, reported, hands.evicted, hands.failed) == (["evict"] * 7, [], 1, 0)
 
 
-def test_an_eviction_does_not_wait_for_thousands_of_binds() -> None:
-    class Slow(Cluster):
-        """Binds that do not end before somebody was evicted; how many are under way."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.evicted = asyncio.Event()
-            self.within = self.most = 0
-
-        async def bind(self, *about: Any, **more: Any) -> None:
-            self.within += 1
-            self.most = max(self.most, self.within)
-            await self.evicted.wait()
-            self.within -= 1
-
-        async def evict(self, *about: Any, **more: Any) -> None:
-            self.evicted.set()
-
-    cluster = Slow()
-    binds = [Bind(f"ns/{number}", "n1", "ns/g") for number in range(2000)]
-    reported, hands, _ = carried_out(cluster, *binds, Evict("ns/a", "n1", "ns/g", "", "relieve"), running=True)
-    assert (hands.bound, hands.evicted, reported) == (2000, 1, [])
-    assert cluster.most == module.BINDING
-
-
 def test_binds_and_evictions_keep_to_their_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 

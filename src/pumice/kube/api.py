@@ -272,7 +272,10 @@ class Api:
         await self.session.call("POST", PODS.path(namespace, pod, "binding"), body=_encode(binding))
 
     async def evict(self, namespace: str, pod: str, *, uid: str = "", grace: int | None = None) -> None:
-        """Delete a pod if its disruption budgets allow it. If not, that is a 429, and not tried again by itself."""
+        """Delete a pod if its disruption budgets allow it. If not, that is a 429, and not tried again by itself.
+
+        Does not wait behind other writes: room is needed, or a node has too little of it.
+        """
         eviction: dict[str, Any] = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -282,7 +285,7 @@ class Api:
         if options:
             eviction["deleteOptions"] = options
         path = PODS.path(namespace, pod, "eviction")
-        await self.session.call("POST", path, body=_encode(eviction), patient=False)
+        await self.session.call("POST", path, body=_encode(eviction), patient=False, urgent=True)
 
 
 def _understood(decoder: Decoder[T], content: bytes | Raw) -> T:

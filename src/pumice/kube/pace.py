@@ -1,4 +1,4 @@
-"""How fast to go: how much of a kind is asked of an API in a second and at a time, and pauses after what failed."""
+"""How fast to go: a token bucket for what we ask of an API, and pauses between attempts that fail."""
 
 from __future__ import annotations
 
@@ -28,32 +28,13 @@ class TokenBucket:
         self._tokens = float(burst)  # below 0: so many have been promised to those who wait
         self._at = now()
 
-    async def take(self, tokens: int = 1) -> None:
-        """Wait for a token, or some. They are promised on arrival, so nobody overtakes."""
+    async def take(self) -> None:
+        """Wait for a token. Each one is promised on arrival, so nobody overtakes."""
         now = self._now()
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - tokens
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1
         self._at = now
         if self._tokens < 0:
             await self._pause(-self._tokens / self._rate)
-
-
-class Gate:
-    """Lets so many in at a time, and no more in a second than the rate says. Use it as ``async with gate``."""
-
-    def __init__(self, at_a_time: int, bucket: TokenBucket) -> None:
-        self._places = asyncio.Semaphore(at_a_time)
-        self._bucket = bucket
-
-    async def __aenter__(self) -> None:
-        await self._places.acquire()
-        try:
-            await self._bucket.take()
-        except BaseException:
-            self._places.release()
-            raise
-
-    async def __aexit__(self, *error: object) -> None:
-        self._places.release()
 
 
 class Backoff:

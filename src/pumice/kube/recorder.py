@@ -3,9 +3,8 @@
 Whoever has something to say never waits. The same thing said again about the same object (its reason and message, word
 for word) is not another event but a higher count. Events are written in the order in which they came, a few at a time
 and no faster than allowed; while they wait, counts go on rising. What does not fit into the line is dropped and
-counted: an event is a courtesy, and nothing may depend on it. So while its author is busy with what the events are
-about, they are written much slower: each costs the server as much as a binding. But a warning does not give way to
-what went well: where the line is full, it takes the place of the oldest event that is none.
+counted: an event is a courtesy, and nothing may depend on it. But a warning does not give way to what went well: where
+the line is full, it takes the place of the oldest event that is none.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ from pumice.kube.times import stamp
 
 WAITING = 10_000  # events that wait to be written before more are dropped: as many as pods start in a bad minute
 RATE = 200.0  # a second, so that those of 10,000 pods are written within a minute
-DEARER = 50  # so many times fewer while there is more important work
-AT_A_TIME = 4
+AT_A_TIME = 4  # few, so that they wait behind whatever else is written: each costs the server as much as a binding
 REMEMBERED = 5000  # events beside them that can still be counted up
 FORGOTTEN_SECONDS = 600.0  # said again after so long it is a new event
 LONGEST_MESSAGE = 1024  # characters; the API takes no more
@@ -80,7 +78,6 @@ class Recorder:
         waiting: int = WAITING,
         remembered: int = REMEMBERED,
         now: Callable[[], float] = time.time,
-        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.dropped = 0
         self._api = api
@@ -90,7 +87,6 @@ class Recorder:
         self._most_waiting = waiting
         self._most_events = waiting + remembered
         self._now = now
-        self._busy = busy
         self._events: OrderedDict[_Topic, _Event] = OrderedDict()  # what was said longest ago comes first
         self._waiting: OrderedDict[_Topic, None] = OrderedDict()  # those that have something to be written
         self._normal: OrderedDict[_Topic, None] = OrderedDict()  # those of them that are no warnings
@@ -151,7 +147,7 @@ class Recorder:
         while True:
             async with self._turn:
                 await self._some.wait()
-                await self._bucket.take(DEARER if self._busy() else 1)
+                await self._bucket.take()
                 topic, _ = self._waiting.popitem(last=False)
                 if not self._waiting:
                     self._some.clear()

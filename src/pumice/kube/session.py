@@ -42,8 +42,10 @@ class Limits:
     """How much is asked of a cluster, and for how long."""
 
     in_flight: int = 64
-    """Writes at a time, and as many reads beside them: to see how things are must not wait until they are changed.
-    Watches are not counted."""
+    """Writes at a time, in the order in which they came, and as many reads beside them: to see how things are must not
+    wait until they are changed. Watches are not counted."""
+    urgent: int = 16
+    """Writes at a time that do not wait for the others."""
     timeout: float = 30.0
     """Seconds for one attempt."""
     connect: float = 10.0
@@ -70,6 +72,7 @@ class Session:
         """Looked at before every write that goes out: who does not lead any more changes nothing."""
         self._limits = limits = limits or Limits()
         self._reading, self._writing = (asyncio.Semaphore(limits.in_flight) for _ in range(2))
+        self._urgent = asyncio.Semaphore(limits.urgent)
         self._token = _Token(access, now)
         self._trust = Trust(access)
         self._http: aiohttp.ClientSession | None = None
@@ -107,15 +110,17 @@ class Session:
         body: bytes = b"",
         media: str = JSON,
         patient: bool = True,
+        urgent: bool = False,
     ) -> bytes:
         """The body of the answer. ``patient``: come back by itself when the API says "later"."""
         backoff = Backoff(self._limits.first_pause, self._limits.longest_pause)
         reads = method == "GET"
+        turn = self._reading if reads else self._urgent if urgent else self._writing
         for left in reversed(range(self._limits.attempts)):
             pause = 0.0
             token = ""
             try:
-                async with self._reading if reads else self._writing:
+                async with turn:
                     token = self._token.current()
                     return await self._once(method, path, query, body, media, token)
             except RefusedError as error:

@@ -4,8 +4,8 @@ Nothing here decides. What the cluster refuses comes back to the engine as an ev
 connection broke, it said "later") may or may not have been done: the same is asked again until there is an answer, and
 nothing is taken for not done before the pod was seen without it.
 
-No more are sent in a second than allowed, and no more are under way than a server takes well. Evictions are counted
-apart: however many bindings wait for their turn, room that must be freed is freed.
+No more are sent in a second than allowed. Evictions are counted apart: however many bindings wait for their turn, room
+that must be freed is freed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pumice.kube.api import Api
-from pumice.kube.pace import Backoff, Gate, TokenBucket
+from pumice.kube.pace import Backoff, TokenBucket
 from pumice.kube.pods import PLACED_BY
 from pumice.kube.recorder import Recorder, Subject
 from pumice.kube.refusals import RefusedError, UnreachableError, patience
@@ -36,8 +36,6 @@ T = TypeVar("T")
 MOST_BRAKES = 10_000
 WRITE_RATE = 2000
 """Bindings a second, and evictions, if nobody says otherwise; as many may go at once after a quiet second."""
-BINDING, EVICTING = 48, 8
-"""How many of them are under way at a time; together fewer than a session allows, so that others have their turn."""
 UNSAID = LATER - {500}
 """Refusals after which the same may be asked again. One that went wrong inside may go wrong for ever."""
 NOT_NOW = 429
@@ -62,7 +60,7 @@ class Hands:
         rate: int = WRITE_RATE,
     ) -> None:
         self._api = api
-        self._binding, self._evicting = (Gate(most, TokenBucket(rate, burst=rate)) for most in (BINDING, EVICTING))
+        self._binds, self._evictions = (TokenBucket(rate, burst=rate) for _ in range(2))
         self._mirror = mirror
         self._recorder = recorder
         self._report = report
@@ -105,11 +103,6 @@ class Hands:
         """How many bindings and evictions are under way."""
         return len(self._tasks)
 
-    @property
-    def busy(self) -> bool:
-        """Whether more is to be written than can be at once."""
-        return len(self._tasks) > BINDING
-
     async def done(self) -> None:
         """Wait for everything that is under way."""
         while self._tasks:
@@ -138,8 +131,8 @@ class Hands:
         self._recorder.say(subject, "Scheduled", f"Successfully assigned {key} to {node}")
 
     async def _call_bind(self, namespace: str, name: str, node: str, uid: str) -> None:
-        async with self._binding:
-            await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
+        await self._binds.take()
+        await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
 
     async def _is_on(self, namespace: str, name: str, node: str, uid: str) -> bool:
         """Whether a pod is where it should be: an earlier attempt may have arrived, although its answer did not."""
@@ -182,8 +175,8 @@ class Hands:
             self._recorder.say(subject, "Evict", words, kind="Warning")
 
     async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
-        async with self._evicting:
-            await self._api.evict(namespace, name, uid=uid)
+        await self._evictions.take()
+        await self._api.evict(namespace, name, uid=uid)
 
     async def _refused(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
         """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""

@@ -93,7 +93,7 @@ class Scheduler:
         self._config_file = config_file
         self.decision_log = decision_log
         self.mirror = Mirror(self._registry, lambda error: log.warning("%s", error), schedulers)
-        self._recorder = Recorder(api, "pumice", busy=lambda: self.hands.busy)
+        self._recorder = Recorder(api, "pumice")
         self.hands = Hands(api, self.mirror, self._recorder, self._hear, write_rate)
         self._phases = Phases(self.hands)
         self._queues = Queues(self.hands)
