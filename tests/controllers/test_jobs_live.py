@@ -195,7 +195,7 @@ def test_commands_stop_a_job_and_let_it_go_on(tmp_path: Path) -> None:
 def test_enough_successes_complete_a_job_which_then_goes_by_itself(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         tasks = task("quick", 2), task("slow", 2, run=1000)
-        await submit(running, "some", *tasks, minSuccess=2, ttlSecondsAfterFinished=1)
+        await submit(running, "some", *tasks, minSuccess=2, ttlSecondsAfterFinished=2)  # from a whole second on
         await eventually(lambda: phase(running, "some") == "Completed")
         assert status(running, "some")["succeeded"] == 2
         await eventually(lambda: not job(running, "some") and not pods(running) and not running.api.list(GROUPS))
