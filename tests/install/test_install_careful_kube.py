@@ -12,7 +12,7 @@ from pumice.admission.request import QUEUE_FINALIZER
 from pumice.install.choices import Choices
 from pumice.install.removing import remove
 from tests.install.test_install_kube import settle_volcano
-from tests.support.installed import HOME, Real, pumice, real_server, until
+from tests.support.installed import HOME, Real, pumice, real_server, take_away, until
 from tests.support.kubectl import Namespace, queue
 
 pytestmark = pytest.mark.kube
@@ -29,12 +29,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
 @pytest.fixture
 def kubectl(real: Real) -> Iterator[Namespace]:
     """The cluster, without us before and after."""
-    kubectl = real.kubectl(HOME)
-    yield kubectl
-    found = ("get", "clusterrolebinding", "pumice-scheduler", "-o", "jsonpath={.subjects[0].namespace}")
-    status, home = kubectl.tried(*found)
-    if status == 0:
-        assert pumice(real.admin, "uninstall", "-n", home)[0] == 0
+    yield real.kubectl(HOME)
+    take_away(real)
 
 
 def works(real: Real, *arguments: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.installed import HOME, Real, pumice, real_server
+from tests.support.installed import HOME, Real, real_server, take_away
 from tests.support.kubectl import Namespace
 from tools.deploy_files import DEPLOY
 
@@ -27,10 +27,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
 
 @pytest.fixture
 def kubectl(real: Real) -> Iterator[Namespace]:
-    kubectl = real.kubectl(HOME)
-    yield kubectl
-    found = ("get", "clusterrolebinding", "pumice-scheduler", "-o", "jsonpath={.subjects[0].namespace}")
-    assert pumice(real.admin, "uninstall", "--namespace", kubectl(*found))[0] == 0
+    yield real.kubectl(HOME)
+    take_away(real)
 
 
 @pytest.mark.parametrize("how", [[], ["--server-side"]], ids=["by the client", "by the server"])

@@ -179,22 +179,21 @@ def test_without_creating_pods_jobs_have_none(day):
     day.await_job("empty", 1)
 
 
-def test_where_owners_are_guarded_jobs_need_a_right_to_have_pods(day):
-    with Without(day.real, CONTROLLERS, "jobs/finalizers"):
-        until(lambda: not may(day, CONTROLLERS, "update", "jobs.batch.volcano.sh/finalizers"))
-        day.make(day.job("blocked", 1))
-        until(lambda: refusals(day, CONTROLLERS, "podgroups"), what="its podgroup is refused")
-        assert day.pods_of("blocked") == []
-    day.await_job("blocked", 1)
-
-
-def test_without_the_right_to_name_users_jobs_have_no_pods(day):
-    with Without(day.real, CONTROLLERS, "users"):
-        until(lambda: not may(day, CONTROLLERS, "name", "users.pumice.dev"))
-        day.make(day.job("nameless", 1))
-        until(lambda: refusals(day, CONTROLLERS, "podgroups"), what="its podgroup is refused")
-        assert day.pods_of("nameless") == []
-    day.await_job("nameless", 1)
+@pytest.mark.parametrize(
+    ("name", "right", "verb", "resource"),
+    [
+        ("blocked", "jobs/finalizers", "update", "jobs.batch.volcano.sh/finalizers"),  # where owners are guarded
+        ("nameless", "users", "name", "users.pumice.dev"),
+    ],
+)
+def test_without_the_right_to_make_a_podgroup_jobs_have_no_pods(day, name, right, verb, resource):
+    before = len(refusals(day, CONTROLLERS, "podgroups"))
+    with Without(day.real, CONTROLLERS, right):
+        until(lambda: not may(day, CONTROLLERS, verb, resource))
+        day.make(day.job(name, 1))
+        until(lambda: len(refusals(day, CONTROLLERS, "podgroups")) > before, what="its podgroup is refused")
+        assert day.pods_of(name) == []
+    day.await_job(name, 1)
 
 
 def test_without_asking_nobody_acts_for_another(day):

@@ -200,7 +200,7 @@ class FaultyWire:
         status = {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": fault.code,
             "reason": REASONS[fault.code], "message": f"the wire says {fault.code}", "details": details,
-        }  # fmt: skip
+        }  # fmt: skip  # short things on few lines
         if fault.event:
             return web.json_response({"type": "ERROR", "object": status}, dumps=lambda said: json.dumps(said) + "\n")
         headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}

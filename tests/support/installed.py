@@ -105,6 +105,15 @@ def real_server(folder: Path, *, plugins: Sequence[str] = ()) -> Iterator[Real]:
         yield real
 
 
+def take_away(real: Real) -> None:
+    """Uninstall Pumice, wherever it is, if it is."""
+    found = ("get", "clusterrolebinding", "pumice-scheduler", "-o", "jsonpath={.subjects[0].namespace}")
+    status, home = real.kubectl().tried(*found)
+    if status == 0:
+        ended, _, said = pumice(real.admin, "uninstall", "--namespace", home)
+        assert ended == 0, said
+
+
 class Component:
     """A process of ours; ``log`` is what it says, ``wrong`` why it was not ready when it was last asked."""
 

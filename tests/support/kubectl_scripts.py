@@ -23,12 +23,13 @@ import re
 import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from tests.support.exchanges import put, read
+from tests.support import exchanges
+from tests.support.exchanges import Script, put
 from tests.support.kubectl import Namespace, run
 
 PATIENCE = 30.0
@@ -49,25 +50,13 @@ _CHANGING = [
     (re.compile(rf"-{_MADE}{{8,10}}\b"), "-<hash>"),
     (re.compile(rf"-{_MADE}{{5}}\b"), "-<made>"),
     (re.compile(r"(?<=\S) {2,}"), "  "),
-    (re.compile(r"/tmp/(LIVE|MERGED)-\d+"), r"\1"),
+    (re.compile(r"\S*/(LIVE|MERGED)-\d+"), r"\1"),
 ]
-
-
-@dataclass
-class Script:
-    """One story: its steps in order."""
-
-    name: str
-    about: str
-    steps: list[dict[str, Any]]
-    objects: dict[str, Any]
 
 
 def load(path: Path) -> list[Script]:
     """The scripts of a file."""
-    document = read(path)
-    objects = document.get("objects", {})
-    return [Script(s["name"], s["about"], list(map(_step, s["steps"])), objects) for s in document["scripts"]]
+    return [replace(script, steps=list(map(_step, script.steps))) for script in exchanges.load(path)]
 
 
 def _step(written: str | dict[str, Any]) -> dict[str, Any]:
