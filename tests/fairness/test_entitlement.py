@@ -104,6 +104,11 @@ def test_equals_the_exact_fluid_with_classes(tree: Tree) -> None:
     assert_close(tree.target(), tree.exact())
 
 
+@given(trees(ranked=True, unlike=True))
+def test_equals_the_exact_fluid_with_jobs_of_unlike_tasks(tree: Tree) -> None:
+    assert_close(tree.target(), tree.exact())
+
+
 @given(halting_trees())
 def test_equals_the_exact_fluid_where_shares_halt(tree: Tree) -> None:
     assert_close(tree.target(), tree.exact())
@@ -240,6 +245,34 @@ def test_inner_nodes_belong_to_the_first_class() -> None:
 
 
 # --- edges ------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_has_most_already_waits_with_its_small_tasks() -> None:
+    # 100 cpu and 400 mem, three queues with a job each: one large task, then 60 of 1 cpu and 1 mem. Dominant shares of
+    # the large ones: a 30 cpu .30, b 200 mem .50, c 20 cpu and 80 mem .20. All three rise to the level L at which cpu is
+    # used up: 100 L for a and for c, 20 L for b (10 cpu for every .50), so L = 5/11. b comes to 10/11 of its large task
+    # and to none of its small ones.
+    tree = Tree()
+    small = [F(1, 100), F(1, 400)]
+    parts = [
+        tree.add_job(tree.node(0), [([F(cpu, 100), F(mem, 400)], 1), (small, 60)])
+        for cpu, mem in ((30, 40), (10, 200), (20, 80))
+    ]
+    target = tree.target()
+    assert_close([target[k] for k, _ in parts], [1, F(10, 11), 1])
+    assert_close([target[k] for _, k in parts], [F(500, 11) - 30, 0, F(500, 11) - 20])
+
+
+def test_a_piece_that_needs_what_is_used_up_is_passed_over() -> None:
+    # 10 cpu, 10 gpu. a: a gpu task, then a cpu task, alternating twice. b: gpus without end. Gpus are gone at 2 and 8
+    # (a has all it asks for); where they are gone before a is done, its cpu tasks go on.
+    tree = Tree()
+    cpu, gpu = [F(1, 10), F(0)], [F(0), F(1, 10)]
+    mine = tree.add_job(tree.node(0), [(gpu, 8), (cpu, 4), (gpu, 1), (cpu, 2)])
+    other = tree.add(tree.node(0), gpu)
+    target = tree.target()
+    assert_close([target[k] for k in mine], [5, 4, 0, 2])
+    assert_close([target[other]], [5])
 
 
 def test_a_single_node() -> None:

@@ -170,6 +170,11 @@ def test_all_limits_equal_the_exact_fluid(tree: BoundedTree) -> None:
     assert_close(tree.target(), tree.exact())
 
 
+@given(bounded_trees(ranked=True, unlike=True))
+def test_limits_equal_the_exact_fluid_with_jobs_of_unlike_tasks(tree: BoundedTree) -> None:
+    assert_close(tree.target(), tree.exact())
+
+
 @given(bounded_trees(of=halting_trees()))
 def test_limits_equal_the_exact_fluid_where_shares_halt(tree: BoundedTree) -> None:
     assert_close(tree.target(), tree.exact())

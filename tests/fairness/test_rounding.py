@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Hashable
 from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.fairness.rounding import set_whole_targets
+from pumice.fairness.rounding import Rounding, set_whole_targets
 from pumice.fairness.targets import set_targets
-from pumice.fairness.tree import JobNode, ShareNode
+from pumice.fairness.tree import EXACT, JobNode, ShareNode
 from pumice.model.objects import Items
 from pumice.model.resources import CPU, MEMORY
+from tests.oracles.slow_rounding import LineUnit, SlowJob, slow_round
 from tests.support.bounded_groves import above_limits, bounded_groves, claimed_below, limit, most, of_user, user_most
 from tests.support.groves import GPU, ITEMS, WIDTH, Grove, all_parts, below, groves, path_of
 
@@ -24,107 +25,73 @@ Vector = list[int]
 # --- the rule, the slow way (fairness.md 3, step 1) ----------------------------------------------------------
 
 
-def slow_whole_targets(grove: Grove) -> dict[JobNode, Vector]:
-    """Everything is added up again at every step."""
-    jobs, capacity = grove.jobs, grove.capacity
-    counts = {job: whole_counts(job) for job in jobs}
-    base = {job: whole_vector(job, counts[job]) for job in jobs}
-    whole = {job: list(vector) for job, vector in base.items()}
-    unit = {job: next_unit(job, counts[job]) for job in jobs}
-    incumbent = {job: any(job.held[j] > base[job][j] for j, _ in unit[job]) for job in jobs}
-    waiting = [job for job in jobs if unit[job]]
+def slow_whole_targets(grove: Grove) -> dict[str, Vector]:
+    """What the slow version makes of a grove."""
+    jobs = {job.name: SlowJob(path_of(job)[::-1], entitlement(job), line(job, grove)) for job in grove.jobs}
+    by_name = {job.name: job for job in grove.jobs}
 
-    def missing(node: ShareNode, j: int) -> Fraction:
-        """The part of the cluster that the jobs below are entitled to and do not have in whole targets so far."""
-        return sum(entitled_to(job, j) - whole[job][j] for job in below(node)) / Fraction(capacity[j])
+    def key(node: Hashable, want: Fraction) -> tuple[object, ...]:
+        assert isinstance(node, ShareNode)
+        served = max((start for job in below(node) for start in job.owed_starts), default=0)
+        if isinstance(node, JobNode):
+            return node.rank_class, node.before, -round(want * STEPS), node.after, served, node.turn, node.rank
+        return -round(want * STEPS), served, node.turn, node.rank
 
-    def fits(job: JobNode) -> bool:
+    def within_limits(name: str, asks: dict[int, int], whole: dict[str, dict[int, int]]) -> bool:
         """Whether one unit more leads to no claim, at any level, and to no user, above a limit."""
-        more = {other: list(vector) for other, vector in whole.items()}
-        for j, amount in unit[job]:
+        if grove.tree.bounds is None:
+            return True
+        job = by_name[name]
+        now = {other: [whole[other.name].get(j, 0) for j in range(WIDTH)] for other in grove.jobs}
+        more = {other: list(vector) for other, vector in now.items()}
+        for j, amount in asks.items():
             more[job][j] += amount
             user_limit = user_most(job, j)
             if user_limit is not None and sum(more[other][j] for other in of_user(job)) > user_limit:
                 return False
             for node in path_of(job.parent):
                 claims = claimed_below(grove, node, j, more)
-                if claims > max(most(grove, node, j), claimed_below(grove, node, j, whole)):
+                if claims > max(most(grove, node, j), claimed_below(grove, node, j, now)):
                     return False
         return True
 
-    def able(takers: list[JobNode], passed_over: Callable[[JobNode], bool]) -> set[JobNode]:
-        return {job for job in takers if job in waiting and not passed_over(job) and fits(job)}
-
-    def place(node: ShareNode, takers: set[JobNode]) -> tuple[object, ...]:
-        asked = {j for job in below(node) if job in takers for j, _ in unit[job]}
-        want = max(round(missing(node, j) * STEPS) for j in asked)
-        served = max((start for job in below(node) for start in job.owed_starts), default=0)
-        if isinstance(node, JobNode):
-            return node.rank_class, not incumbent[node], node.before, -want, node.after, served, node.turn, node.rank
-        jobs_here = below(node)
-        ahead = any(sum(job.held[j] - whole[job][j] for job in jobs_here) > 0 for j in asked)
-        return -want, not ahead, served, node.turn, node.rank
-
-    def first(node: ShareNode, takers: set[JobNode]) -> JobNode:
-        if isinstance(node, JobNode):
-            return node
-        children = [child for child in node.children.values() if takers & set(below(child))]
-        return first(min(children, key=lambda child: place(child, takers)), takers)
-
-    def hand_out(takers: list[JobNode], passed_over: Callable[[JobNode], bool]) -> None:
-        while here := able(takers, passed_over):
-            job = first(grove.tree.root, here)
-            waiting.remove(job)
-            for j, amount in unit[job]:
-                whole[job][j] += amount
-
-    def satisfied(job: JobNode) -> bool:
-        return any(all(missing(above, j) <= Fraction(1, STEPS) for j, _ in unit[job]) for above in path_of(job))
-
-    hand_out([job for job in jobs if incumbent[job]], satisfied)
-    hand_out(jobs, lambda job: False)
-    return whole
+    whole = slow_round(jobs, grove.capacity, key, within_limits)
+    return {name: [amounts.get(j, 0) for j in range(WIDTH)] for name, amounts in whole.items()}
 
 
-def entitled_to(job: JobNode, j: int) -> Fraction:
-    """A target counts in steps of 2^-32 tasks, so that sums are exact."""
-    return Fraction(round(job.target * 2**32), 2**32) * dict(job.demand.direction).get(j, 0)
-
-
-def whole_counts(job: JobNode) -> list[int]:
-    parts = job.demand.parts
-    if job.demand.alike:
-        counts = [int(job.target)]
-    elif job.target >= 1.0:
-        return [count for _, count in parts]
-    else:
-        counts = [int(job.target * count + 1e-9) for _, count in parts]
-    got: dict[int, int] = {}
-    for (items, _), count in zip(parts, counts, strict=True):
+def entitlement(job: JobNode) -> dict[int, Fraction]:
+    """A target counts in steps of 2^-40 tasks, so that sums are exact."""
+    total: dict[int, Fraction] = {}
+    for (items, _), tasks in zip(job.demand.pieces, job.targets, strict=True):
         for j, amount in items:
-            got[j] = got.get(j, 0) + amount * count
-    gang_inside = sum(counts) >= job.gang and all(got.get(j, 0) >= n for j, n in job.demand.gang_items)
-    return counts if gang_inside else [0] * len(counts)
+            total[j] = total.get(j, Fraction(0)) + Fraction(round(tasks * 2**40), 2**40) * amount
+    return total
 
 
-def whole_vector(job: JobNode, counts: list[int]) -> Vector:
-    vector = [0] * WIDTH
-    if not job.demand.alike and job.target >= 1.0:
-        for j, amount in job.demand.direction:
-            vector[j] = amount
-        return vector
-    for (items, _), count in zip(job.demand.parts, counts, strict=True):
-        for j, amount in items:
-            vector[j] += amount * count
-    return vector
-
-
-def next_unit(job: JobNode, counts: list[int]) -> Items:
-    if not job.demand.parts:
-        return job.demand.direction if job.target < 1.0 else ()
-    if not any(counts) and job.demand.gang_items:
-        return job.demand.gang_items
-    return next((items for (items, all_), n in zip(job.demand.parts, counts, strict=True) if n < all_), ())
+def line(job: JobNode, grove: Grove) -> list[LineUnit]:
+    """The line of a job, from its tasks one by one: those that run as they started, then those that wait."""
+    wanted = [items for items, count in job.demand.parts for _ in range(count)]
+    running = []
+    for leaf, items, _, _ in grove.running:
+        # Of equal tasks no more count as running than there are; a grove may start more than a job asks for.
+        if leaf is job and (len(job.demand.parts) > 1 or items in wanted):
+            running.append(items)
+            if items in wanted:
+                wanted.remove(items)
+    tasks = [(items, True) for items in running] + [(items, False) for items in wanted]
+    units = []
+    gang = min(job.gang, len(tasks))
+    if gang > 1:
+        together: dict[int, int] = {}
+        for items, _ in tasks[:gang]:
+            for j, amount in items:
+                together[j] = together.get(j, 0) + amount
+        units.append(LineUnit(together, gang, all(held for _, held in tasks[:gang])))
+        tasks = tasks[gang:]
+    units += [LineUnit(dict(items), 1, held) for items, held in tasks]
+    if job.demand.reserve:
+        units.append(LineUnit(dict(job.demand.reserve), 0, False))
+    return units
 
 
 # --- at random -----------------------------------------------------------------------------------------------
@@ -134,17 +101,18 @@ def next_unit(job: JobNode, counts: list[int]) -> Items:
 def test_whole_targets_equal_the_slow_version(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
     set_whole_targets(grove.tree, grove.capacity)
-    assert {job.name: job.whole for job in grove.jobs} == _named(slow_whole_targets(grove))
+    assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
 
 
 @given(groves(), st.data())
 def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject) -> None:
-    # The whole parts are kept from one rounding to the next; what was kept must not show.
+    # Passes below which nothing changed are kept from one rounding to the next; what was kept must not show.
+    rounding = Rounding(grove.tree)
     for stamp in range(30, 30 + data.draw(st.integers(2, 8))):
         before = {job: list(job.whole) for job in grove.jobs}
         set_targets(grove.tree, grove.capacity)
-        changed = set_whole_targets(grove.tree, grove.capacity)
-        assert {job.name: job.whole for job in grove.jobs} == _named(slow_whole_targets(grove))
+        changed = rounding.run(grove.capacity)
+        assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
         assert set(changed) == {job for job in grove.jobs if job.whole != before[job]}
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(CHANGES)):
@@ -154,6 +122,7 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
             case "end" if grove.running:
                 grove.end(grove.tree, data.draw(st.integers(0, len(grove.running) - 1)))
             case "demand":
+                end_all(grove, job)
                 grove.ask_for(
                     job, data.draw(all_parts() | st.just([])), floor=data.draw(st.sampled_from([(), ((CPU, 900),)]))
                 )
@@ -162,12 +131,20 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
             case "tiers":
                 for other in grove.jobs:
                     other.before = (data.draw(st.integers(0, 1)),)
+                    grove.tree.moved[other] = None
             case "turn":
                 grove.tree.remember_turn(job, stamp)
             case "capacity":
                 grove.capacity[:] = [max(1, n + data.draw(st.integers(-300, 300))) for n in grove.capacity]
             case "gang" if job.demand.parts:
-                grove.ask_for(job, job.demand.parts, gang=data.draw(st.integers(1, 3)), floor=job.demand.floor)
+                grove.ask_for(job, job.demand.parts, gang=data.draw(st.integers(1, 3)))
+
+
+def end_all(grove: Grove, job: JobNode) -> None:
+    """A job asks for all that it holds: before it asks for something else, its tasks end."""
+    for k in reversed(range(len(grove.running))):
+        if grove.running[k][0] is job:
+            grove.end(grove.tree, k)
 
 
 def crowded(seed: int) -> Grove:
@@ -187,8 +164,7 @@ def crowded(seed: int) -> Grove:
         grove.job(rng.choice(homes), parts, gang=gang, before=before)
     set_targets(grove.tree, grove.capacity)
     for job in grove.jobs:
-        entitled = job.target if job.demand.alike else job.target * sum(count for _, count in job.demand.parts)
-        for _ in range(max(0, int(entitled) + rng.choice([-1, 0, 0, 1, 1, 2]))):
+        for _ in range(max(0, int(job.target) + rng.choice([-1, 0, 0, 1, 1, 2]))):
             items = rng.choice(job.demand.parts)[0]
             grove.start(grove.tree, job, items, rng.choice([1, 1, 2, 3]), rng.random() < 0.7)
     for job in rng.sample(grove.jobs, min(2, len(grove.jobs))):
@@ -200,7 +176,7 @@ def crowded(seed: int) -> Grove:
 def test_whole_targets_equal_the_slow_version_where_it_is_crowded(seed: int) -> None:
     for grove in map(crowded, range(seed, seed + 4)):
         set_whole_targets(grove.tree, grove.capacity)
-        assert {job.name: job.whole for job in grove.jobs} == _named(slow_whole_targets(grove))
+        assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
 
 
 @given(groves())
@@ -209,31 +185,56 @@ def test_whole_targets_fit_together(grove: Grove) -> None:
     set_whole_targets(grove.tree, grove.capacity)
     for j in range(WIDTH):
         # A target a millionth below a whole number is that number: so much may be too much.
-        slack = 1e-6 * sum(n for job in grove.jobs for k, n in job.demand.direction if k == j)
+        slack = 1e-6 * sum(n for job in grove.jobs for items, _ in job.demand.pieces for k, n in items if k == j)
         assert sum(job.whole[j] for job in grove.jobs) <= grove.capacity[j] + slack
 
 
 @given(groves())
-def test_nobody_gets_less_than_the_whole_part_nor_more_than_a_unit_above_it(grove: Grove) -> None:
+def test_nobody_at_any_level_is_short_by_a_unit_that_waits_below(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
-    set_whole_targets(grove.tree, grove.capacity)
-    for job in grove.jobs:
-        least = whole_vector(job, counts := whole_counts(job))
-        most = list(least)
-        for j, amount in next_unit(job, counts):
-            most[j] += amount
-        assert job.whole in (least, most)
+    rounding = Rounding(grove.tree)
+    rounding.run(grove.capacity)
+    waiting = {job: job.head for job in grove.jobs}
+    for job, run, _ in reversed(rounding.passed_over):  # the first that found no room; later ones had to make do
+        waiting[job] = job.line[run].items
+    for node in grove.groups[1:] + grove.jobs:
+        for job in below(node):
+            unit = waiting[job]
+            missing = {j: node.exact[j] - node.whole[j] * EXACT for j, _ in unit}
+            assert not unit or any(amount * EXACT > missing[j] for j, amount in unit), f"{node.path}: {job.name}"
 
 
 @given(groves())
-def test_what_could_still_be_handed_out_is_handed_out(grove: Grove) -> None:
+def test_with_everybody_at_its_whole_target_nothing_moves(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
+    for _ in range(3):
+        set_whole_targets(grove.tree, grove.capacity)
+        whole = {job.name: list(job.whole) for job in grove.jobs}
+        take_up(grove)
     set_whole_targets(grove.tree, grove.capacity)
-    left = [total - sum(job.whole[j] for job in grove.jobs) for j, total in enumerate(grove.capacity)]
-    for job in grove.jobs:
-        unit = next_unit(job, counts := whole_counts(job))
-        if unit and job.whole == whole_vector(job, counts):
-            assert any(amount > left[j] for j, amount in unit), f"{job.name} could have one more unit"
+    assert {job.name: job.whole for job in grove.jobs} == whole
+
+
+def take_up(grove: Grove) -> None:
+    """Everybody comes to hold its whole target, by the tasks of its line."""
+    taken = {job: taken_of(job) for job in grove.jobs}
+    while grove.running:
+        grove.end(grove.tree, 0)
+    for stamp, job in enumerate(grove.jobs):
+        for items in taken[job]:
+            grove.start(grove.tree, job, items, 100 + stamp)
+
+
+def taken_of(job: JobNode) -> list[Items]:
+    """What the tasks of its whole target ask for: found by what they are together."""
+    left, found = list(job.whole), []
+    for (items, count), _ in zip(job.demand.parts, job.targets, strict=False):
+        for _ in range(count):
+            if all(amount <= left[j] for j, amount in items):
+                found.append(items)
+                for j, amount in items:
+                    left[j] -= amount
+    return found
 
 
 @given(bounded_groves(), st.data())
@@ -241,7 +242,7 @@ def test_whole_targets_within_limits_equal_the_slow_version(grove: Grove, data: 
     for stamp in range(30, 30 + data.draw(st.integers(1, 3))):
         set_targets(grove.tree, grove.capacity)
         set_whole_targets(grove.tree, grove.capacity)
-        assert {job.name: job.whole for job in grove.jobs} == _named(slow_whole_targets(grove))
+        assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(["limits", "start", "demand"])):
             case "limits":
@@ -249,6 +250,7 @@ def test_whole_targets_within_limits_equal_the_slow_version(grove: Grove, data: 
             case "start" if job.demand.parts:
                 grove.start(grove.tree, job, job.demand.parts[0][0], stamp, data.draw(st.booleans()))
             case "demand":
+                end_all(grove, job)
                 grove.ask_for(job, data.draw(all_parts()), gang=data.draw(st.integers(1, 3)))
 
 
@@ -257,10 +259,6 @@ def test_whole_targets_are_within_all_limits(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
     set_whole_targets(grove.tree, grove.capacity)
     assert above_limits(grove, {job: job.whole for job in grove.jobs}) == []
-
-
-def _named(whole: dict[JobNode, Vector]) -> dict[str, Vector]:
-    return {job.name: vector for job, vector in whole.items()}
 
 
 # --- by hand -------------------------------------------------------------------------------------------------
@@ -317,11 +315,12 @@ def test_gangs_take_turns_by_who_was_served_last_while_owed() -> None:
     # The first runs its turn (8 of them, owed), then it ends: only what still runs counts, so for a moment they tie.
     for _ in range(8):
         grove.start(grove.tree, first, ((CPU, 1000),), 5)
+    grove.tree.remember_turn(first, 5)
     assert [w[CPU] for w in rounded(grove)] == [8, 0]  # incumbents keep their place
-    grove.start(grove.tree, second, ((CPU, 1000),), 9, False)  # lent, does not count as a turn
-    while grove.running[0][0] is first:
+    while grove.running:
         grove.end(grove.tree, 0)
     assert [w[CPU] for w in rounded(grove)] == [0, 8]
+    assert second.turn == 0
 
 
 def test_an_incumbent_keeps_what_rounding_could_give_to_either() -> None:
@@ -355,13 +354,12 @@ def test_the_tiers_decide_among_the_jobs_of_a_queue() -> None:
     assert [vector[CPU] for vector in rounded(grove)] == [0, 1]
 
 
-def test_unlike_tasks_are_rounded_shape_by_shape() -> None:
-    # Alone with 10 cpu, 10 memory, it asks for 12 tasks of 1 cpu and 4 of 1 cpu, 1 memory: 16 cpu; target 10/16.
-    # 12 * .625 = 7.5 and 4 * .625 = 2.5: 7 and 2, 9 cpu; the rest, 1 cpu, is one more of the first shape.
+def test_unlike_tasks_are_served_in_task_order() -> None:
+    # Alone with 10 cpu, 10 memory, it asks for 12 tasks of 1 cpu, then 4 of 1 cpu, 1 memory: 10 of the first.
     grove = hand_made(10, 10, 0, 0)
     job = grove.job(grove.group(), [(((CPU, 1000),), 12), (((CPU, 1000), (MEMORY, 1000)), 4)])
-    assert rounded(grove) == [[10, 2, 0, 0]]
-    assert job.target == 0.625
+    assert rounded(grove) == [[10, 0, 0, 0]]
+    assert job.target == 10.0
 
 
 def test_a_gang_of_unlike_tasks_must_be_inside() -> None:

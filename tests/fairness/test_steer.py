@@ -54,7 +54,10 @@ def slow_walk(grove: Grove) -> tuple[list[ShareNode], bool]:
 
 def entitled_to(job: JobNode, j: int) -> Fraction:
     """A target counts in steps of 2^-32 tasks, so that sums are exact."""
-    return Fraction(round(job.target * 2**32), 2**32) * dict(job.demand.direction).get(j, 0)
+    total = Fraction(0)
+    for (items, _), tasks in zip(job.demand.pieces, job.targets, strict=True):
+        total += Fraction(round(tasks * 2**40), 2**40) * dict(items).get(j, 0)
+    return total
 
 
 def change(grove: Grove, order: SteerOrder, data: st.DataObject, stamp: int) -> None:

@@ -18,51 +18,58 @@ from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves
 A_MILLIONTH = 1e-6
 
 
-def exact_targets(grove: Grove) -> dict[str, Fraction]:
+def exact_targets(grove: Grove) -> dict[str, list[Fraction]]:
     """Every job is a leaf of its own, whatever it has in common with others."""
     numbers: dict[ShareNode, int] = {}
     parent: list[int] = []
     weight: list[Fraction] = []
-    jobs: list[JobNode] = []
-    for node in grove.tree.root.walk():
-        if isinstance(node, JobNode):
-            if not node.demand.count or any(not grove.capacity[j] for j, _ in node.demand.direction):
-                continue
-            jobs.append(node)
-        numbers[node] = len(parent)
-        parent.append(numbers[node.parent] if node.parent is not None else -1)
-        weight.append(Fraction(node.weight))
-    direction = []
-    for job in jobs:
-        amounts = dict(job.demand.direction)
-        direction.append(
-            [Fraction(amounts.get(j, 0), grove.capacity[j]) if grove.capacity[j] else Fraction(0) for j in range(WIDTH)]
-        )
-    classes = sorted({job.rank_class for job in jobs})
+    leaves: list[tuple[JobNode, int, int]] = []  # the job, its piece, and the node it is
+    rank: list[int] = []
+    job_nodes: dict[int, int] = {}
+    classes = sorted({job.rank_class for job in grove.jobs})
 
     def part(amount: int, j: int) -> Fraction:
         return Fraction(amount, grove.capacity[j]) if grove.capacity[j] else Fraction(0)
 
+    def node(above: ShareNode | int | None, heavy: float) -> int:
+        parent.append(-1 if above is None else above if isinstance(above, int) else numbers[above])
+        weight.append(Fraction(heavy))
+        return len(parent) - 1
+
+    for branch in grove.tree.root.walk():
+        numbers[branch] = node(branch.parent, branch.weight)
+        if isinstance(branch, JobNode):
+            # A job is a node of its own, whether its tasks are unlike or not: a path of one piece is a direction.
+            job_nodes[numbers[branch]] = classes.index(branch.rank_class)
+            for k, (items, count) in enumerate(branch.demand.pieces):
+                if count and all(grove.capacity[j] for j, _ in items):
+                    leaves.append((branch, k, node(numbers[branch], 1)))
+                    rank.append(k)
+    pieces = [job.demand.pieces[k] for job, k, _ in leaves]
     users: dict[tuple[ShareNode, str], list[JobNode]] = {}
-    for job in jobs:
+    for job in grove.jobs:
         if user_most(job, 0) is not None:
             users.setdefault((job.queue, job.user), []).append(job)
     every = range(WIDTH)
     tasks = exact_fluid(
         parent,
         weight,
-        [numbers[job] for job in jobs],
-        direction,
-        [Fraction(job.demand.count) for job in jobs],
-        [classes.index(job.rank_class) for job in jobs],
+        [number for _, _, number in leaves],
+        [[part(dict(items).get(j, 0), j) for j in every] for items, _ in pieces],
+        [Fraction(count) for _, count in pieces],
+        rank,
         {numbers[node]: [part(most(grove, node, j), j) for j in every] for node in grove.groups if node.ceiling},
         {numbers[node]: [part(reserved(grove, node, j), j) for j in every] for node in grove.groups},
         [
-            ([numbers[job] for job in mine], [_part_of_user(grove, mine[0], j) for j in every])
+            ([number for job, _, number in leaves if job in mine], [_part_of_user(grove, mine[0], j) for j in every])
             for mine in users.values()
         ],
+        job_nodes,
     )
-    return {job.name: target for job, target in zip(jobs, tasks, strict=True)}
+    targets = {job.name: [Fraction(0)] * len(job.demand.pieces) for job in grove.jobs}
+    for (job, k, _), target in zip(leaves, tasks, strict=True):
+        targets[job.name][k] = target
+    return targets
 
 
 def _part_of_user(grove: Grove, job: JobNode, j: int) -> Fraction | None:
@@ -73,16 +80,17 @@ def _part_of_user(grove: Grove, job: JobNode, j: int) -> Fraction | None:
 def assert_targets_right(grove: Grove) -> None:
     expected = exact_targets(grove)
     for job in grove.jobs:
-        assert job.target == pytest.approx(float(expected.get(job.name, 0)), abs=A_MILLIONTH, rel=0)
+        assert job.targets == pytest.approx(list(map(float, expected[job.name])), abs=A_MILLIONTH, rel=0)
     for node in grove.tree.root.walk():
-        # In steps of 2^-32 tasks, so that sums are exact; in whole units (half up) and as floats for who reads them.
+        # In steps of 2^-40 tasks, so that sums are exact; in whole units (half up) and as floats for who reads them.
         exact = [0] * WIDTH
         for job in below(node):
-            for j, amount in job.demand.direction:
-                exact[j] += round(job.target * 2**32) * amount
+            for (items, _), tasks in zip(job.demand.pieces, job.targets, strict=True):
+                for j, amount in items:
+                    exact[j] += round(tasks * 2**40) * amount
         assert node.exact == exact
-        assert node.entitled == [(amount + 2**31) // 2**32 for amount in exact]
-        assert node.due == [amount / 2**32 for amount in exact]
+        assert node.entitled == [(amount + 2**39) // 2**40 for amount in exact]
+        assert node.due == [amount / 2**40 for amount in exact]
 
 
 @given(groves(holdings=False), st.booleans())
@@ -133,12 +141,12 @@ def test_targets_within_limits_equal_the_exact_fluid(grove: Grove, data: st.Data
 @given(groves(holdings=False))
 def test_equal_jobs_of_a_queue_have_equal_targets(grove: Grove) -> None:
     twins = [
-        (job, grove.job(job.parent, job.demand.parts, gang=job.gang, floor=job.demand.floor))
+        (job, grove.job(job.parent, job.demand.parts, gang=job.gang, floor=job.demand.total))
         for job in list(grove.jobs)
     ]
     set_targets(grove.tree, grove.capacity)
     for job, twin in twins:
-        assert job.target == twin.target
+        assert job.targets == twin.targets
 
 
 # --- by hand -------------------------------------------------------------------------------------------------
@@ -163,16 +171,16 @@ def test_weights_and_levels() -> None:
     assert [job.target for job in grove.jobs] == [6.0, 2.0, 4.0]
 
 
-def test_a_job_of_unlike_tasks_is_entitled_to_a_part_of_its_sum() -> None:
-    # One job asks for 3 x 2 cpu + 2 x 3 memory = 6 cpu, 6 memory; the other for 6 x 1 cpu. 6 cpu, 12 memory:
-    # dominant shares 1 and 1 of cpu: half each.
+def test_a_job_of_unlike_tasks_is_a_path() -> None:
+    # 6 cpu, 12 memory. One job asks for 3 x 2 cpu, then 2 x 3 memory; the other for 6 x 1 cpu. Cpu is used up at half
+    # each: 1.5 tasks of the first piece. The second piece does not need it and goes on: memory is there for both tasks.
     grove = Grove([6000, 12_000, 0, 0])
     queue = grove.group()
     mixed = grove.job(queue, [(((CPU, 2000),), 3), (((MEMORY, 3000),), 2)])
     plain = grove.job(queue, [(((CPU, 1000),), 6)])
     set_targets(grove.tree, grove.capacity)
-    assert (mixed.target, plain.target) == (0.5, 3.0)
-    assert mixed.entitled == [3000, 3000, 0, 0]
+    assert (mixed.targets, plain.targets) == ((1.5, 2.0), (3.0,))
+    assert mixed.entitled == [3000, 6000, 0, 0]
 
 
 def test_a_class_is_entitled_after_the_one_before_it() -> None:

@@ -116,23 +116,24 @@ def test_walk_meets_parents_first() -> None:
 # --- demand --------------------------------------------------------------------------------------------------
 
 
-def test_the_direction_of_tasks_that_are_alike_is_a_task() -> None:
+def test_tasks_that_are_alike_are_one_piece() -> None:
     demand = Demand(((((CPU, 2), (GPU, 1)), 5),), (), ())
-    assert demand.alike and demand.direction == ((CPU, 2), (GPU, 1)) and demand.count == 5
+    assert demand.alike and demand.pieces == ((((CPU, 2), (GPU, 1)), 5),)
+    assert demand.total == ((CPU, 10), (GPU, 5))
 
 
-def test_the_direction_of_unlike_tasks_is_their_sum() -> None:
-    # 3 tasks of 2 cpu + 1 task of 1 cpu, 4 memory = 7 cpu, 4 memory.
-    demand = Demand(((((CPU, 2),), 3), (((CPU, 1), (MEMORY, 4)), 1)), (), ())
-    assert not demand.alike and demand.direction == ((CPU, 7), (MEMORY, 4)) and demand.count == 1
+def test_unlike_tasks_are_pieces_in_order() -> None:
+    parts = ((((CPU, 1),), 3), (((CPU, 2), (MEMORY, 2)), 2))
+    demand = Demand(parts, (), ())
+    assert not demand.alike and demand.pieces == parts and demand.total == ((CPU, 7), (MEMORY, 4))
 
 
-def test_a_floor_counts_where_it_is_higher() -> None:
-    part = (((CPU, 2),), 3)  # 6 cpu
-    assert Demand((part,), ((CPU, 6),), ()).alike  # covered by the tasks
+def test_what_a_floor_asks_for_beyond_the_tasks_is_the_last_piece() -> None:
+    part = (((CPU, 2),), 3)
+    assert Demand((part,), ((CPU, 6),), ()).alike
     higher = Demand((part,), ((CPU, 7),), ())
-    assert not higher.alike and higher.direction == ((CPU, 7),)
+    assert not higher.alike and higher.pieces == (part, (((CPU, 1),), 1)) and higher.total == ((CPU, 7),)
     other = Demand((part,), ((MEMORY, 1),), ())
-    assert other.direction == ((CPU, 6), (MEMORY, 1))
-    assert Demand((), ((CPU, 4),), ()).direction == ((CPU, 4),)  # pods that do not exist yet
-    assert Demand((), (), ()).count == 0
+    assert other.reserve == ((MEMORY, 1),) and other.total == ((CPU, 6), (MEMORY, 1))
+    assert Demand((), ((CPU, 4),), ()).pieces == ((((CPU, 4),), 1),)  # pods that do not exist yet
+    assert Demand((), (), ()).pieces == ()

@@ -15,6 +15,9 @@ it is as much as that, the node is *full*, and a leaf that could only grow by ad
 that grows inside an unused guarantee adds to nothing above it. All that one user gets stays within the
 user's cap. A resource counts in shares until all of it is claimed.
 
+*Jobs of unlike tasks* are inner nodes whose leaves have ranks of their own, one for each piece; a job has a rank among
+its siblings, and every resource counts in its share, as in a leaf's.
+
 *Guarantees* are filled before anything else, the innermost first: for that time the guarantee is the node's
 ceiling, of the resources it names, and only leaves below that ask for one of these take part. While this
 goes on a resource counts in shares until all of it is held.
@@ -39,13 +42,15 @@ def exact_fluid(
     ceiling: dict[int, Amounts] | None = None,
     guarantee: dict[int, Sequence[Fraction]] | None = None,
     users: Sequence[tuple[Sequence[int], Amounts]] = (),
+    jobs: dict[int, int] | None = None,
 ) -> list[Fraction]:
     """The tasks of each leaf; arguments as for the solver, demand None for no limit.
 
     ceiling, guarantee: of inner nodes that have one. users: the leaves of each limited user, as node numbers, and
-    the cap on what they get together.
+    the cap on what they get together. jobs: the rank of each inner node that is a job of unlike tasks.
     """
-    return _Fluid(parent, weight, leaf, direction, demand, rank, ceiling or {}, guarantee or {}, users).run()
+    fluid = _Fluid(parent, weight, leaf, direction, demand, rank, ceiling or {}, guarantee or {}, users, jobs or {})
+    return fluid.run()
 
 
 class _Fluid:
@@ -60,6 +65,7 @@ class _Fluid:
         ceiling: dict[int, Amounts],
         guarantee: dict[int, Sequence[Fraction]],
         users: Sequence[tuple[Sequence[int], Amounts]],
+        jobs: dict[int, int],
     ) -> None:
         self.parent = list(parent)
         self.weight = [Fraction(w) for w in weight]
@@ -71,16 +77,22 @@ class _Fluid:
         for node, above in enumerate(parent):
             if above >= 0:
                 self.children[above].append(node)
-        self.rank = dict(zip(leaf, rank or [0] * len(leaf), strict=True))
-        for below in self.children:  # inner children belong to the first class that wants anything
-            leaves = [c for c in below if c in self.direction]
-            wanting = [c for c in leaves if any(self.direction[c]) and self.demand[c] != 0]
+        self.jobs = jobs
+        self.rank = dict(zip(leaf, rank or [0] * len(leaf), strict=True)) | jobs
+        for below in self.children:  # other inner children belong to the first class that wants anything
+            wanting = [c for c in below if c in self.rank and self.wants(c)]
             first = min((self.rank[c] for c in wanting), default=0)
-            self.rank |= {c: first for c in below if c not in self.direction}
+            self.rank |= {c: first for c in below if c not in self.rank}
         self.ceiling, self.users = ceiling, users
         self.guarantee = {n: reserved for n, reserved in guarantee.items() if any(reserved)}
         self.tasks = dict.fromkeys(leaf, Fraction(0))
         self.serving: set[int] = set()  # the nodes whose guarantees are being filled; none: the ordinary fill
+
+    def wants(self, n: int) -> bool:
+        """Whether a leaf, or a piece of a job, asks for anything."""
+        if n in self.direction:
+            return any(self.direction[n]) and self.demand[n] != 0
+        return any(self.wants(c) for c in self.children[n])
 
     def run(self) -> list[Fraction]:
         for n in self.leaf:  # what asks for nothing gets all it asks for
@@ -183,7 +195,7 @@ class _Fluid:
         return max((self.held[n][j] for j in self.counted(n)), default=Fraction(0))
 
     def counted(self, n: int) -> set[int]:
-        return set(self.resources) if n in self.direction else self.open
+        return set(self.resources) if n in self.direction or n in self.jobs else self.open
 
     # --- who is served ------------------------------------------------------------------------------------------
 

@@ -52,6 +52,7 @@ class BoundedTree:
                 np.array([floats(cap) for _, _, cap in self.users]).reshape(-1, tree.width),
                 np.array([queue for queue, _, _ in self.users], dtype=np.int64),
             ),
+            tree.job_nodes,
         ).tolist()
         return target
 
@@ -68,6 +69,7 @@ class BoundedTree:
             self.ceiling,
             self.guarantee,
             users,
+            tree.jobs,
         )
 
     def held(self, target: Sequence[Fraction | float], leaves: Sequence[int], j: int) -> Fraction | float:
@@ -75,7 +77,9 @@ class BoundedTree:
         return sum((self.tree.direction[k][j] * target[k] for k in leaves), F(0))
 
     def inner(self) -> list[int]:
-        return [n for n in range(len(self.tree.parent)) if n not in self.tree.leaf]
+        """The queues and namespaces: nodes that may have limits."""
+        tree = self.tree
+        return [n for n in range(len(tree.parent)) if n not in tree.leaf and n not in tree.jobs]
 
     def reserved(self, node: int, j: int) -> Fraction:
         return self.guarantee[node][j] if node in self.guarantee else F(0)
@@ -121,10 +125,11 @@ def bounded_trees(
     guarantees: bool = True,
     users: bool = True,
     ranked: bool = False,
+    unlike: bool = False,
     of: st.SearchStrategy[Tree] | None = None,
 ) -> BoundedTree:
     """Trees of up to 3 resources and 5 levels with some of each limit, guarantees always possible."""
-    tree = draw(trees(resources=draw(st.integers(1, 3)), ranked=ranked) if of is None else of)
+    tree = draw(trees(resources=draw(st.integers(1, 3)), ranked=ranked, unlike=unlike) if of is None else of)
     bounded = BoundedTree(tree)
     inner = bounded.inner()
     if ceilings:
@@ -137,14 +142,19 @@ def bounded_trees(
     if users:
         queues = [n for n in inner if not any(c in inner for c in tree.children(n))]
         # Some queues have their jobs in namespaces: then the node above is the queue.
-        homes = [n for n in inner if all(c in queues or c in tree.leaf for c in tree.children(n))]
+        leaves = [*tree.leaf, *tree.jobs]
+        homes = [n for n in inner if all(c in queues or c in leaves for c in tree.children(n))]
         taken: set[int] = set()
+        used: list[int] = []
         for queue in draw(st.lists(st.sampled_from(homes), unique=True)) if homes else []:
-            leaves = [k for k in range(len(tree.leaf)) if queue in (0, *tree.path(tree.leaf[k])) and k not in taken]
+            if any(queue in (0, *tree.path(other)) or other in (0, *tree.path(queue)) for other in used):
+                continue  # users belong to leaf queues: none of these is above another
+            used.append(queue)
+            below = [k for k in range(len(tree.leaf)) if queue in (0, *tree.path(tree.leaf[k])) and k not in taken]
             for _ in range(draw(st.integers(1, 3))):
-                mine = draw(st.lists(st.sampled_from(leaves), unique=True)) if leaves else []
+                mine = draw(st.lists(st.sampled_from(below), unique=True)) if below else []
                 if mine:
-                    leaves = [k for k in leaves if k not in mine]
+                    below = [k for k in below if k not in mine]
                     taken |= set(mine)
                     cap: Amounts = [draw(st.none() | parts | parts) for _ in range(tree.width)]
                     bounded.users.append((queue, mine, cap))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -59,14 +60,28 @@ class Grove:
             left -= min(count, left)
         unit = tuple(sorted((j, n) for j, n in first.items() if n)) if gang > 1 else ()
         leaf.demand = Demand(tuple(parts), floor, unit)
+        leaf.targets = (0.0,) * len(leaf.demand.pieces)
+        self.tree.moved[leaf] = None
 
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
         order.hold(leaf, items, stamp, 1, owed)
         self.running.append((leaf, items, stamp, owed))
+        self._show_tasks(leaf)
 
     def end(self, order: Any, index: int) -> None:
         leaf, items, stamp, owed = self.running.pop(index)
         order.release(leaf, items, stamp, 1, owed)
+        self._show_tasks(leaf)
+
+    def _show_tasks(self, leaf: JobNode) -> None:
+        """The tasks that a job holds, as far as rounding looks at them, in the order in which they started."""
+        held = [items for other, items, _, _ in self.running if other is leaf]
+        leaf.job.tasks.clear()
+        for k, items in enumerate(held):
+            task: Any = SimpleNamespace(
+                status=SimpleNamespace(held=True), shape=SimpleNamespace(ask=items), order=(k,), started=0
+            )
+            leaf.job.tasks[str(k)] = task
 
 
 def below(node: ShareNode) -> list[JobNode]:

@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pumice.fairness.entitlement import solve
+from pumice.fairness.outline import JobNodes
 from tests.oracles.exact_fluid import exact_fluid
 
 F = Fraction
@@ -21,7 +22,10 @@ F = Fraction
 
 @dataclass
 class Tree:
-    """A share tree in fractions: nodes with parent and weight; leaves with direction, demand and rank."""
+    """A share tree in fractions: nodes with parent and weight; leaves with direction, demand and rank.
+
+    jobs: the rank of each inner node that is a job of unlike tasks; its pieces are the leaves below it.
+    """
 
     parent: list[int] = field(default_factory=lambda: [-1])
     weight: list[Fraction] = field(default_factory=lambda: [F(1)])
@@ -29,6 +33,7 @@ class Tree:
     direction: list[list[Fraction]] = field(default_factory=list)
     demand: list[Fraction | None] = field(default_factory=list)
     rank: list[int] = field(default_factory=list)
+    jobs: dict[int, int] = field(default_factory=dict)
 
     def node(self, parent: int, weight: Fraction | int = 1) -> int:
         self.parent.append(parent)
@@ -49,6 +54,22 @@ class Tree:
         self.rank.append(rank)
         return len(self.leaf) - 1
 
+    def add_job(
+        self,
+        parent: int,
+        pieces: Sequence[tuple[Sequence[Fraction | int], Fraction | int]],
+        weight: Fraction | int = 1,
+        rank: int = 0,
+    ) -> list[int]:
+        """A job of unlike tasks; returns the numbers of its pieces."""
+        node = self.node(parent, weight)
+        self.jobs[node] = rank
+        return [self.add(node, direction, count, rank=k) for k, (direction, count) in enumerate(pieces)]
+
+    @property
+    def job_nodes(self) -> JobNodes:
+        return JobNodes(np.array(list(self.jobs), dtype=np.int64), np.array(list(self.jobs.values()), dtype=np.int64))
+
     @property
     def width(self) -> int:
         return len(self.direction[0])
@@ -62,6 +83,7 @@ class Tree:
             direction=list(self.direction),
             demand=list(self.demand),
             rank=list(self.rank),
+            jobs=dict(self.jobs),
         )
 
     def target(self) -> list[float]:
@@ -72,11 +94,12 @@ class Tree:
             np.array([[float(v) for v in d] for d in self.direction]),
             np.array([np.inf if q is None else float(q) for q in self.demand]),
             np.array(self.rank) if any(self.rank) else None,
+            jobs=self.job_nodes,
         ).tolist()
         return target
 
     def exact(self) -> list[Fraction]:
-        return exact_fluid(self.parent, self.weight, self.leaf, self.direction, self.demand, self.rank)
+        return exact_fluid(self.parent, self.weight, self.leaf, self.direction, self.demand, self.rank, jobs=self.jobs)
 
     def children(self, node: int) -> list[int]:
         return [n for n, above in enumerate(self.parent) if above == node]
@@ -109,9 +132,15 @@ def weights() -> st.SearchStrategy[Fraction]:
 
 @st.composite
 def trees(
-    draw: st.DrawFn, *, resources: int | None = None, depth: int = 5, ranked: bool = False, idle: bool = True
+    draw: st.DrawFn,
+    *,
+    resources: int | None = None,
+    depth: int = 5,
+    ranked: bool = False,
+    idle: bool = True,
+    unlike: bool = False,
 ) -> Tree:
-    """Trees of up to 8 inner nodes and 14 leaves that ask for 0 to 4 units of 7 to 100."""
+    """Trees of up to 8 inner nodes and 14 leaves that ask for 0 to 4 units of 7 to 100; unlike: also such jobs."""
     width = resources or draw(st.integers(1, 4))
     capacity = [draw(st.sampled_from([7, 12, 20, 64, 100])) for _ in range(width)]
     tree = Tree()
@@ -131,6 +160,15 @@ def trees(
             draw(weights()),
             draw(st.integers(0, 2)) if ranked else 0,
         )
+    for _ in range(draw(st.integers(1, 4)) if unlike else 0):
+        pieces = []
+        for _ in range(draw(st.integers(2, 4))):
+            request = [draw(st.sampled_from([0, 0, 1, 1, 2, 3, 4])) for _ in range(width)]
+            request[0] = request[0] or int(not any(request))
+            direction = [F(v, c) for v, c in zip(request, capacity, strict=True)]
+            pieces.append((direction, draw(st.integers(1, 10))))
+        rank = draw(st.integers(0, 2)) if ranked else 0
+        tree.add_job(draw(st.sampled_from(inner))[0], pieces, draw(weights()), rank)
     return tree
 
 
@@ -162,6 +200,7 @@ def copies(tree: Tree, count: int) -> Tree:
         many.direction += [[v / count for v in d] for d in tree.direction]
         many.demand += tree.demand
         many.rank += tree.rank
+        many.jobs |= {n + offset: rank for n, rank in tree.jobs.items()}
     return many
 
 

@@ -39,6 +39,10 @@ rise together until memory is used up: c, m and k are entitled to 3, 5 and 5 tas
 the one before can be. A parent's path is then the paths of its classes end to end, each from its own level
 zero. Inner nodes beside such leaves belong to the first class that wants anything.
 
+*Jobs of unlike tasks.* Such a job is an inner node whose leaves, its pieces (equal tasks, in task order), are classes:
+the next piece grows when the one before is satisfied or frozen. Its share is the dominant share of all it holds, as a
+leaf's is: a resource that is used up still counts, where for a group of jobs it no longer does.
+
 *Limits.* A ceiling that is reached, of a node or of a user, freezes those below who need that resource; it is
 not used up in the cluster, so it still counts in shares. Guarantees are served first, the innermost before
 those around them: the same walk, of those who ask for something guaranteed, as far as the guarantee goes. The
@@ -51,7 +55,7 @@ from __future__ import annotations
 import numpy as np
 
 from pumice.fairness.limits import FULL, Limits, Restraint, restrain
-from pumice.fairness.outline import Outline, plant
+from pumice.fairness.outline import NO_JOB_NODES, JobNodes, Outline, plant
 from pumice.fairness.paths import Limited
 from pumice.fairness.phase import Phase
 from pumice.fairness.polyline import BoolArray, FloatArray, IntArray
@@ -65,13 +69,15 @@ def solve(
     demand: FloatArray,
     rank: IntArray | None = None,
     limits: Limits | None = None,
+    jobs: JobNodes = NO_JOB_NODES,
 ) -> FloatArray:
     """The tasks that each leaf is entitled to, as real numbers.
 
     parent, weight: of every node; parents come before their children, the root has parent -1. leaf: which
     nodes are leaves. Of each leaf, direction: one task's request as fractions of capacity; demand: the most
     tasks, may be inf; rank: its class among the leaves of its parent, smaller first. A leaf that asks for
-    nothing gets its demand. limits: what nodes and users may have, and what nodes are guaranteed.
+    nothing gets its demand. limits: what nodes and users may have, and what nodes are guaranteed. jobs: inner nodes
+    that are jobs of unlike tasks.
     """
     target = demand.astype(np.float64)
     wanting = np.flatnonzero((target > 0) & direction.any(axis=1))
@@ -83,7 +89,7 @@ def solve(
     if leaf[0] == 0:  # nothing but a root that is a leaf
         parent, weight, leaf = np.array([-1, 0]), np.ones(2), np.array([1])
     ranks = np.zeros(len(leaf), dtype=np.int64) if rank is None else rank
-    tree, nodes, order = plant(parent, weight, leaf, wanting, ranks[wanting])
+    tree, nodes, order = plant(parent, weight, leaf, wanting, ranks[wanting], jobs)
     direction, demand = direction[order], demand[order]
     restraint = None if limits is None else restrain(limits, tree, nodes, wanting[order], direction, demand)
     if limits is not None and restraint is None and _fits(direction, demand):

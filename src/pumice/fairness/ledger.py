@@ -42,8 +42,8 @@ def counters(leaf: JobNode) -> tuple[list[int], list[int], list[int]]:
     """What a job counts for: request, inqueue and elastic."""
     job, held, demand = leaf.job, leaf.held, leaf.demand
     request, inqueue, elastic = [0] * len(held), [0] * len(held), [0] * len(held)
-    for j, amount in demand.direction:
-        request[j] = amount * demand.count
+    for j, amount in demand.total:
+        request[j] = amount
     least = least_of(job)
     if least and job.phase in ADMITTED:
         for j, amount in least:

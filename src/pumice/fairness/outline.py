@@ -10,7 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pumice.fairness.polyline import FloatArray, IntArray, numbered, run_starts, start_of_run
+from pumice.fairness.polyline import BoolArray, FloatArray, IntArray, numbered, run_starts, start_of_run
+
+
+@dataclass(frozen=True, slots=True)
+class JobNodes:
+    """Inner nodes that are jobs of unlike tasks: their leaves are the pieces, served one after another."""
+
+    node: IntArray
+    rank: IntArray  # the class of each among the leaves and jobs of its parent, smaller first
+
+
+NO_JOB_NODES = JobNodes(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +31,8 @@ class Outline:
     parent: IntArray
     weight: FloatArray
     depths: list[slice]  # the nodes of each depth
+    node_class: IntArray  # of each inner node inside its parent: 0, unless it is a job in a later class
+    is_job: BoolArray  # which inner nodes are jobs of unlike tasks: every resource counts in their share
     leaf_parent: IntArray
     leaf_weight: FloatArray
     leaf_class: IntArray  # 0, 1, ... inside its parent
@@ -48,7 +61,7 @@ class Outline:
 
 
 def plant(
-    parent: IntArray, weight: FloatArray, leaf: IntArray, wanting: IntArray, rank: IntArray
+    parent: IntArray, weight: FloatArray, leaf: IntArray, wanting: IntArray, rank: IntArray, jobs: JobNodes
 ) -> tuple[Outline, IntArray, IntArray]:
     """The outline, the inner nodes in its order, and the order in which it has the wanting leaves."""
     inner = np.ones(len(parent), dtype=bool)
@@ -59,19 +72,35 @@ def plant(
     above = number[parent[leaf[wanting]]]
     order = np.lexsort((rank, above))
     above, rank = above[order], rank[order]
-    first = run_starts(above)
-    count = numbered(first | run_starts(rank))
-    nth = count - count[start_of_run(first)]
+    job = number[jobs.node]
+    growing = np.zeros(len(nodes), dtype=bool)  # jobs with a piece that wants something
+    growing[above] = True
+    job, job_rank = job[growing[job]], jobs.rank[growing[job]]
+    nth = _classes(np.concatenate([above, number[parent[nodes[job]]]]), np.concatenate([rank, job_rank]))
+    node_class, is_job = np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes), dtype=bool)
+    node_class[job], is_job[job] = nth[len(above) :], True
     outline = Outline(
         parent=number[parent[nodes]],
         weight=weight[nodes].astype(np.float64),
         depths=depths,
+        node_class=node_class,
+        is_job=is_job,
         leaf_parent=above,
         leaf_weight=weight[leaf[wanting[order]]].astype(np.float64),
-        leaf_class=nth,
+        leaf_class=nth[: len(above)],
         classes=int(nth.max()) + 1,
     )
     return outline, nodes, order
+
+
+def _classes(above: IntArray, rank: IntArray) -> IntArray:
+    """The class of each child, numbered 0, 1, ... inside its parent, in the order of their ranks."""
+    order = np.lexsort((rank, above))
+    first = run_starts(above[order])
+    count = numbered(first | run_starts(rank[order]))
+    nth = np.empty_like(count)
+    nth[order] = count - count[start_of_run(first)]
+    return nth
 
 
 def _breadth_first(parent: IntArray, inner: IntArray) -> tuple[IntArray, list[slice]]:

@@ -158,7 +158,7 @@ class Phase:
     def _sum(self, leaves: Curves, below: Paths) -> Curves:
         """Leaves and inner nodes of the same parents added up, class by class."""
         tree, count = self.tree, len(leaves.of)
-        group = np.concatenate([leaves.of, tree.parent[below.node] * tree.classes])
+        group = np.concatenate([leaves.of, tree.parent[below.node] * tree.classes + tree.node_class[below.node]])
         order = np.argsort(group, kind="stable")
         curve = np.concatenate([leaves.of, below.node + len(tree.parent) * tree.classes])
         level = np.concatenate([leaves.place.level, self._share(below)])
@@ -175,8 +175,12 @@ class Phase:
         return top / self.tree.weight.take(paths.node)
 
     def _tops(self, paths: Paths) -> FloatArray:
-        """What a node holds in all, of the resources that make its share."""
-        return self.base[:, self.available].take(paths.node, axis=0) + paths.rows[:, self.available]
+        """What a node holds in all, of the resources that make its share: those not used up; of a job, all."""
+        if len(self.available) == self.width or not self.tree.is_job[paths.node].any():
+            return self.base[:, self.available].take(paths.node, axis=0) + paths.rows[:, self.available]
+        tops = self.base.take(paths.node, axis=0) + paths.rows[:, : self.width]
+        tops[np.ix_(~self.tree.is_job[paths.node], ~self.counted)] = 0.0
+        return tops
 
     def _paths(self, d: int, total: Curves) -> Paths:
         """From the sums over children, class by class, to the paths of their parents."""
@@ -282,7 +286,9 @@ class Phase:
             start = np.flatnonzero(run_starts(here.node))
             node = here.node[start]
             above = self.tree.parent[node]
-            asked = Place(np.where(spot.turn[above] > 0, np.inf, spot.level[above]), spot.sliver[above])
+            state = np.sign(spot.turn[above] - self.tree.node_class[node])  # its class is to come, grows, is done
+            level = np.choose(state + 1, [np.full(len(node), -1.0), spot.level[above], np.full(len(node), np.inf)])
+            asked = Place(level, spot.sliver[above])
             assert here.outer is not None
             self._put(spot, d, node, *locate(asked, start, here.outer))
         return spot

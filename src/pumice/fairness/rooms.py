@@ -13,7 +13,7 @@ once more: its earlier, smaller entry says nothing wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from pumice.fairness.bounds import Bounds
@@ -67,25 +67,21 @@ class Group:
 class Rooms:
     """All rooms of a tree, as its whole parts leave them."""
 
-    def __init__(self, root: ShareNode, capacity: list[int], bounds: Bounds | None) -> None:
-        self.whole: Room  # the cluster
-        self._bounds = bounds
+    def __init__(self, capacity: list[int], bounds: Bounds) -> None:
         self._levels: dict[ShareNode, Level] = {}
         self._lanes: dict[ShareNode, Lane] = {}
         self._purses: dict[tuple[ShareNode, str], Room] = {}
         self._touched: dict[Room, None] = {}
+        self._lined: dict[Room, None] = {}  # rooms with somebody in line
+        self._groups: dict[tuple[Items, Lane, Room | None], Group] = {}
         self._count = 0
-        if bounds is None:
-            self.whole = Room(_less(capacity, root.base))
-            self._open_lane: Lane = (Level(self.whole, None),)
-        else:
-            self._set_levels(bounds, capacity)
+        self._set_levels(bounds, capacity)
 
     def _set_levels(self, bounds: Bounds, capacity: list[int]) -> None:
         reserved: dict[ShareNode, list[int]] = {}  # what is guaranteed and not used below
         for node in reversed(bounds.nodes):
             unused = reserved.get(node, [0] * len(capacity))
-            claimed = [a + b for a, b in zip(node.base, unused, strict=True)]
+            claimed = [a + b for a, b in zip(node.whole, unused, strict=True)]
             room = spare = None
             if node in bounds.ceilings or node.parent is None:
                 room = Room(_less(bounds.ceilings.get(node, capacity), claimed))
@@ -93,10 +89,7 @@ class Rooms:
                 spare = [max(0, amount) for amount in _less(bounds.guarantees[node], claimed)]
                 unused = [a + b for a, b in zip(unused, spare, strict=True)]
             self._levels[node] = Level(room, spare)
-            if node.parent is None:
-                assert room is not None
-                self.whole = room
-            elif any(unused):
+            if node.parent is not None and any(unused):
                 above = reserved.get(node.parent, [0] * len(capacity))
                 reserved[node.parent] = [a + b for a, b in zip(above, unused, strict=True)]
         for queue, ceilings in bounds.users.items():
@@ -105,7 +98,7 @@ class Rooms:
             for leaf in _jobs_below(queue):
                 purse = self._purse(leaf)
                 if purse is not None:
-                    purse.left = _less(purse.left, leaf.base)
+                    purse.left = _less(purse.left, leaf.whole)
 
     def overfull(self) -> Iterator[tuple[list[JobNode], int]]:
         """Where whole parts are more than a limit allows: the jobs there, and the resource."""
@@ -123,32 +116,33 @@ class Rooms:
             return False
         return all(amount <= room.left[j] for room, j, amount in _asks(unit, self._lane(leaf)))
 
-    def line_up(self, jobs: Iterable[JobNode]) -> None:
-        """These jobs, and no others, want a unit more."""
-        for room in self._all():
+    def clear_lines(self) -> None:
+        """Nobody wants anything for now."""
+        for room in self._lined:
             room.line = {}
-        for level in self._levels.values():
-            level.groups = []
-        groups: dict[tuple[Items, Lane, Room | None], Group] = {}
-        for leaf in jobs:
-            key = (leaf.rounded[3], self._lane(leaf), self._purse(leaf))
-            group = groups.get(key)
-            if group is None:
-                group = groups[key] = Group(*key)
-            group.jobs.append(leaf)
-        for group in groups.values():
-            if group.purse is not None:
-                for j, amount in group.unit:
-                    self._stand(group.purse, j, amount, group)
-            self._stand_in_line(group)
+        for group in self._groups.values():
             for level in group.lane:
-                if level.spare is not None:
-                    level.groups.append(group)
+                level.groups = []
+        self._lined.clear()
+        self._touched.clear()
+        self._groups.clear()
 
-    def _all(self) -> Iterator[Room]:
-        yield self.whole
-        yield from (level.room for level in self._levels.values() if level.room is not None)
-        yield from self._purses.values()
+    def line_up(self, leaf: JobNode, unit: Items) -> None:
+        """A job wants this unit next."""
+        key = (unit, self._lane(leaf), self._purse(leaf))
+        group = self._groups.get(key)
+        if group is not None:
+            group.jobs.append(leaf)
+            return
+        group = self._groups[key] = Group(*key)
+        group.jobs.append(leaf)
+        if group.purse is not None:
+            for j, amount in group.unit:
+                self._stand(group.purse, j, amount, group)
+        self._stand_in_line(group)
+        for level in group.lane:
+            if level.spare is not None:
+                level.groups.append(group)
 
     def _stand_in_line(self, group: Group, above: Level | None = None) -> None:
         """In the rooms of its levels, or of those above one of them."""
@@ -165,7 +159,7 @@ class Rooms:
     def _stand(self, room: Room, j: int, amount: int, group: Group) -> None:
         self._count += 1
         heappush(room.line.setdefault(j, []), (-amount, self._count, group))
-        self._touched[room] = None
+        self._touched[room] = self._lined[room] = None
 
     def take(self, leaf: JobNode, unit: Items) -> None:
         """One unit more for a job."""
@@ -190,6 +184,7 @@ class Rooms:
         """The jobs that there is no room for any more since this was last asked."""
         for room in self._touched:
             for group in room.too_large():
+                self._groups.pop((group.unit, group.lane, group.purse), None)  # who comes later stands in line anew
                 yield from group.jobs
         self._touched.clear()
 
@@ -199,8 +194,6 @@ class Rooms:
         return self._purses.get((leaf.queue, leaf.user))
 
     def _lane(self, leaf: JobNode) -> Lane:
-        if self._bounds is None:
-            return self._open_lane
         assert leaf.parent is not None
         lane = self._lanes.get(leaf.parent)
         if lane is None:

@@ -1,337 +1,416 @@
 """Whole targets: how the divisible target becomes tasks that can be started (fairness.md 3, step 1).
 
-Every job first gets the whole part of its target (nothing, if that is less than its gang). What these leave of
-the cluster is handed out in units, at most one a job, each to the job that a walk by the largest part still
-missing, (E - whole so far) / r, finds. Incumbents, who already hold more than their whole part, go first, as
-long as something is missing on every level above them: nobody loses a place to rounding noise. A unit must find room
-at every level: below each ceiling, for its user, and outside what others are guaranteed (see ``rooms``).
+A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start together
+are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by right.
 
-Whole parts are kept and summed up the tree (``base``): a job whose target moves without passing a whole number
-costs nothing. While units are handed out, what is missing only falls and able jobs only become fewer, so a node's
-key only gets worse: a heap entry that is out of date is found out when it comes up, and put back where it belongs.
+Units are handed out level by level, from the jobs up to the root. At a node of depth d, its *pass*, units below it that
+fit wholly into what the node still misses (its entitlement less the whole targets below it) are handed out:
+
+    1  those below which every deeper node also misses something the unit asks for;
+    2  any: what one child cannot use stays in the group before its cousins get it (not at the root).
+
+In each step units that run already come first, the largest of them first, so that small ones do not push a gang out. The
+next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the root
+nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its job:
+once all passes are done these are tried by the same passes.
+
+*Why a pass looks at one node only.* Before the pass of depth d no node down to that depth has more than it is entitled
+to. So a unit that fits a node fits everybody above it too, and two nodes of one depth never get into each other's way.
+The result of a pass therefore depends on nothing outside its node, and stays as it is while nothing below changes: only
+the passes on the paths of the jobs that changed are undone and done again. With limits (``rooms``) that does not hold,
+and everything is rounded anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import heapify, heappop, heapreplace
-from math import nan
+from collections.abc import Iterable
 
-from pumice.fairness.order import TIE
+from pumice.fairness.line import Line, Run, line_of
 from pumice.fairness.rooms import Rooms
-from pumice.fairness.tree import EXACT, Entry, JobNode, ShareNode, ShareTree, latest_owed_start
+from pumice.fairness.tree import EXACT, JobNode, ShareNode, ShareTree
+from pumice.fairness.walk import Walk
 from pumice.model.objects import Items
 
-HAIR = 4e-6  # tasks: more than a target may be below the whole number that it is taken for
+TOLERANCE = 10**6
+"""A unit fits if it is larger than what is missing by no more than one part in so many."""
+HAIR = 4  # parts in so many: more than a target may be below the whole number that it is taken for
+
+Given = tuple[JobNode, Items, int, int, int]
+"""A unit that was handed out: the job, what it asks for, its number of tasks, and where the job was in its line."""
 
 
 def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
-    """Round every job's target to whole units; returns the jobs whose whole target changed."""
-    wanting: list[JobNode] = []
-    for leaf in tree.jobs.values():
-        target, demand, gang, unit = leaf.rounded
-        if target != leaf.target or demand is not leaf.demand or gang != leaf.gang:
-            unit = _set_base(leaf, tree.width)
-        if unit:
-            wanting.append(leaf)
-    rooms = _rooms(tree, capacity)
-    if tree.bounds is None:
-        pool = rooms.whole.left
-        takers = [leaf for leaf in wanting if all(amount <= pool[j] for j, amount in leaf.rounded[3])]
-    else:
-        takers = [leaf for leaf in wanting if rooms.fits(leaf, leaf.rounded[3])]
-    extra = _HandOut(capacity, rooms).run(takers) if takers else {}
-    changed = []
-    for leaf in tree.jobs.values():
-        whole = leaf.base
-        if leaf in extra:
-            whole = list(whole)
-            for j, amount in extra[leaf]:
-                whole[j] += amount
-        if whole != leaf.whole:
-            leaf.whole = list(whole)
-            changed.append(leaf)
-    return changed
+    """Round every target from scratch; returns the jobs whose whole target changed."""
+    return Rounding(tree).run(capacity)
 
 
-# --- whole parts -------------------------------------------------------------------------------------------------
+class Rounding:
+    """The whole targets of a tree, kept up to date."""
 
+    def __init__(self, tree: ShareTree) -> None:
+        self.tree = tree
+        self.rooms: Rooms | None = None
+        self.capacity: list[int] = []
+        self.scale: list[int] = []
+        self.nothing: list[int] = []
+        self._given: dict[ShareNode, list[Given]] = {}  # by each node's pass
+        self._given_late: list[Given] = []  # to jobs that passed a unit of theirs over
+        self.passed_over: list[tuple[JobNode, int, int]] = []  # these jobs, and where in their line
+        self._unlike: dict[JobNode, None] = {}  # jobs whose tasks ask for different amounts
+        self._left: dict[ShareNode, None] = {}  # nodes below which a job left
+        self._before: dict[JobNode, list[int]] = {}  # whole targets before this run, of those touched
+        self._is_late = False  # whether units are tried for which others were passed over
+        self._everything = True
 
-def _rooms(tree: ShareTree, capacity: list[int]) -> Rooms:
-    """What the whole parts leave, after somebody stepped back wherever they were more than a limit allows."""
-    while True:
-        rooms = Rooms(tree.root, capacity, tree.bounds)
-        if tree.bounds is None or not any(_step_back(jobs, j, tree.width) for jobs, j in rooms.overfull()):
-            return rooms
+    def forget_all(self) -> None:
+        """Something changed that may change every pass: the next run starts from scratch."""
+        self._everything = True
 
-
-def _step_back(jobs: list[JobNode], j: int, width: int) -> bool:
-    """One of these jobs gets less of a resource: the youngest whose target was made whole by a hair.
-
-    Targets that are as good as whole numbers are whole; together they may so be a little more than a limit is.
-    """
-    for leaf in sorted(jobs, key=lambda leaf: leaf.rank, reverse=True):
-        before = leaf.base[j]
-        if before:
-            demand = leaf.demand
-            hair = HAIR if demand.alike else HAIR / max(1, sum(count for _, count in demand.parts))
-            _set_base(leaf, width, leaf.target - hair)
-            if leaf.base[j] < before:
-                return True
-    return False
-
-
-def _set_base(leaf: JobNode, width: int, target: float | None = None) -> Items:
-    """Work out a job's whole part and count the difference on its path; returns what one more unit asks for.
-
-    target: its own, if not given; another one will be forgotten the next time.
-    """
-    counts = _whole_counts(leaf, leaf.target if target is None else target)
-    base = _vector(leaf, counts, width, leaf.target if target is None else target)
-    unit = _unit(leaf, counts)
-    leaf.rounded = (leaf.target if target is None else nan, leaf.demand, leaf.gang, unit)
-    if base != leaf.base:
-        difference = [(j, new - old) for j, (new, old) in enumerate(zip(base, leaf.base, strict=True)) if new != old]
-        node: ShareNode | None = leaf
-        while node is not None:
-            for j, amount in difference:
-                node.base[j] += amount
-            node = node.parent
-    return unit
-
-
-def forget_base(leaf: JobNode) -> None:
-    """Before a job leaves the tree: its whole part no longer counts."""
-    leaf.target = 0.0
-    leaf.demand = type(leaf.demand)((), (), ())
-    _set_base(leaf, len(leaf.base))
-
-
-def _whole_counts(leaf: JobNode, target: float) -> list[int]:
-    """Whole tasks of each part of the demand; none if together they are less than the gang."""
-    demand = leaf.demand
-    if demand.alike:
-        counts = [int(target)]
-    elif target >= 1.0:
-        return [count for _, count in demand.parts]
-    else:
-        counts = [int(target * count + 1e-9) for _, count in demand.parts]
-    if sum(counts) < leaf.gang or (demand.gang_items and len(counts) > 1 and not _contains_gang(leaf, counts)):
-        return [0] * len(counts)
-    return counts
-
-
-def _contains_gang(leaf: JobNode, counts: list[int]) -> bool:
-    """Whether so many tasks of each part leave room for what the job must start with (its roles' minimums)."""
-    whole = {j: 0 for j, _ in leaf.demand.direction}
-    for (items, _), count in zip(leaf.demand.parts, counts, strict=True):
-        for j, amount in items:
-            whole[j] += amount * count
-    return all(amount <= whole.get(j, 0) for j, amount in leaf.demand.gang_items)
-
-
-def _vector(leaf: JobNode, counts: list[int], width: int, target: float) -> list[int]:
-    whole = [0] * width
-    demand = leaf.demand
-    if not demand.alike and target >= 1.0:
-        for j, amount in demand.direction:  # a floor (minResources) above the sum of its tasks counts too
-            whole[j] = amount
-        return whole
-    for (items, _), count in zip(demand.parts, counts, strict=True):
-        if count:
-            for j, amount in items:
-                whole[j] += amount * count
-    return whole
-
-
-def _unit(leaf: JobNode, counts: list[int]) -> Items:
-    """What one more unit asks for, counted from the whole part: its gang, or one task. () when it has all."""
-    demand = leaf.demand
-    if not demand.parts:
-        return demand.direction if leaf.target < 1.0 else ()
-    if not any(counts) and demand.gang_items:
-        return demand.gang_items
-    for (items, count), have in zip(demand.parts, counts, strict=True):
-        if have < count:
-            return items
-    return ()
-
-
-# --- handing out the rest ------------------------------------------------------------------------------------------
-
-
-class _Stand:
-    """Where a node stands in the hand-out: what is missing, and which resources able jobs below ask for."""
-
-    __slots__ = ("able", "children", "count", "heap", "leaf", "missing", "node", "parent", "served", "unit")
-
-    def __init__(self, node: ShareNode, parent: _Stand | None) -> None:
-        self.node = node
-        self.parent = parent
-        self.missing = [e - w * EXACT for e, w in zip(node.exact, node.base, strict=True)]
-        self.served = latest_owed_start(node)
-        self.children: list[_Stand] = []
-        self.count = [0] * len(self.missing)
-        self.heap: list[Entry] = []
-        self.leaf = node if isinstance(node, JobNode) else None
-        self.unit: Items = self.leaf.rounded[3] if self.leaf is not None else ()
-        self.able = False
-        if parent is not None:
-            parent.children.append(self)
-
-
-class _HandOut:
-    """Hands out what the whole parts leave."""
-
-    def __init__(self, capacity: list[int], rooms: Rooms) -> None:
-        self.scale = [offered * EXACT for offered in capacity]
+    def run(self, capacity: list[int]) -> list[JobNode]:
+        """Round what changed since the last run; returns the jobs whose whole target changed."""
+        tree = self.tree
+        if capacity != self.capacity or tree.bounds is not None or self.rooms is not None:
+            self._everything = True
+        self.capacity = list(capacity)
+        self.scale = [(offered or 1) * EXACT for offered in capacity]
         # What is missing counts as nothing when it is nothing on the grid on which keys are compared.
         self.nothing = [offered * EXACT // 2**30 for offered in capacity]
-        self.rooms = rooms
-        self.stands: dict[ShareNode, _Stand] = {}
-        self.extra: dict[JobNode, Items] = {}
-
-    def run(self, takers: list[JobNode]) -> dict[JobNode, Items]:
-        """Incumbents first, then everybody; returns who got a unit."""
-        stands = [self._stand(leaf) for leaf in takers]
-        for stand in stands:
-            leaf = stand.leaf
-            assert leaf is not None
-            leaf.incumbent = any(leaf.held[j] > leaf.base[j] for j, _ in stand.unit)
-        self._pass([s for s in stands if s.leaf is not None and s.leaf.incumbent], only_missing=True)
-        self._pass([s for s in stands if s.leaf not in self.extra], only_missing=False)
-        return self.extra
-
-    def _stand(self, node: ShareNode) -> _Stand:
-        stand = self.stands.get(node)
-        if stand is None:
-            parent = self._stand(node.parent) if node.parent is not None else None
-            stand = self.stands[node] = _Stand(node, parent)
-        return stand
-
-    def _pass(self, takers: list[_Stand], *, only_missing: bool) -> None:
-        """Hand out units until nobody can take one."""
-        if not takers:
-            return
-        self._enter(takers)
-        if only_missing:
-            for stand in takers:
-                if any(self._nothing_missing(above, stand) for above in _path(stand)):
-                    self._leave(stand)
-        root = next(iter(self.stands.values()))
-        while root.parent is not None:
-            root = root.parent
-        while True:
-            self._drop_too_large()
-            if not any(root.count):
-                return
-            stand = root
-            while stand.leaf is None:
-                stand = self._first(stand)
-            self._give(stand)
-            self._leave(stand)
-            if only_missing:
-                self._drop_satisfied(stand)
-
-    def _enter(self, takers: list[_Stand]) -> None:
-        """Everybody takes part: count them and stand them in line."""
-        lines: dict[_Stand, dict[_Stand, None]] = {}
-        for stand in takers:
-            stand.able = True
-            for above in _path(stand):
-                for j, _ in stand.unit:
-                    above.count[j] += 1
-                if above.parent is not None:
-                    lines.setdefault(above.parent, {})[above] = None
-        for stand, children in lines.items():
-            stand.heap = [self._entry(child) for child in children]
-            heapify(stand.heap)
-        self.rooms.line_up(stand.leaf for stand in takers if stand.leaf is not None)
-
-    def _drop_too_large(self) -> None:
-        """Who asks for more than is left is able no longer."""
-        for leaf in self.rooms.too_large():
-            self._leave(self.stands[leaf])
-
-    def _drop_satisfied(self, served: _Stand) -> None:
-        """Who now lacks nothing on some level above is able no longer."""
-        for above in _path(served):
-            if any(above.missing[j] <= self.nothing[j] for j, _ in served.unit):
-                for other in _able_below(above):
-                    if self._nothing_missing(above, other):
-                        self._leave(other)
-
-    def _nothing_missing(self, above: _Stand, stand: _Stand) -> bool:
-        """Whether a node lacks nothing of what a job below it asks for."""
-        return all(above.missing[j] <= self.nothing[j] for j, _ in stand.unit)
-
-    def _leave(self, stand: _Stand) -> None:
-        if stand.able:
-            stand.able = False
-            for above in _path(stand):
-                for j, _ in stand.unit:
-                    above.count[j] -= 1
-
-    def _give(self, stand: _Stand) -> None:
-        assert stand.leaf is not None
-        self.extra[stand.leaf] = stand.unit
-        self.rooms.take(stand.leaf, stand.unit)
-        for above in _path(stand):
-            for j, amount in stand.unit:
-                above.missing[j] -= amount * EXACT
-
-    def _first(self, stand: _Stand) -> _Stand:
-        heap = stand.heap
-        while True:
-            entry = heap[0]
-            child: _Stand = entry[-1]
-            if not any(child.count):
-                heappop(heap)
-                continue
-            fresh = self._entry(child)
-            if fresh == entry:
-                return child
-            heapreplace(heap, fresh)
-
-    def _entry(self, stand: _Stand) -> Entry:
-        want = -(2.0**20)
-        for j, count in enumerate(stand.count):
-            if count:
-                part = stand.missing[j] / self.scale[j]
-                if part > want:
-                    want = part
-        key = -((want + TIE) - TIE)
-        leaf = stand.leaf
-        if leaf is not None:
-            # Of the tiers those that make classes come first. That a gang has not started only breaks ties: ahead of
-            # the incumbents it would hand their unit to whoever does not run, and the two would evict each other for
-            # ever.
-            order = (leaf.rank_class, not leaf.incumbent, leaf.before, key, leaf.after)
-            return (*order, False, stand.served, leaf.turn, leaf.rank, stand)
-        # On a tie a branch that already holds more than its whole targets so far goes first: otherwise every start
-        # would hand the odd unit to another branch, and what runs for it here would stand in the other's way until it
-        # ends.
-        node = stand.node
-        ahead = any(
-            count and node.held[j] * EXACT > node.exact[j] - stand.missing[j] for j, count in enumerate(stand.count)
-        )
-        return ((), False, (), key, (), not ahead, stand.served, node.turn, node.rank, stand)
-
-
-def _path(stand: _Stand) -> Iterator[_Stand]:
-    above: _Stand | None = stand
-    while above is not None:
-        yield above
-        above = above.parent
-
-
-def _able_below(stand: _Stand) -> list[_Stand]:
-    found, stack = [], [stand]
-    while stack:
-        below = stack.pop()
-        if below.leaf is not None:
-            if below.able:
-                found.append(below)
+        self._before = {}
+        self.rooms = None
+        self._undo_late()
+        moved = list(tree.jobs.values()) if self._everything else [leaf for leaf in tree.moved if not leaf.gone]
+        by_depth = _dirty_nodes(moved, self._left_by_jobs())
+        if self._everything:
+            self._start_over()
         else:
-            stack.extend(child for child in below.children if any(child.count))
-    return found
+            for nodes in by_depth:
+                for node in nodes:
+                    self._undo(node)
+        for leaf in moved:
+            self._set_base(leaf)
+        if tree.bounds is not None:
+            self.rooms = self._limit_bases()
+        for nodes in reversed(by_depth):
+            for node in nodes:
+                self._pass(node, self._given.setdefault(node, []))
+        self._pass_over()
+        tree.moved.clear()
+        self._everything = False
+        return [leaf for leaf, before in self._before.items() if leaf.whole != before]
+
+    # --- taking back what earlier passes gave ---------------------------------------------------------------------
+
+    def _start_over(self) -> None:
+        self._given.clear()
+        for node in self.tree.root.walk():
+            if isinstance(node, JobNode):
+                self._before.setdefault(node, node.whole)
+                node.head, node.head_held = (), False
+            else:
+                node.held_heads.clear()
+                node.waiting_heads.clear()
+            node.whole = [0] * self.tree.width
+
+    def _undo(self, node: ShareNode) -> None:
+        """Take back what the pass of a node gave."""
+        given = self._given.get(node)
+        if given:
+            for unit in reversed(given):
+                self._take_back(unit)
+            given.clear()
+
+    def _undo_late(self) -> None:
+        for unit in reversed(self._given_late):
+            self._take_back(unit)
+        self._given_late.clear()
+        for leaf, run, used in reversed(self.passed_over):
+            if not leaf.gone:
+                leaf.run, leaf.used = run, used
+                self._set_head(leaf)
+        self.passed_over.clear()
+
+    def _take_back(self, unit: Given) -> None:
+        leaf, items, tasks, run, used = unit
+        if leaf.gone:
+            return
+        self._touch(leaf)
+        _add(leaf, items, -1)
+        leaf.whole_tasks -= tasks
+        leaf.run, leaf.used = run, used
+        self._set_head(leaf)
+
+    def _touch(self, leaf: JobNode) -> None:
+        if leaf not in self._before:
+            self._before[leaf] = list(leaf.whole)
+
+    # --- the part that a job has by its own entitlement -----------------------------------------------------------
+
+    def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
+        """Hand a job the units that its own entitlement holds, in the order of its line.
+
+        A task that it holds, and that does not fit, is no reason to keep waiting ones from it: it may run on what others
+        leave. A task that waits keeps those behind it waiting until every pass has found no room for it.
+        """
+        self._touch(leaf)
+        if any(leaf.whole):
+            _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.whole) if amount), -1)
+        line, rest = line_of(leaf), list[Run]()
+        if len(leaf.demand.pieces) > 1:
+            self._unlike[leaf] = None
+        else:
+            self._unlike.pop(leaf, None)
+        missing, whole = list(leaf.exact), [0] * len(leaf.exact)
+        leaf.run = leaf.used = leaf.whole_tasks = 0
+        for k, (items, tasks, number, held) in enumerate(line):
+            fit = number
+            for j, amount in items:
+                if amount * number * EXACT > missing[j]:
+                    fit = min(fit, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance)))
+            if fit:
+                leaf.whole_tasks += fit * tasks
+                for j, amount in items:
+                    whole[j] += fit * amount
+                    missing[j] -= fit * amount * EXACT
+            if fit < number:
+                rest.append(Run(items, tasks, number - fit, held))
+                if not held or tasks > 1:
+                    rest += line[k + 1 :]
+                    break
+        leaf.line = tuple(rest)
+        leaf.base = whole
+        if any(whole):
+            _add(leaf, tuple((j, amount) for j, amount in enumerate(whole) if amount), 1)
+        self._set_head(leaf)
+
+    def _limit_bases(self) -> Rooms:
+        """The rooms that the whole parts leave, after somebody stepped back wherever they were more than a limit.
+
+        Targets that are as good as whole numbers are whole; together they may so be a little more than a limit is.
+        """
+        assert self.tree.bounds is not None
+        while True:
+            rooms = Rooms(self.capacity, self.tree.bounds)
+            if not any(self._step_back(jobs, j) for jobs, j in rooms.overfull()):
+                return rooms
+
+    def _step_back(self, jobs: list[JobNode], j: int) -> bool:
+        """One of these jobs gets less of a resource: the youngest whose target was made whole by a hair."""
+        for leaf in sorted(jobs, key=lambda leaf: leaf.rank, reverse=True):
+            before = leaf.base[j]
+            if before:
+                self._set_base(leaf, -HAIR)
+                if leaf.base[j] < before:
+                    return True
+        return False
+
+    def _set_head(self, leaf: JobNode) -> None:
+        """Note the next unit of a job's line on its path, so that passes find it."""
+        head, held = unit_at(leaf.line, leaf.run)
+        if head == leaf.head and held == leaf.head_held:
+            return
+        node = leaf.parent
+        while node is not None:
+            if leaf.head:
+                heads = node.held_heads if leaf.head_held else node.waiting_heads
+                if heads[leaf.head] > 1:
+                    heads[leaf.head] -= 1
+                else:
+                    del heads[leaf.head]
+            if head:
+                heads = node.held_heads if held else node.waiting_heads
+                heads[head] = heads.get(head, 0) + 1
+            node = node.parent
+        leaf.head, leaf.head_held = head, held
+
+    # --- passes -------------------------------------------------------------------------------------------------------
+
+    def _pass(self, group: ShareNode, given: list[Given]) -> None:
+        """Hand out the units below a node that fit wholly into what it misses."""
+        for missing_only in (True, False) if group.parent is not None else (True,):
+            self._serve_held(group, given, missing_only=missing_only)
+            self._serve_waiting(group, given, missing_only=missing_only)
+
+    def _serve_waiting(self, group: ShareNode, given: list[Given], *, missing_only: bool) -> None:
+        jobs = self._candidates(group, held=False, missing_only=missing_only)
+        if jobs:
+            walk = Walk(self, group, jobs, missing_only=missing_only)
+            while (leaf := walk.next()) is not None:
+                self._give(leaf, given)
+                walk.served(leaf)
+                if leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
+                    walk.enter(leaf)
+
+    def _serve_held(self, group: ShareNode, given: list[Given], *, missing_only: bool) -> None:
+        """The largest units first: each size is a walk of its own."""
+        by_size: dict[float, list[JobNode]] = {}
+        for leaf in self._candidates(group, held=True, missing_only=missing_only):
+            by_size.setdefault(self._size(leaf), []).append(leaf)
+        while by_size:
+            size = max(by_size)
+            jobs = [leaf for leaf in by_size.pop(size) if self.is_able(group, leaf, missing_only=missing_only)]
+            walk = Walk(self, group, jobs, missing_only=missing_only)
+            while (served := walk.next()) is not None:
+                leaf = served
+                self._give(leaf, given)
+                walk.served(leaf)
+                if leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
+                    next_size = self._size(leaf)
+                    if next_size == size:
+                        walk.enter(leaf)
+                        continue
+                    by_size.setdefault(next_size, []).append(leaf)
+                    if next_size > size:
+                        by_size.setdefault(size, []).extend(walk.able())
+                        break
+
+    def _size(self, leaf: JobNode) -> float:
+        return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
+
+    def _candidates(self, group: ShareNode, *, held: bool, missing_only: bool) -> list[JobNode]:
+        """The jobs below a node whose next unit fits what it misses."""
+        heads = group.held_heads if held else group.waiting_heads
+        room = self.room(group) if heads else []
+        units = [unit for unit in heads if all(amount <= room[j] for j, amount in unit)]
+        found: list[JobNode] = []
+        stack = [group] if units else []
+        fitting = set(units)
+        while stack:
+            for child in stack.pop().children.values():
+                if isinstance(child, JobNode):
+                    if child.head in fitting and child.head_held is held:
+                        found.append(child)
+                elif not fitting.isdisjoint(child.held_heads if held else child.waiting_heads):
+                    stack.append(child)
+        return [leaf for leaf in found if self.is_able(group, leaf, missing_only=missing_only)]
+
+    def room(self, group: ShareNode) -> list[int]:
+        """The most of each resource that one more unit may ask for in the pass of a node."""
+        if not self._is_late:
+            return self._room_at(group)
+        # By now nodes further up may have given more than they have: somebody else's pass did.
+        room, node = self._room_at(group), group.parent
+        while node is not None:
+            room = list(map(min, room, self._room_at(node)))
+            node = node.parent
+        return room
+
+    def _room_at(self, node: ShareNode) -> list[int]:
+        if node.parent is None:
+            return [offered - whole for offered, whole in zip(self.capacity, node.whole, strict=True)]
+        least = EXACT * (TOLERANCE - 1)
+        return [
+            (exact - whole * EXACT) * TOLERANCE // least for exact, whole in zip(node.exact, node.whole, strict=True)
+        ]
+
+    def is_able(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
+        """Whether a job may have its next unit in the pass of a node."""
+        unit = leaf.head
+        room = self.room(group)
+        if any(amount > room[j] for j, amount in unit):
+            return False
+        if missing_only:
+            node: ShareNode | None = leaf
+            while node is not None and node is not group:
+                if not self.misses(node, unit):
+                    return False
+                node = node.parent
+        return self.rooms is None or self.rooms.fits(leaf, unit)
+
+    def misses(self, node: ShareNode, unit: Items) -> bool:
+        """Whether a node misses some of what a unit asks for."""
+        exact, whole, nothing = node.exact, node.whole, self.nothing
+        return any(exact[j] - whole[j] * EXACT > nothing[j] for j, _ in unit)
+
+    def _give(self, leaf: JobNode, given: list[Given]) -> None:
+        """Hand a job its next unit."""
+        self._touch(leaf)
+        items, tasks, number, _ = leaf.line[leaf.run]
+        given.append((leaf, items, tasks, leaf.run, leaf.used))
+        _add(leaf, items, 1)
+        leaf.whole_tasks += tasks
+        leaf.used += 1
+        if leaf.used == number:
+            leaf.run, leaf.used = leaf.run + 1, 0
+        if self.rooms is not None:
+            self.rooms.take(leaf, items)
+        self._set_head(leaf)
+
+    # --- units that are passed over ---------------------------------------------------------------------------------
+
+    def _pass_over(self) -> None:
+        """Try the later units of jobs whose next one found no room, until none of them would fit."""
+        # A job that cannot have the tasks it must start together has no use for the others.
+        blocked = [leaf for leaf in self._unlike if leaf.head and (leaf.run or leaf.line[0].tasks <= 1)]
+        self._is_late = True
+        while blocked:
+            room = self.room(self.tree.root)
+            blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf, room)]
+            for nodes in reversed(_dirty_nodes(blocked)):
+                for node in nodes:
+                    self._pass(node, self._given_late)
+        self._is_late = False
+
+    def _skip(self, leaf: JobNode, room: list[int]) -> bool:
+        """Move to the next unit of a line that is no larger than what is left of the cluster; whether there is one."""
+        for run in range(leaf.run + 1, len(leaf.line)):
+            if all(amount <= room[j] for j, amount in leaf.line[run][0]):
+                self.passed_over.append((leaf, leaf.run, leaf.used))
+                leaf.run, leaf.used = run, 0
+                self._set_head(leaf)
+                return True
+        return False
+
+    def forget(self, leaf: JobNode) -> None:
+        """A job is about to leave the tree."""
+        leaf.line, leaf.run = (), 0
+        self._set_head(leaf)
+        _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.whole) if amount), -1)
+        self._unlike.pop(leaf, None)
+        if leaf.parent is not None:
+            self._left[leaf.parent] = None
+
+    def _left_by_jobs(self) -> list[ShareNode]:
+        """The nearest nodes that are still there above jobs that left."""
+        found: dict[ShareNode, None] = {}
+        for start in self._left:
+            node = start
+            while node.gone and node.parent is not None:
+                self._given.pop(node, None)
+                node = node.parent
+            found[node] = None
+        self._left.clear()
+        return list(found)
+
+
+def unit_at(line: Line, run: int) -> tuple[Items, bool]:
+    """What the units of a run ask for, and whether they are held; () at the end of the line."""
+    return (line[run].items, line[run].held) if run < len(line) else ((), False)
+
+
+def _add(leaf: JobNode, items: Items, sign: int) -> None:
+    """Count a unit on a job's path, or no longer."""
+    node: ShareNode | None = leaf
+    while node is not None:
+        whole = node.whole
+        for j, amount in items:
+            whole[j] += sign * amount
+        node = node.parent
+
+
+def _dirty_nodes(jobs: Iterable[JobNode], more: Iterable[ShareNode] = ()) -> list[list[ShareNode]]:
+    """The inner nodes above these jobs, and these nodes with all above them, by depth."""
+    depths: dict[ShareNode, int] = {}
+    for start in (*(leaf.parent for leaf in jobs), *more):
+        path = []
+        node = start
+        while node is not None and node not in depths:
+            path.append(node)
+            node = node.parent
+        depth = -1 if node is None else depths[node]
+        for node in reversed(path):
+            depth += 1
+            depths[node] = depth
+    by_depth: list[list[ShareNode]] = [[] for _ in range(max(depths.values(), default=-1) + 1)]
+    for node, depth in depths.items():
+        by_depth[depth].append(node)
+    return by_depth

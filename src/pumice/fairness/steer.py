@@ -12,7 +12,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from pumice.fairness.order import TIE, HeapOrder, entry_of
-from pumice.fairness.rounding import forget_base, set_whole_targets
+from pumice.fairness.rounding import Rounding
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
@@ -25,6 +25,7 @@ class SteerOrder(HeapOrder):
         self, tree: ShareTree, capacity: list[int], patience: int = 300_000_000, hold_limit: int = 120_000_000
     ) -> None:
         super().__init__(tree, capacity)
+        self.rounding = Rounding(tree)
         self.patience = patience
         self.hold_limit = hold_limit
 
@@ -56,6 +57,7 @@ class SteerOrder(HeapOrder):
         for j, amount in items:
             leaf.whole[j] -= amount
             heir.whole[j] += amount
+        self.tree.moved[leaf] = self.tree.moved[heir] = None
         self.review(leaf)
         self.review(heir)
 
@@ -80,14 +82,18 @@ class SteerOrder(HeapOrder):
             node = parent
 
     def forget(self, leaf: JobNode) -> None:
-        """Its whole part no longer counts."""
-        forget_base(leaf)
+        """Its whole target no longer counts."""
+        self.rounding.forget(leaf)
+
+    def restructure(self) -> None:
+        """Ages and weights of nodes may differ: round everything anew."""
+        self.rounding.forget_all()
 
     def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
         """Solve if the target can have moved, round in any case."""
         if demand_changed:
             set_targets(self.tree, self.capacity)
-        changed = set_whole_targets(self.tree, self.capacity)
+        changed = self.rounding.run(self.capacity)
         for leaf in changed:
             self.review(leaf)
         return changed

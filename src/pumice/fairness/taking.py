@@ -28,6 +28,8 @@ class Judge(Protocol):
     """Says who may lose what to one taker."""
 
     measure: str
+    by_target: bool
+    """Whether entitlements decide, rather than the keys of an order."""
 
     def excess(self, node: ShareNode) -> float:
         """How far a branch is above its part; the largest is asked first."""
@@ -70,6 +72,7 @@ class ByTarget:
     """Whole targets decide."""
 
     measure = "want"
+    by_target = True
 
     def __init__(self, order: SteerOrder, ask: Items) -> None:
         self._capacity = order.capacity
@@ -130,13 +133,14 @@ def has_odd_unit(leaf: JobNode, items: Items) -> bool:
 
 def equality(leaf: JobNode) -> tuple[ShareNode | None, object, Items]:
     """Jobs for which this is equal are entitled to the same, and rounding alone tells them apart."""
-    return leaf.parent, (leaf.rank_class, leaf.gang, leaf.target), leaf.demand.direction if leaf.demand.alike else ()
+    return leaf.parent, (leaf.rank_class, leaf.gang, leaf.targets), leaf.demand.parts[0][0] if leaf.demand.alike else ()
 
 
 class ByKeys:
     """The keys of the order in force decide; made before the taker's unit is counted in."""
 
     measure = "share"
+    by_target = False
 
     def __init__(self, order: Order, taker: JobNode, ask: Items, *, jobs_by_share: bool) -> None:
         self._order = order

@@ -1,7 +1,7 @@
 """From the tree to everybody's target: collect what the solver needs, solve, write entitlements back.
 
 Jobs that are equal in parent, class, demand and, where users are limited, user are one leaf of the solve, as heavy
-as they are many. Where the whole demand fits, and nothing is limited, the target is the demand and nothing is
+as they are many; a job of unlike tasks is an inner node with a leaf for each piece of its demand. Where the whole demand fits, and nothing is limited, the target is the demand and nothing is
 solved. A target within a millionth of a whole number of tasks is that number, so that arithmetic noise never costs
 a task.
 """
@@ -15,40 +15,43 @@ import numpy as np
 from pumice.fairness.bounds import Bounds, bounds_of
 from pumice.fairness.entitlement import solve
 from pumice.fairness.limits import Limits
+from pumice.fairness.outline import JobNodes
 from pumice.fairness.tree import EXACT, Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.model.objects import Items
 
 SNAP = 1e-6
 
 
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
-    """Solve the static H-DRF target and set ``target`` of every job and ``entitled`` of every node."""
+    """Solve the static H-DRF target and set ``targets`` of every job and ``entitled`` of every node."""
     jobs = list(tree.jobs.values())
     inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
     tree.bounds = bounds_of(inner, capacity)
     if tree.bounds is None and _fits(jobs, capacity):
         for leaf in jobs:
-            leaf.target = float(leaf.demand.count)
+            leaf.targets = tuple(float(count) for _, count in leaf.demand.pieces)
     else:
         _solve(tree, capacity)
     width = tree.width
     for leaf in jobs:
         # The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every
         # sum from there on is exact. What is equal in truth is equal here.
-        grid = round(leaf.target * EXACT)
         exact = [0] * width
-        for j, amount in leaf.demand.direction:
-            exact[j] = grid * amount
+        for (items, _), tasks in zip(leaf.demand.pieces, leaf.targets, strict=True):
+            grid = round(tasks * EXACT)
+            for j, amount in items:
+                exact[j] += grid * amount
         if leaf.entitle(exact):
             tree.flag(leaf)
+            tree.moved[leaf] = None
     _sum_up(tree, inner)
 
 
 def _fits(jobs: list[JobNode], capacity: list[int]) -> bool:
     total = [0] * len(capacity)
     for leaf in jobs:
-        demand = leaf.demand
-        for j, amount in demand.direction:
-            total[j] += amount * demand.count
+        for j, amount in leaf.demand.total:
+            total[j] += amount
     return all(asked <= offered for asked, offered in zip(total, capacity, strict=True))
 
 
@@ -61,7 +64,7 @@ class _Collected:
 
     nodes: list[ShareNode] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
-    groups: list[tuple[int, Demand, list[JobNode]]] = field(default_factory=list)
+    groups: list[tuple[int, Demand, list[JobNode]]] = field(default_factory=list)  # below which node, and who
     classes: list[tuple[int, ...]] = field(default_factory=list)
     users: list[User | None] = field(default_factory=list)
 
@@ -81,9 +84,9 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
                 stack.append((child, index))
             else:
                 assert isinstance(child, JobNode)
-                child.target = 0.0
+                child.targets = (0.0,) * len(child.demand.pieces)
                 # What the cluster has nothing of (all of it is taken by others' pods) can't be given.
-                if child.demand.count and all(capacity[j] > 0 for j, _ in child.demand.direction):
+                if any(all(capacity[j] > 0 for j, _ in items) for items, _ in child.demand.pieces):
                     user = bounds.user_of(child) if bounds is not None else None
                     alike.setdefault((child.rank_class, child.demand, user), []).append(child)
         for (rank_class, demand, user), members in alike.items():
@@ -93,47 +96,84 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
     return all_
 
 
+@dataclass(slots=True)
+class _Leaves:
+    """The leaves of the solve: a group of alike tasks, or a piece of a group of jobs of unlike tasks."""
+
+    parent: list[int] = field(default_factory=list)
+    asks: list[Items] = field(default_factory=list)
+    count: list[float] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)
+    rank: list[int] = field(default_factory=list)
+    user: list[User | None] = field(default_factory=list)
+    place: list[tuple[int, int]] = field(default_factory=list)  # the group, and which piece of its demand
+
+
 def _solve(tree: ShareTree, capacity: list[int]) -> None:
     collected = _collect(tree, capacity)
-    groups, classes = collected.groups, collected.classes
-    if not groups:
+    if not collected.groups:
         return
-    inner = len(collected.nodes)
-    used = sorted({j for _, demand, _ in groups for j, _ in demand.direction})
+    order = {rank_class: k for k, rank_class in enumerate(sorted(set(collected.classes)))}
+    parent = list(collected.parent)
+    weight = [node.weight for node in collected.nodes]
+    leaves = _Leaves()
+    job_node: list[int] = []
+    job_rank: list[int] = []
+    for number, (above, demand, members) in enumerate(collected.groups):
+        rank = order[collected.classes[number]]
+        pieces = [(k, *piece) for k, piece in enumerate(demand.pieces) if all(capacity[j] > 0 for j, _ in piece[0])]
+        if len(pieces) > 1:
+            job_node.append(len(parent))
+            job_rank.append(rank)
+            parent.append(above)
+            weight.append(float(len(members)))
+            above = job_node[-1]
+        for k, items, count in pieces:
+            leaves.parent.append(above)
+            leaves.asks.append(items)
+            leaves.count.append(float(count * len(members)))
+            leaves.members.append(len(members))
+            leaves.rank.append(k if len(pieces) > 1 else rank)
+            leaves.user.append(collected.users[number])
+            leaves.place.append((number, k))
+    used = sorted({j for items in leaves.asks for j, _ in items})
     column = {j: k for k, j in enumerate(used)}
-    direction = np.zeros((len(groups), len(used)))
-    for row, (_, demand, _) in enumerate(groups):
-        for j, amount in demand.direction:
+    direction = np.zeros((len(leaves.asks), len(used)))
+    for row, items in enumerate(leaves.asks):
+        for j, amount in items:
             direction[row, column[j]] = amount / capacity[j]
-    parent = collected.parent + [above for above, _, _ in groups]
-    weight = [node.weight for node in collected.nodes] + [float(len(members)) for _, _, members in groups]
-    counts = np.array([float(demand.count * len(members)) for _, demand, members in groups])
-    order = {rank_class: k for k, rank_class in enumerate(sorted(set(classes)))}
+    inner = len(parent)
     tasks = solve(
-        np.array(parent),
-        np.array(weight),
-        np.arange(inner, inner + len(groups)),
+        np.array(parent + leaves.parent),
+        # Of a piece the weight does not matter: it is alone in its class.
+        np.array(weight + [float(members) for members in leaves.members]),
+        np.arange(inner, inner + len(leaves.asks)),
         direction,
-        counts,
-        np.array([order[rank_class] for rank_class in classes]) if len(order) > 1 else None,
-        None if tree.bounds is None else _limits(tree.bounds, collected, used, capacity),
+        np.array(leaves.count),
+        np.array(leaves.rank) if any(leaves.rank) else None,
+        None if tree.bounds is None else _limits(tree.bounds, collected, leaves, inner, used, capacity),
+        JobNodes(np.array(job_node, dtype=np.int64), np.array(job_rank, dtype=np.int64)),
     ).tolist()
-    for (_, demand, members), total in zip(groups, tasks, strict=True):
-        target = _snap(total / len(members), demand)
+    targets = [[0.0] * len(demand.pieces) for _, demand, _ in collected.groups]
+    for (number, k), total in zip(leaves.place, tasks, strict=True):
+        targets[number][k] = _snap(total / len(collected.groups[number][2]))
+    for (_, _, members), pieces_of in zip(collected.groups, targets, strict=True):
         for leaf in members:
-            leaf.target = target
+            leaf.targets = tuple(pieces_of)
 
 
-def _limits(bounds: Bounds, collected: _Collected, used: list[int], capacity: list[int]) -> Limits:
+def _limits(
+    bounds: Bounds, collected: _Collected, leaves: _Leaves, inner: int, used: list[int], capacity: list[int]
+) -> Limits:
     """The bounds as the solver wants them: fractions of capacity, of the resources that anybody uses."""
     number = {node: k for k, node in enumerate(collected.nodes)}
-    count, width = len(collected.nodes) + len(collected.groups), len(used)
+    count, width = inner + len(leaves.asks), len(used)
     ceiling, guarantee = np.full((count, width), np.inf), np.zeros((count, width))
     for node, most in bounds.ceilings.items():
         ceiling[number[node]] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]
     for node, reserved in bounds.guarantees.items():
         guarantee[number[node]] = [reserved[j] / capacity[j] for j in used]
-    users = {user: k for k, user in enumerate(dict.fromkeys(user for user in collected.users if user is not None))}
+    users = {user: k for k, user in enumerate(dict.fromkeys(user for user in leaves.user if user is not None))}
     cap = np.full((len(users), width), np.inf)
     for (queue, name), k in users.items():
         most = bounds.users[queue][name]
@@ -141,16 +181,13 @@ def _limits(bounds: Bounds, collected: _Collected, used: list[int], capacity: li
     return Limits(
         ceiling,
         guarantee,
-        np.array([-1 if user is None else users[user] for user in collected.users], dtype=np.int64),
+        np.array([-1 if user is None else users[user] for user in leaves.user], dtype=np.int64),
         cap,
         np.array([number[queue] for queue, _ in users], dtype=np.int64),
     )
 
 
-def _snap(target: float, demand: Demand) -> float:
-    if not demand.alike:
-        # The target of unlike tasks is a part of the whole demand: near all of it is all of it.
-        return 1.0 if target > 1.0 - SNAP / max(1, sum(count for _, count in demand.parts)) else target
+def _snap(target: float) -> float:
     whole = float(round(target))
     return whole if abs(target - whole) < SNAP else target
 

@@ -15,13 +15,14 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from pumice.fairness.counting import claim, claim_anew, count_job
+from pumice.fairness.line import Line
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
 
 if TYPE_CHECKING:
     from pumice.fairness.bounds import Bounds
 
-EXACT = 2**32
+EXACT = 2**40
 """Entitlements are counted in this part of a unit."""
 
 Entry = tuple[Any, ...]
@@ -61,7 +62,6 @@ class ShareNode:
     __slots__ = (
         "able_asks",
         "able_count",
-        "base",
         "ceiling",
         "children",
         "claims",
@@ -73,8 +73,10 @@ class ShareNode:
         "exact",
         "flagged",
         "front",
+        "gone",
         "guarantee",
         "held",
+        "held_heads",
         "inqueue",
         "kind",
         "latest",
@@ -93,7 +95,9 @@ class ShareNode:
         "stale_owed",
         "turn",
         "user_ceilings",
+        "waiting_heads",
         "weight",
+        "whole",
     )
 
     def __init__(self, kind: Kind, name: str, parent: ShareNode | None, width: int) -> None:
@@ -105,7 +109,7 @@ class ShareNode:
         self.object: str | None = None  # the Queue object behind a queue node
         self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the last word in every tie
         self.held: list[int] = [0] * width
-        # The entitlement three times: exact, in units of 2^-32 so that a third and two thirds add up to one; rounded,
+        # The entitlement three times: exact, in units of 2^-40 so that a third and two thirds add up to one; rounded,
         # for people; and as floats, for keys. Sums are made of the exact ones only.
         self.exact: list[int] = [0] * width
         self.entitled: list[int] = [0] * width
@@ -127,7 +131,12 @@ class ShareNode:
         self.request: list[int] = [0] * width
         self.inqueue: list[int] = [0] * width
         self.elastic: list[int] = [0] * width
-        self.base: list[int] = [0] * width  # the whole parts of the targets below, before units are handed out
+        # Rounding (see there): the whole targets below, and the next units of the jobs below, counted by what they ask
+        # for; of those held already, and of those that wait.
+        self.whole: list[int] = [0] * width
+        self.held_heads: dict[Items, int] = {}
+        self.waiting_heads: dict[Items, int] = {}
+        self.gone = False  # no longer in the tree
         # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
         self.able_count: list[int] = [0] * width
         self.owed_count: list[int] = [0] * width
@@ -186,23 +195,27 @@ class JobNode(ShareNode):
         "able",
         "after",
         "ask",
+        "base",
         "before",
         "counted_able",
         "counted_owed",
         "demand",
         "gang",
-        "incumbent",
+        "head",
+        "head_held",
         "job",
+        "line",
         "owed_starts",
         "rank_class",
-        "rounded",
+        "run",
         "started",
         "starts",
-        "target",
+        "targets",
         "unit",
+        "used",
         "user",
         "user_held",
-        "whole",
+        "whole_tasks",
     )
 
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
@@ -220,61 +233,67 @@ class JobNode(ShareNode):
         self.demand = NO_DEMAND
         self.started = False  # whether it has what it must start with
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
-        self.target = 0.0  # tasks it is entitled to, a real number (of unlike tasks: its part of the demand)
-        self.whole: list[int] = [0] * width  # the same in whole units, as a vector
-        self.rounded: Rounded = (0.0, NO_DEMAND, 1, ())
-        self.incumbent = False
+        self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
+        self.whole_tasks = 0  # the tasks of its whole target
+        self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
+        # The units beyond ``base`` in the order in which they are handed out, where rounding is among them (the run, and
+        # how many units of it), and what the next one asks for.
+        self.line: Line = ()
+        self.run = 0
+        self.used = 0
+        self.head: Items = ()
+        self.head_held = False
         self.ask: Items | None = None  # what its unit asks for; None: nothing it could start
         self.able = False  # whether the unit can be placed now and no gate refuses it
         self.counted_able: Items | None = None
         self.counted_owed: Items | None = None
 
+    @property
+    def target(self) -> float:
+        """The tasks it is entitled to, a real number."""
+        return sum(self.targets[: len(self.demand.parts)])
 
-Rounded = tuple[float, "Demand", int, Items]
-"""What a job's whole part was worked out from (target, demand, gang) and what one more unit asks for."""
+
+Pieces = tuple[tuple[Items, int], ...]
+"""Runs of equal tasks: what one asks for, and how many."""
 
 
 class Demand:
-    """What a job asks for: its unfinished tasks by request, and a floor (minResources) under their sum."""
+    """What a job asks for: a path of pieces, its unfinished tasks in task order, equal neighbours together.
 
-    __slots__ = ("count", "direction", "floor", "gang_items", "parts")
+    Where its minResources are more than its tasks ask for, because pods are still to come, the difference (``reserve``)
+    is the last piece.
+    """
 
-    def __init__(self, parts: tuple[tuple[Items, int], ...], floor: Items, gang_items: Items) -> None:
+    __slots__ = ("gang_items", "parts", "pieces", "reserve", "total")
+
+    def __init__(self, parts: Pieces, floor: Items, gang_items: Items) -> None:
         self.parts = parts
-        self.floor = floor
         self.gang_items = gang_items  # what it must start with, summed; () if it may start with any one task
-        if len(parts) == 1 and _covers(parts[0], floor):
-            self.direction, self.count = parts[0]
-            return
-        total = dict(floor)
-        summed: dict[int, int] = {}
+        total: dict[int, int] = {}
         for items, count in parts:
             for j, amount in items:
-                summed[j] = summed.get(j, 0) + amount * count
-        for j, amount in summed.items():
-            total[j] = max(total.get(j, 0), amount)
-        self.direction = tuple(sorted(total.items()))
-        self.count = 1 if total else 0
+                total[j] = total.get(j, 0) + amount * count
+        self.reserve: Items = tuple((j, least - total.get(j, 0)) for j, least in floor if least > total.get(j, 0))
+        for j, amount in self.reserve:
+            total[j] = total.get(j, 0) + amount
+        self.pieces: Pieces = (*parts, (self.reserve, 1)) if self.reserve else parts
+        self.total: Items = tuple(sorted(total.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Demand) and (self.parts, self.direction, self.gang_items) == (
-            other.parts,
-            other.direction,
+        return isinstance(other, Demand) and (self.pieces, len(self.parts), self.gang_items) == (
+            other.pieces,
+            len(other.parts),
             other.gang_items,
         )
 
     def __hash__(self) -> int:
-        return hash((self.parts, self.direction))
+        return hash(self.pieces)
 
     @property
     def alike(self) -> bool:
-        """Whether all of it is tasks with one request, so that a target is a number of tasks."""
-        return len(self.parts) == 1 and self.direction is self.parts[0][0]
-
-
-def _covers(part: tuple[Items, int], floor: Items) -> bool:
-    items, count = dict(part[0]), part[1]
-    return all(amount <= items.get(j, 0) * count for j, amount in floor)
+        """Whether it is tasks with one request and nothing else."""
+        return len(self.parts) == 1 and not self.reserve
 
 
 NO_DEMAND = Demand((), (), ())
@@ -290,6 +309,7 @@ class ShareTree:
         self.bounds: Bounds | None = None  # the limits within which the targets were set; None: there are none
         self.reserving = False  # whether some queue has a guarantee, so that claims are kept
         self.touched: dict[JobNode, None] | None = None  # jobs to count again (see ``ledger``); None: nobody asks
+        self.moved: dict[JobNode, None] = {}  # jobs to round again: what they hold, ask for or are entitled to changed
 
     # --- structure ---------------------------------------------------------------------------------------
 
@@ -308,12 +328,14 @@ class ShareTree:
             leaf.rank = (job.spec.created, Kind.JOB, job.key)
         parent.children[(Kind.JOB, job.key)] = leaf
         self.jobs[job.key] = leaf
+        self.moved[leaf] = None
         return leaf
 
     def remove(self, node: ShareNode) -> None:
         """Take out a node that holds nothing and has nobody below."""
-        assert node.parent is not None and not node.children and not any(node.held) and not any(node.base)
+        assert node.parent is not None and not node.children and not any(node.held) and not any(node.whole)
         del node.parent.children[(node.kind, node.name)]
+        node.gone = True
         node.entry = node.lent_entry = None
         node.parent.front.leave(node.parent.children)
         node.parent.lent_front.leave(node.parent.children)
@@ -322,6 +344,7 @@ class ShareTree:
             count_job(node, nothing, nothing, nothing)
             if self.touched is not None:
                 self.touched.pop(node, None)
+            self.moved.pop(node, None)
             del self.jobs[node.name]
 
     def queues(self) -> list[ShareNode]:
@@ -362,6 +385,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, items)
+        self.moved[leaf] = None
         if self.touched is not None:
             self.touched[leaf] = None
 
@@ -372,6 +396,7 @@ class ShareTree:
         turns, or of two jobs with half a task each, would win every time. It is the last tie-break before age, so that
         a scheduler that has just started, and knows no turns, differs in nothing else.
         """
+        self.moved[leaf] = None
         node: ShareNode | None = leaf
         while node is not None:
             if node.kind is not Kind.NAMESPACE:
@@ -405,6 +430,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, tuple((j, -amount) for j, amount in items))
+        self.moved[leaf] = None
         if self.touched is not None:
             self.touched[leaf] = None
 
@@ -438,13 +464,13 @@ class ShareTree:
         """Make room for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
-            counted = (node.held, node.exact, node.entitled, node.base, node.able_count, node.owed_count)
+            counted = (node.held, node.exact, node.entitled, node.whole, node.able_count, node.owed_count)
             bounds = (node.guarantee or [], node.ceiling or [])  # of what is new, nothing, until they are set again
             for vector in (*counted, node.claims, node.request, node.inqueue, node.elastic, *bounds):
                 vector.extend(more)
             node.due.extend([0.0] * len(more))
             if isinstance(node, JobNode):
-                node.whole.extend(more)
+                node.base.extend(more)
         self.width = width
 
     def validate(self) -> None:

@@ -17,11 +17,11 @@ from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase
 from pumice.model.shape import Shape
 from pumice.model.state import ClusterState
-from pumice.scheduling.demand import barred_shapes, demand_of
+from pumice.scheduling.demand import barred_shapes, demand_of, slots_on_empty_nodes
 from pumice.scheduling.lines import Lines
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import JobKeys, Policy
-from pumice.scheduling.units import Unit, UnitTable, gang_tasks, missing_to_start, parts_of
+from pumice.scheduling.units import GangRoom, Unit, UnitTable, gang_tasks, missing_to_start, parts_of
 
 
 class Candidates:
@@ -53,9 +53,9 @@ class Candidates:
         demand, gang = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
         leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
-        if (keys.before, keys.after) != (leaf.before, leaf.after):
-            leaf.before, leaf.after = keys.before, keys.after
-            self.order.tree.mark(leaf)
+        if moved or len(demand.parts) > 1:
+            self.order.tree.moved[leaf] = None
+        self._set_keys(leaf, keys)
         can_start = (
             open_queue
             and (job.phase is not JobPhase.PENDING or not self.policy.enqueues)
@@ -80,11 +80,14 @@ class Candidates:
         job = leaf.job
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
-        keys = self._keys(leaf)
+        self._set_keys(leaf, self._keys(leaf))
+        self._offer(leaf, self._unit(leaf, start))
+
+    def _set_keys(self, leaf: JobNode, keys: JobKeys) -> None:
         if (keys.before, keys.after) != (leaf.before, leaf.after):
             leaf.before, leaf.after = keys.before, keys.after
             self.order.tree.mark(leaf)
-        self._offer(leaf, self._unit(leaf, start))
+            self.order.tree.moved[leaf] = None
 
     def _keys(self, leaf: JobNode) -> JobKeys:
         """A job's place among its siblings; first come first served where its queue says so, or nobody else does."""
@@ -102,10 +105,13 @@ class Candidates:
         missing = missing_to_start(job, start)
         shapes = [shape for shape in job.pending if shape.ask]
         if missing > 1 or (missing > 0 and job.spec is not None and job.spec.min_task_member):
-            parts = self._gang_parts(job, missing)
-            self.mixed.pop(leaf, None)
+            if len(job.pending) > 1:
+                self.mixed[leaf] = None
+            else:
+                self.mixed.pop(leaf, None)
+            unit = self._gang(job, missing)
             # Tasks that ask for nothing never enter the walk by themselves: backfill serves them.
-            return self._get(parts) if parts and any(shape.ask for shape, _ in parts) else None
+            return unit if unit is not None and unit.ask else None
         if not shapes:
             self.mixed.pop(leaf, None)
             return None
@@ -115,13 +121,31 @@ class Candidates:
         self.mixed[leaf] = None
         return self._first_of(leaf, shapes)
 
-    def _gang_parts(self, job: Job, missing: int) -> tuple[tuple[Shape, int], ...] | None:
+    def _gang(self, job: Job, missing: int) -> Unit | None:
+        """The tasks a job would start together: in task order, but for those that find no place now."""
         assert job.spec is not None
         if len(job.pending) == 1 and not job.spec.min_task_member:
             shape, waiting = next(iter(job.pending.items()))
-            return ((shape, missing),) if len(waiting) >= missing else None
-        tasks = gang_tasks(job, missing, barred_shapes(job, self.nodes))
-        return parts_of(tasks) if tasks else None
+            return self._get(((shape, missing),)) if len(waiting) >= missing else None
+        barred = barred_shapes(job, self.nodes)
+        most = slots_on_empty_nodes(job, self.nodes) if len(job.pending) > 1 else {}
+        tasks = gang_tasks(job, missing, barred, GangRoom(most, self.state.capacity)) or gang_tasks(
+            job, missing, barred
+        )
+        if not tasks:
+            return None
+        first = unit = self._get(parts_of(tasks))
+        while not self.is_open(unit):
+            if unit.short is not None:
+                shape, placed = unit.short
+                most[shape] = placed
+            most |= {shape: 0 for shape, _ in unit.parts if shape in self.full}
+            tasks = gang_tasks(job, missing, barred, GangRoom(most, self.state.capacity))
+            other = self._get(parts_of(tasks)) if tasks else None
+            if other is None or other is unit:
+                return first  # it waits for those that come first
+            unit = other
+        return unit
 
     def _first_of(self, leaf: JobNode, shapes: list[Shape]) -> Unit:
         """Of unlike tasks: the first in task order that is owed and fits, else the first that fits."""
@@ -196,9 +220,9 @@ class Candidates:
         for leaf in [leaf for leaf in self.mixed if shape in leaf.job.pending]:
             self._rechoose(leaf)
 
-    def failed(self, unit: Unit) -> None:
-        """A unit was tried in vain."""
-        unit.tried = True
+    def failed(self, unit: Unit, short: tuple[Shape, int] | None = None) -> None:
+        """A unit was tried in vain; short: the shape of which only so many tasks found a place."""
+        unit.tried, unit.short = True, short
         if self.nodes.reserved:
             self._kept_out.append(unit)
         self._reoffer(unit)
@@ -233,7 +257,7 @@ class Candidates:
         again = [u for u in self.units if u.tried and (grown or (changed and u.coupled) or u in self._kept_out)]
         self._kept_out.clear()
         for unit in again:
-            unit.tried = False
+            unit.tried, unit.short = False, None
             if unit.waiting:
                 self._reoffer(unit)
             else:
@@ -249,7 +273,7 @@ class Candidates:
         """Nodes came, went or changed: ask again for every shape. Every job is refreshed after this."""
         self.full.clear()
         for unit in list(self.units):
-            unit.tried = False
+            unit.tried, unit.short = False, None
             if not unit.waiting:
                 self.units.drop(unit)
         for shape in list(self.units.of_shape):
@@ -263,8 +287,7 @@ class Candidates:
                 self._rechoose(leaf)
 
     def _rechoose(self, leaf: JobNode) -> None:
-        shapes = [shape for shape in leaf.job.pending if shape.ask]
-        self._offer(leaf, self._first_of(leaf, shapes) if shapes else None)
+        self._offer(leaf, self._unit(leaf, self.policy.start_size(leaf.job)))
 
     def _reoffer(self, unit: Unit) -> None:
         for leaf in list(unit.waiting):

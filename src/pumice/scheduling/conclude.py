@@ -52,8 +52,9 @@ def _no_turn(engine: Engine, leaf: JobNode) -> str:
     unit = leaf.unit
     if unit is None or leaf.gang <= 1 or leaf.started or engine.order.owes(leaf, unit.ask):
         return ""
-    tasks = leaf.target if leaf.demand.alike else leaf.target * sum(count for _, count in leaf.demand.parts)
-    return f"; it must start {leaf.gang} tasks together and is entitled to {tasks:.1f}: it runs on what others leave"
+    return (
+        f"; it must start {leaf.gang} tasks together and is entitled to {leaf.target:.1f}: it runs on what others leave"
+    )
 
 
 def phase_of(job: Job, waiting: int = 0) -> JobPhase:

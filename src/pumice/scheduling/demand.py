@@ -7,21 +7,22 @@ entitlement; others have it by right instead of on loan.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
-from pumice.fairness.tree import Demand, JobNode
-from pumice.model.accounts import Job
+from pumice.fairness.tree import Demand, JobNode, Pieces
+from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items, JobPhase
 from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.units import (
+    GangRoom,
     first_tasks,
     gang_size,
     gang_tasks,
     missing_to_start,
     parts_of,
-    sum_asks,
     total_of,
 )
 
@@ -52,8 +53,12 @@ def demand_of(
             floor = tuple((j, n) for j, n in asked if capacity[j] > 0)
     free = sum(number for shape, number in job.unfinished.items() if not shape.ask)
     gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
-    parts = _in_task_order(job, counts)
-    demand = Demand(parts, floor, _must_start_with(job, parts, gang, start, barred))
+    first: list[Task] = []
+    if start > 0 and (job.spec.min_task_member or (gang > 1 and len(counts) > 1)):
+        first = _first_tasks(job, start, barred, nodes, capacity)
+        gang = max(1, sum(1 for task in first if task.shape.ask))
+    parts = tuple(counts.items()) if len(counts) <= 1 else _task_path(job, counts, first)
+    demand = Demand(parts, floor, total_of(_leading(parts, gang)) if gang > 1 else ())
     return (leaf.demand if demand == leaf.demand else demand), gang
 
 
@@ -77,28 +82,52 @@ def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeT
     tasks = gang_tasks(job, missing, barred)
     if tasks is None:
         return not barred or gang_tasks(job, missing) is None
-    return all(shape.coupled or nodes.room_for(shape, count) for shape, count in parts_of(tasks))
+    if all(shape.coupled or nodes.room_for(shape, count) for shape, count in parts_of(tasks)):
+        return True
+    return gang_tasks(job, missing, barred, GangRoom(slots_on_empty_nodes(job, nodes))) is not None
 
 
-def _must_start_with(
-    job: Job, parts: tuple[tuple[Items, int], ...], gang: int, start: int, barred: Collection[Shape]
-) -> Items:
-    """What the tasks of its first unit ask for together; () if it may start with any one task."""
-    assert job.spec is not None
-    if not parts or (gang <= 1 and not job.spec.min_task_member):
-        return ()
-    if len(parts) == 1:
-        return tuple((j, amount * gang) for j, amount in parts[0][0])
-    if sum(count for _, count in parts) <= gang:
-        return total_of(parts)
-    return sum_asks(parts_of(first_tasks(job, gang_size(job, start), barred)))
+def slots_on_empty_nodes(job: Job, nodes: NodeTable) -> dict[Shape, int]:
+    """How many of a job's waiting tasks of each shape would fit at most, were all nodes empty."""
+    return {shape: nodes.slots_for(shape, len(tasks)) for shape, tasks in job.pending.items() if not shape.coupled}
 
 
-def _in_task_order(job: Job, counts: dict[Items, int]) -> tuple[tuple[Items, int], ...]:
-    if len(counts) <= 1:
-        return tuple(counts.items())
-    order: dict[Items, None] = {}
-    for task in sorted(job.tasks.values(), key=lambda task: task.order):
-        if (task.status.unfinished or task.evicted) and task.shape.ask in counts:
-            order[task.shape.ask] = None
-    return tuple((ask, counts[ask]) for ask in order)
+def _first_tasks(job: Job, start: int, barred: Collection[Shape], nodes: NodeTable, capacity: list[int]) -> list[Task]:
+    """The tasks a job must start with, none of them one for which the empty cluster has no room beside the others."""
+    size = gang_size(job, start)
+    held = Counter(task.shape for task in job.tasks.values() if task.status.held)
+    slots = slots_on_empty_nodes(job, nodes)
+    room = GangRoom({shape: count + held[shape] for shape, count in slots.items()}, capacity)
+    found = first_tasks(job, size, barred, room)
+    if found is None:
+        found = first_tasks(job, size, barred)
+    return found or []
+
+
+def _task_path(job: Job, counts: dict[Items, int], first: list[Task]) -> Pieces:
+    """The tasks that count in task order, those it must start with before the others; equal neighbours are one piece."""
+    left = dict(counts)
+    chosen = set(first)
+    ordered = sorted(job.tasks.values(), key=lambda task: (task not in chosen, task.order))
+    pieces: list[tuple[Items, int]] = []
+    for task in ordered:
+        ask = task.shape.ask
+        if not (task.status.unfinished or task.evicted) or left.get(ask, 0) == 0:
+            continue
+        left[ask] -= 1
+        if pieces and pieces[-1][0] == ask:
+            pieces[-1] = (ask, pieces[-1][1] + 1)
+        else:
+            pieces.append((ask, 1))
+    return tuple(pieces)
+
+
+def _leading(parts: Pieces, tasks: int) -> Pieces:
+    """The first so many tasks of a path."""
+    leading: list[tuple[Items, int]] = []
+    for ask, count in parts:
+        if tasks <= 0:
+            break
+        leading.append((ask, min(count, tasks)))
+        tasks -= count
+    return tuple(leading)

@@ -77,9 +77,10 @@ def _complete(engine: Engine, leaf: JobNode) -> bool:
     if unit is None or not engine.candidates.is_open(unit) or engine.policy.allocatable(leaf, unit) is not None:
         return False
     transaction = Transaction(engine)
-    if not place_unit(engine, transaction, leaf, unit):
+    short = place_unit(engine, transaction, leaf, unit)
+    if short is not None:
         transaction.discard()
-        engine.candidates.failed(unit)
+        engine.candidates.failed(unit, short)
         return False
     transaction.commit()
     engine.candidates.advance(leaf)

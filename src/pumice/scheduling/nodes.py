@@ -77,7 +77,7 @@ class NodeTable:
         self._schedulable: Mask = np.zeros(0, np.bool_)
         self._synced = 0  # how far the idle array has followed the journal
         self._views: dict[Shape, View] = {}
-        self._room_for: dict[tuple[Shape, int], bool] = {}
+        self._room_for: dict[tuple[Shape, int], int] = {}
         self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
         self.freeing: dict[int, None] = {}  # while some take: nodes on which room is being freed, or waited for
         self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
@@ -360,20 +360,24 @@ class NodeTable:
 
     def room_for(self, shape: Shape, tasks: int) -> bool:
         """Whether so many tasks of a plain shape would fit if all nodes were empty."""
+        return self.slots_for(shape, tasks) >= tasks
+
+    def slots_for(self, shape: Shape, tasks: int) -> int:
+        """How many of so many tasks of a plain shape would fit if all nodes were empty."""
         known = self._room_for.get((shape, tasks))
         if known is None:
             known = self._room_for[(shape, tasks)] = self._count_room(shape, tasks)
         return known
 
-    def _count_room(self, shape: Shape, tasks: int) -> bool:
+    def _count_room(self, shape: Shape, tasks: int) -> int:
         view = self.view(shape)
         if not view.possible or tasks <= 1:
-            return view.possible
+            return min(tasks, int(view.possible))
         slots: NDArray[np.int64] | None = None
         for j, amount in shape.items:
             here = self.allocatable[j] // amount
             slots = here if slots is None else np.minimum(slots, here)
-        return slots is None or int(np.minimum(slots, tasks)[view.mask].sum()) >= tasks
+        return tasks if slots is None else min(tasks, int(np.minimum(slots, tasks)[view.mask].sum()))
 
 
 def _deviation(parts: list[Scores]) -> Scores | float:

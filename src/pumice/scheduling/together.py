@@ -1,8 +1,8 @@
 """Taking together: a gang in the way is too large for one taker, but several fill its room (fairness.md 9).
 
-A gang goes whole, and only for something at least half its size. Jobs of one task would never take from it, however
-many of them are owed their part. So when it stands in the way of one of them, others whose turn would come next are
-counted as well: if they fill at least half of what it leaves, it goes for all of them, in one transaction.
+A gang goes whole, and only if that makes the split better. A job of one task alone would rarely be worth it, however
+many of them are owed their part. So when a gang stands in the way of one of them, others whose turn would come next are
+counted as well: if what they gain together is worth it, the gang goes for all of them, in one transaction.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pumice.fairness.order import part_of
 from pumice.fairness.tree import JobNode
 from pumice.scheduling.claims import agree, claim
 from pumice.scheduling.explanation import Explanation, keys_beside
+from pumice.scheduling.split import improves_split
 from pumice.scheduling.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ def take_together(
         before = keys_beside(hunt.judge, leaf) if engine.tracing else {}
         outer = Transaction(engine)
         hunt.allowed_gang = gang
-        started, filled = _fill(rules, engine, leaf, hunt, takers, outer, size / 2)
-        if filled * 2 >= size and outer.evicted:
+        started, filled = _fill(rules, engine, leaf, hunt, takers, outer, size)
+        if outer.evicted and _is_worth_it(engine, hunt, outer, gang, filled, size):
             outer.commit((), Explanation(rules.action, leaf, hunt.judge, before))
             for taker in started:
                 engine.candidates.advance(taker)
@@ -38,6 +39,13 @@ def take_together(
         outer.discard()
     hunt.allowed_gang = None
     return None
+
+
+def _is_worth_it(engine: Engine, hunt: Hunt, outer: Transaction, gang: JobNode, filled: float, size: float) -> bool:
+    """Whether the takers gain enough: by their entitlements, or else by filling half of what the gang leaves."""
+    if not hunt.judge.by_target:
+        return filled * 2 >= size
+    return improves_split([(taker, ask) for taker, ask, *_ in outer.charges], [gang], engine.state.capacity)
 
 
 def _fill(

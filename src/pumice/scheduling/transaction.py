@@ -147,6 +147,10 @@ class Transaction:
         """Everybody who was let go so far, by this transaction or those around it."""
         return [*(self._outer.departures() if self._outer is not None else ()), *self.evicted]
 
+    def all_charges(self) -> list[tuple[JobNode, Items, int, int, bool]]:
+        """What was charged so far, by an outer transaction too."""
+        return [*(self._outer.all_charges() if self._outer is not None else ()), *self.charges]
+
     def touched(self) -> set[int]:
         """The nodes on which somebody was placed or let go."""
         index = self._engine.nodes.index

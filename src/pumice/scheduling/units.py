@@ -8,7 +8,7 @@ known for all of them at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job, Task
@@ -19,7 +19,7 @@ from pumice.model.shape import Shape
 class Unit:
     """So many tasks of these shapes, all or nothing. Compared by identity."""
 
-    __slots__ = ("ask", "coupled", "parts", "reason", "size", "tried", "waiting")
+    __slots__ = ("ask", "coupled", "parts", "reason", "short", "size", "tried", "waiting")
 
     def __init__(self, parts: tuple[tuple[Shape, int], ...]) -> None:
         self.parts = parts
@@ -29,6 +29,7 @@ class Unit:
         self.waiting: dict[JobNode, None] = {}
         self.reason = ""  # why it could not be placed, once somebody asked
         self.tried = False  # whether it was tried in vain since room last grew
+        self.short: tuple[Shape, int] | None = None  # and then: of which shape only so many found a place
 
 
 class UnitTable:
@@ -98,19 +99,43 @@ def makes_a_gang(job: Job, tasks: Collection[Task], start_size: int) -> bool:
     return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
 
 
-def gang_tasks(job: Job, missing: int, barred: Collection[Shape] = ()) -> list[Task] | None:
+class GangRoom:
+    """How many tasks of each shape may be in a gang, and how much all of them may ask for together."""
+
+    def __init__(self, at_most: Mapping[Shape, int], capacity: list[int] | None = None) -> None:
+        self.at_most = at_most
+        self._left = list(capacity) if capacity is not None else None
+        self._count: Counter[Shape] = Counter()
+
+    def take(self, shape: Shape) -> bool:
+        """Whether there is room for one more; then it is taken."""
+        if self._count[shape] >= self.at_most.get(shape, self._count[shape] + 1):
+            return False
+        if self._left is not None:
+            if any(amount > self._left[j] for j, amount in shape.ask):
+                return False
+            for j, amount in shape.ask:
+                self._left[j] -= amount
+        self._count[shape] += 1
+        return True
+
+
+def gang_tasks(
+    job: Job, missing: int, barred: Collection[Shape] = (), room: GangRoom | None = None
+) -> list[Task] | None:
     """The tasks a job starts with. None: too few wait.
 
     The minimum of every role; then those that ask for nothing, since they cost nothing; then others in task order,
-    none of a barred shape (one that fits no node).
+    none of a barred shape (one that fits no node). Any tasks will do where roles say nothing else: those for which
+    there is no room beside the ones already chosen are passed over.
     """
     waiting = [task for shape, tasks in job.pending.items() if shape not in barred for task in tasks]
     waiting.sort(key=lambda task: task.order)
-    return _choose(waiting, _role_needs(job), missing)
+    return _choose(waiting, _role_needs(job), missing, room)
 
 
-def first_tasks(job: Job, size: int, barred: Collection[Shape] = ()) -> list[Task]:
-    """The tasks a job would start with if nothing of it ran yet (fairness.md 3: units from the whole target)."""
+def first_tasks(job: Job, size: int, barred: Collection[Shape] = (), room: GangRoom | None = None) -> list[Task] | None:
+    """The tasks a job would start with if nothing of it ran yet: they come first in its demand. None: too few."""
     assert job.spec is not None
     tasks = [t for t in job.tasks.values() if t.status.unfinished and (t.status.held or t.shape not in barred)]
     tasks.sort(key=lambda task: task.order)
@@ -118,7 +143,7 @@ def first_tasks(job: Job, size: int, barred: Collection[Shape] = ()) -> list[Tas
     done = Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
     # Like the gang, a role's minimum counts at most what is unfinished.
     needs = {role: min(least - done[role], here[role]) for role, least in job.spec.min_task_member.items()}
-    return _choose(tasks, needs, min(size, len(tasks))) or []
+    return _choose(tasks, needs, min(size, len(tasks)), room)
 
 
 def _role_needs(job: Job) -> dict[str, int]:
@@ -132,10 +157,10 @@ def _role_needs(job: Job) -> dict[str, int]:
     return needs
 
 
-def _choose(tasks: list[Task], needs: dict[str, int], size: int) -> list[Task] | None:
+def _choose(tasks: list[Task], needs: dict[str, int], size: int, room: GangRoom | None) -> list[Task] | None:
     chosen: dict[Task, None] = {}
     for task in tasks:
-        if needs.get(task.spec.role, 0) > 0:
+        if needs.get(task.spec.role, 0) > 0 and (room is None or room.take(task.shape)):
             needs[task.spec.role] -= 1
             chosen[task] = None
     if any(need > 0 for need in needs.values()):
@@ -144,7 +169,7 @@ def _choose(tasks: list[Task], needs: dict[str, int], size: int) -> list[Task] |
         for task in tasks:
             if len(chosen) >= size:
                 break
-            if task.shape.best_effort is free:
+            if task.shape.best_effort is free and task not in chosen and (room is None or room.take(task.shape)):
                 chosen[task] = None
     return sorted(chosen, key=lambda task: task.order) if len(chosen) >= size else None
 
@@ -162,9 +187,10 @@ def unit_tasks(leaf: JobNode, unit: Unit) -> list[Task]:
     if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
         shape, count = unit.parts[0]
         return pending[shape][-1 : -count - 1 : -1]
-    # Exactly the shapes the unit was made of: those that fit no node are not among them.
-    made_of = {shape for shape, _ in unit.parts}
-    tasks = gang_tasks(leaf.job, unit.size, [shape for shape in pending if shape not in made_of])
+    # Exactly so many of each shape as the unit was made of: those that find no place are not among them.
+    made_of = dict(unit.parts)
+    others = [shape for shape in pending if shape not in made_of]
+    tasks = gang_tasks(leaf.job, unit.size, others, GangRoom(made_of))
     assert tasks is not None, f"{leaf.job.key} offered a unit it does not have"
     return tasks
 

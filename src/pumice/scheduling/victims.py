@@ -6,7 +6,8 @@ lowest priority, then who has run for the shortest time. That order says which n
 node legal victims are taken in the same order until the task fits, and those who turn out not to be needed are left
 in peace. The node that needs the fewest wins. A single victim that makes room ends the search at once.
 
-A job never falls below its minimum; it can only go whole, and then only for something at least half its size.
+A job never falls below its minimum; it can only go whole, and then only if that makes the split better (``split``); where
+there are no entitlements to compare, only for something at least half its size.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.fairness.order import TIE, dominant_share, part_of
+from pumice.fairness.order import TIE, part_of
 from pumice.fairness.taking import Judge, parting, spares
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.accounts import ClusterNode, Job, Task
@@ -27,6 +28,7 @@ from pumice.model.objects import Items
 from pumice.model.shape import Shape
 from pumice.scheduling.freeable import HOPELESS, Freeable
 from pumice.scheduling.pool import Pool, runs
+from pumice.scheduling.split import improves_split
 from pumice.scheduling.units import Unit
 
 if TYPE_CHECKING:
@@ -306,8 +308,11 @@ class Hunt:
             return False
         if not self.let_go(victims, transaction):
             return False
+        whole = not leaf.job.running
         if self.judge.agrees(leaf, items) and self._queues_may_lose(leaf, items):
-            return True
+            if not whole or leaf is self.allowed_gang or self._may_go_whole(leaf, items, transaction):
+                return True
+            self.gangs_spared[leaf] = part_of(items, self._engine.state.capacity)
         spare(victims, transaction)
         return False
 
@@ -371,6 +376,17 @@ class Hunt:
             node = node.parent
         return True
 
+    def _may_go_whole(self, leaf: JobNode, items: Items, transaction: Transaction) -> bool:
+        """Whether it is worth it that a job has lost all it held."""
+        capacity = self._engine.state.capacity
+        if not self.judge.by_target:
+            return len(leaf.job.tasks) == 1 or 2 * self._size >= part_of(items, capacity)
+        gone = {
+            self._engine.tree.jobs[d.task.job.key]: None for d in transaction.departures() if d.task.job is not None
+        }
+        units = [(taker, ask) for taker, ask, *_ in transaction.all_charges()]
+        return improves_split(units, [job for job in gone if not job.job.running], capacity)
+
     def _together(self, task: Task, leaf: JobNode) -> Victims:
         """Who goes with a task: nobody, or the rest of a job that could not go on; () if that may not be."""
         job = leaf.job
@@ -378,11 +394,6 @@ class Hunt:
             return (task,)
         # In task order: the first node that is free once they are gone is taken.
         whole = tuple(sorted((t for t in job.tasks.values() if t.status.held), key=lambda t: t.order))
-        if len(whole) > 1:
-            size = dominant_share(leaf.held, self._engine.state.capacity)
-            if 2 * self._size < size and leaf is not self.allowed_gang:
-                self.gangs_spared[leaf] = size
-                return ()
         if all(self._victim_leaf(t) is leaf for t in whole):
             return whole
         return ()

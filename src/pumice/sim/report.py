@@ -175,32 +175,27 @@ def _job(simulation: Simulation, leaf: JobNode) -> Report:
 
 
 def whole_target(engine: Engine, leaf: JobNode) -> int | None:
-    """How many tasks of a job its whole target is; None where tasks differ or the policy has no such target."""
-    if not isinstance(engine.order, SteerOrder) or len(leaf.demand.parts) > 1:
-        return None
-    if not leaf.demand.parts:
-        return 0
-    (items, _) = leaf.demand.parts[0]
-    return min(leaf.whole[j] // amount for j, amount in items)
+    """How many tasks of a job its whole target is; None where the policy has no such target."""
+    return leaf.whole_tasks if isinstance(engine.order, SteerOrder) else None
 
 
 def target_of(node: ShareNode) -> list[float]:
     """The target of a node as real amounts: what ``entitled`` is before it is rounded down."""
     total = [0.0] * len(node.held)
     for leaf in below(node):
-        for j, amount in leaf.demand.direction:
-            total[j] += leaf.target * amount
+        for (items, _), tasks in zip(leaf.demand.pieces, leaf.targets, strict=True):
+            for j, amount in items:
+                total[j] += tasks * amount
     return total
 
 
 def target_tasks(leaf: JobNode) -> float:
     """A target in tasks, a real number: targets are divisible."""
-    if leaf.demand.alike:
+    if leaf.demand.parts or not leaf.targets:
         return leaf.target
-    # Of unlike tasks the target is a part of all of them; of a group whose pods are not there, of its minimum.
-    tasks = sum(count for _, count in leaf.demand.parts)
+    # Of a group whose pods are not there yet it is a part of its minimum.
     assert leaf.job.spec is not None
-    return leaf.target * (tasks or leaf.job.spec.min_member)
+    return leaf.targets[0] * leaf.job.spec.min_member
 
 
 # ---- decisions -----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pumice.fairness.tree import JobNode
+from pumice.model.shape import Shape
 from pumice.scheduling.transaction import Transaction
 from pumice.scheduling.units import Unit, unit_tasks
 
@@ -38,23 +39,27 @@ def _serve(engine: Engine, *, lending: bool) -> None:
             candidates.set_aside(leaf, refusal)
             continue
         transaction = Transaction(engine)
-        if place_unit(engine, transaction, leaf, unit):
+        short = place_unit(engine, transaction, leaf, unit)
+        if short is None:
             transaction.commit(path)
             candidates.advance(leaf)
             engine.held_changed()
         else:
             transaction.discard()
-            candidates.failed(unit)
+            candidates.failed(unit, short)
 
 
-def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Unit) -> bool:
-    """Find a place for every task of a unit and charge it; False: it does not fit."""
+def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Unit) -> tuple[Shape, int] | None:
+    """Find a place for every task of a unit and charge it; else the shape of which only so many tasks found one."""
     nodes, stamp = engine.nodes, engine.next_stamp()
     owed = engine.order.owes(leaf, unit.ask)
+    placed: dict[Shape, int] = {}
     for task in unit_tasks(leaf, unit):
-        index = nodes.best(task.shape)
+        shape = task.shape
+        index = nodes.best(shape)
         if index < 0:
-            return False
+            return shape, placed.get(shape, 0)
         transaction.place(task, index, stamp, owed)
+        placed[shape] = placed.get(shape, 0) + 1
     transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
-    return True
+    return None

@@ -104,7 +104,7 @@ class UsersPlugin(Plugin):
                 held = leaf.user_held = queue.held[leaf.user]
                 for j, amount in enumerate(leaf.held):
                     held[j] += amount
-                if leaf.demand.count:
+                if leaf.demand.pieces:
                     queue.active.add(leaf.user)
                 self._counted.append(leaf)
 

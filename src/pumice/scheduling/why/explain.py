@@ -127,8 +127,7 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
 def _target(engine: Engine, leaf: JobNode, answer: Answer) -> None:
     if isinstance(engine.order, SteerOrder):
         demand = leaf.demand
-        tasks = 1 if demand.alike else sum(number for _, number in demand.parts)
-        answer.target = leaf.target * tasks if demand.parts else 0.0
+        answer.target = leaf.target
         answer.whole = Wording(engine.state.registry).vector(leaf.whole)
 
 
