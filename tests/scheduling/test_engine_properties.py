@@ -279,10 +279,10 @@ def test_a_job_that_is_over_is_entitled_to_nothing(make: Callable[[], Engine]) -
     asked = JobSpec("ns", "a", "q", min_resources=(5, 0, 0), phase=JobPhase.RUNNING)
     engine = cluster(make, asked)
     engine.cycle(1)
-    assert engine.tree.jobs["ns/a"].demand.floor == ((0, 5),)
+    assert engine.tree.jobs["ns/a"].demand.total == ((0, 5),)
     engine.apply(Changed(replace(asked, phase=JobPhase.COMPLETED)))
     engine.cycle(2)
-    assert engine.tree.jobs["ns/a"].demand.floor == ()
+    assert engine.tree.jobs["ns/a"].demand.total == ()
 
 
 @each_engine

@@ -52,7 +52,7 @@ def place_something(engine: Engine, transaction: Transaction, history: History) 
     leaves = [leaf for leaf in engine.tree.jobs.values() if leaf.unit is not None]
     for leaf in history.rng.sample(leaves, min(len(leaves), 2)):
         inner = Transaction(engine, transaction)
-        if place_unit(engine, inner, leaf, leaf.unit) and history.rng.random() < 0.7:
+        if place_unit(engine, inner, leaf, leaf.unit) is None and history.rng.random() < 0.7:
             inner.commit()
         else:
             inner.discard()
@@ -95,7 +95,7 @@ def test_a_commit_becomes_decisions_in_the_order_of_the_steps() -> None:
     engine = small_cluster()
     leaf = engine.tree.jobs["ns/j"]
     transaction = Transaction(engine)
-    assert place_unit(engine, transaction, leaf, leaf.unit)
+    assert place_unit(engine, transaction, leaf, leaf.unit) is None
     assert engine.decisions == []  # nothing is said before it is certain
     transaction.commit()
     assert engine.decisions == [Bind("ns/t0", "m", "ns/j"), Bind("ns/t1", "m", "ns/j")]
@@ -138,6 +138,7 @@ def test_a_unit_that_fits_in_part_does_not_start() -> None:
     leaf = engine.tree.jobs["ns/j"]
     before = seen(engine)
     transaction = Transaction(engine)
-    assert not place_unit(engine, transaction, leaf, leaf.unit)  # five tasks, four places
+    shape, placed = place_unit(engine, transaction, leaf, leaf.unit) or (None, 0)  # five tasks, four places
+    assert (shape, placed) == (leaf.unit.parts[0][0], 4)
     transaction.discard()
     assert seen(engine) == before

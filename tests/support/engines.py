@@ -99,7 +99,7 @@ def everything(engine: Engine) -> dict[str, Any]:
             seen |= {
                 "starts": [when[start] for start in node.starts],
                 "keys": (node.before, node.after, node.rank_class),
-                "demand": (node.demand.parts, node.demand.direction, node.demand.gang_items, node.gang),
+                "demand": (node.demand.pieces, node.demand.reserve, node.demand.gang_items, node.gang),
                 "target": round(node.target, 9),  # the last bits depend on the order of summation
                 "whole": node.whole,
                 "unit": None if node.unit is None else sorted((shape.items, count) for shape, count in node.unit.parts),

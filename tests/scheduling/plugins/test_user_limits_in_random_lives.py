@@ -76,7 +76,7 @@ def judge(engine: Engine, before: Mapping[ShareNode, list[int]], limits: Mapping
     for name, said in limits.items():
         queue = engine.tree.root.children[Kind.QUEUE, name]
         leaves = [leaf for leaf in queue.walk() if isinstance(leaf, JobNode)]
-        active = {leaf.user for leaf in leaves if leaf.demand.count}
+        active = {leaf.user for leaf in leaves if leaf.demand.pieces}
         configured = Fraction(engine.state.capacity[0] * weights[name], sum(weights.values()))
         base = max(configured, Fraction(queue.held[0]))
         limit: Fraction | None = None
