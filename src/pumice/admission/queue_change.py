@@ -48,7 +48,8 @@ def queue_change(request: Request, world: World) -> QueueChange | Refusal | None
         return Refusal(error.message, error.field)
     before = world.tree
     old = before.queues.get(queue.name)
-    if old is not None and replace(queue, state=old.state, created=old.created) == old:
+    unchanged = {"state", "created", "weights_written"}
+    if old is not None and replace(queue, **{name: getattr(old, name) for name in unchanged}) == old:
         return None
     judged = replace(queue, created=NEWEST) if old is None or _moves(queue, old) else queue
     anew = judged if old is None or judged.hierarchy != old.hierarchy else replace(judged, hierarchy=())

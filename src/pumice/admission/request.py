@@ -81,6 +81,8 @@ class Request:
     user: str = ""
     may_impersonate: Callable[[str], bool] = nobody
     dry_run: bool = False
+    moment: int = 0
+    """When the API server received it, in microseconds since 1970; 0: unknown."""
 
     @property
     def object(self) -> Object:

@@ -57,6 +57,8 @@ class HierarchyError(ValueError):
 
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+WEIGHTS_WRITTEN = "pumice.dev/hierarchy-weights-written"
+"""When the two annotations above were last written. Admission keeps it: objects have no revision per field."""
 
 
 def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, tuple[Fraction, ...]]:
@@ -111,7 +113,7 @@ def lay_out(queues: Mapping[str, Queue]) -> Layout:
                 _place_by_parent(layout, queue)
     for queue in waiting.values():
         _refuse_orphan(layout, queue, waiting, queues)
-    _note_other_weights(layout, by_age)
+    _weigh_inner_nodes(layout, by_age)
     return layout
 
 
@@ -142,9 +144,7 @@ def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) ->
         by = f"is the queue '{taken.queue}'" if taken.queue else "has queues below it"
         return _refuse(layout, queue, where, f"{written!r} {by} already; choose another path")
     for depth in range(2, len(path)):
-        place = layout.places.setdefault(path[:depth], Place(path[:depth], weights[depth - 1], None, queue.created))
-        if queue.path_weights is not None and place.queue is None:
-            place.weight = weights[depth - 1]  # the latest write counts
+        layout.places.setdefault(path[:depth], Place(path[:depth], Fraction(1), None, queue.created))
     layout.places[path] = Place(path, weights[-1], queue.name, queue.created)
     layout.path_of[queue.name] = path
     return None
@@ -172,20 +172,31 @@ def _refuse_orphan(layout: Layout, queue: Queue, waiting: Mapping[str, Queue], q
     _refuse(layout, queue, "spec.parent", message)
 
 
-def _note_other_weights(layout: Layout, queues: Iterable[Queue]) -> None:
-    """Who gave an inner node another weight than the one that counts is told so."""
-    for queue in queues:
-        if queue.path is None or queue.path_weights is None or queue.name not in layout.path_of:
+def _weigh_inner_nodes(layout: Layout, queues: Iterable[Queue]) -> None:
+    """Set the weight of every inner node without an object: of contradicting annotations the latest write counts.
+
+    Queues whose annotation names another weight than the one in force get a remark.
+    """
+    written = [queue for queue in queues if queue.path_weights is not None and queue.name in layout.path_of]
+    deciders: dict[Path, str] = {}
+    claims: list[tuple[Queue, Path, Fraction]] = []
+    for queue in sorted(written, key=lambda queue: (queue.weights_written or queue.created, queue.created, queue.name)):
+        if queue.path is None:
             continue
         path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
         for depth in range(2, len(path)):
             place = layout.places[path[:depth]]
-            if place.weight != weights[depth - 1]:
-                message = (
-                    f"gives {'/'.join(path[:depth])!r} the weight {weights[depth - 1]}; "
-                    f"{place.weight}, written later, counts"
-                )
-                _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
+            claims.append((queue, place.path, weights[depth - 1]))
+            if place.queue is None:
+                place.weight = weights[depth - 1]
+                deciders[place.path] = queue.name
+    for queue, path, weight in claims:
+        place = layout.places[path]
+        if place.weight != weight:
+            by = deciders.get(path)
+            because = f"written later by queue '{by}'" if by else f"the spec.weight of queue '{place.queue}'"
+            message = f"gives {'/'.join(path)!r} the weight {weight}, but {place.weight}, {because}, is in force"
+            _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
 
 
 def _circle(name: str, waiting: Mapping[str, Queue]) -> list[str]:

@@ -33,6 +33,7 @@ class Events:
         self._scenario = scenario
         self._cluster = cluster
         self._parts = {one.name: _slots(one.parts) for one in translated}
+        self._writes = 0  # of hierarchy annotations: those of one cycle count one after the other
         self._waiting = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
 
     @property
@@ -131,8 +132,12 @@ class Events:
         metadata, status = document.get("metadata") or {}, document.get("status") or {}
         if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass | DisruptionBudget):
             part = replace(part, created=before.created)
-        if isinstance(part, Queue) and not status.get("state"):
-            part = replace(part, state=before.state)
+        if isinstance(part, Queue):
+            same = (part.path, part.path_weights) == (before.path, before.path_weights)
+            self._writes += not same
+            part = replace(part, weights_written=before.weights_written if same else self._cluster.now + self._writes)
+            if not status.get("state"):
+                part = replace(part, state=before.state)
         elif isinstance(part, JobSpec) and not status.get("phase"):
             part = replace(part, phase=self._cluster.engine.state.jobs[part.key].phase)
         elif isinstance(part, TaskSpec) and part.status is TaskStatus.PENDING:
