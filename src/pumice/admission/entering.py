@@ -22,11 +22,11 @@ def queue_exists(request: Request, world: World) -> Iterator[Refusal]:
     if name in world.queues:
         refusal = world.tree.refusals().get(name)
         why = f"; see there: {refusal.field}: {refusal.message}" if refusal else ""
-        yield Refusal(f"queue '{name}' has no place in the tree{why}", QUEUE)
+        yield Refusal(f"queue {name!r} has no place in the tree{why}", QUEUE)
     else:
         leaves = world.tree.leaves("root")
         hint = f"; there are {some(leaves)}" if leaves else ""
-        yield Refusal(f"there is no queue '{name}'{hint}", QUEUE)
+        yield Refusal(f"there is no queue {name[:253]!r}{hint}", QUEUE)
 
 
 def queue_is_leaf(request: Request, world: World) -> Iterator[Refusal]:

@@ -56,7 +56,8 @@ def weigh_one(new: Object, request: Request, world: World) -> None:
 
 def settle_user_limits(new: Object, request: Request, world: World) -> None:
     """A parent keeps its user limits in an annotation; a leaf has them in its spec."""
-    user_limits.settle(new, leaf=not _is_parent(new, request.name, world))
+    if request.name != ROOT:  # which has no use for them, and is told so
+        user_limits.settle(new, leaf=not _is_parent(new, request.name, world))
 
 
 def keep_until_cleared(new: Object, request: Request, world: World) -> None:

@@ -9,7 +9,7 @@ import re
 
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
-from pumice.kube.reading import one_of
+from pumice.kube.reading import check_printable, one_of
 from pumice.kube.selectors import label_selector
 from pumice.model.duration import DurationError, microseconds_of
 from pumice.model.objects import DisruptionBudget
@@ -41,7 +41,10 @@ def preempts(policy: str, where: str) -> bool | None:
 
 def user(metadata: wire.Metadata) -> str | None:
     """Whose an object is; None: it does not say."""
-    return metadata.annotations.get(USER) or None
+    found = metadata.annotations.get(USER) or None
+    if found is not None:
+        check_printable(found, f"metadata.annotations[{USER}]")
+    return found
 
 
 def longest_wait(metadata: wire.Metadata) -> int | None:

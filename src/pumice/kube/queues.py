@@ -138,7 +138,7 @@ def _entries(
 
 def _entry(entry: wire.HierarchyEntry, where: str, seen: dict[str, str], registry: Registry) -> HierarchyEntry:
     """One entry with all below it. ``seen`` says where each name stands: all become queues."""
-    if not entry.name or "/" in entry.name:
+    if not entry.name or "/" in entry.name or not entry.name.isprintable():
         raise FieldError(f"{where}.name", f"{entry.name!r} is no name for a queue; write for example dev")
     if entry.name in seen:
         raise FieldError(f"{where}.name", f"{entry.name!r} stands at {seen[entry.name]} already; rename one")

@@ -57,6 +57,8 @@ class HierarchyError(ValueError):
 
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+MOST_LEVELS = 4000
+"""Of a path. Laying a path out takes time and memory with the square of its levels."""
 WEIGHTS_WRITTEN = "pumice.dev/hierarchy-weights-written"
 """When the two annotations above were last written. Admission keeps it: objects have no revision per field."""
 
@@ -64,8 +66,14 @@ WEIGHTS_WRITTEN = "pumice.dev/hierarchy-weights-written"
 def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, tuple[Fraction, ...]]:
     """The segments of a hierarchy annotation and the weight of each, ``root`` first."""
     segments = path.strip("/").split("/")
-    if not all(segments):
-        raise HierarchyError(HIERARCHY, f"{path!r} has an empty segment; write for example root/eng/prod")
+    if len(segments) > MOST_LEVELS:
+        raise HierarchyError(HIERARCHY, f"has {len(segments)} levels; at most {MOST_LEVELS} are supported")
+    for segment in segments:
+        if not segment.strip():
+            raise HierarchyError(HIERARCHY, f"{path!r} has an empty segment; write for example root/eng/prod")
+        if not segment.isprintable():
+            message = f"the segment {segment!r} contains control characters; write for example root/eng/prod"
+            raise HierarchyError(HIERARCHY, message)
     if weights is None:
         numbers = [Fraction(1)] * (len(segments) - 1) + [Fraction(own_weight)]
     else:
