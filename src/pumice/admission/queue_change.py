@@ -51,9 +51,9 @@ class QueueChange:
 def queue_change(request: Request, world: World) -> QueueChange | list[Refusal] | None:
     """The change that a request means; refusals if it cannot be read, None if it is none."""
     hierarchy = spec_of(request.object).get("hierarchy")
-    if request.old is None or hierarchy != spec_of(request.old).get("hierarchy"):
-        if errors := list(islice(entry_errors(hierarchy), MOST_SHOWN)):
-            return [Refusal(error.message, error.field) for error in errors]
+    stays = request.old is not None and hierarchy == spec_of(request.old).get("hierarchy")
+    if errors := [] if stays else list(islice(entry_errors(hierarchy), MOST_SHOWN)):
+        return [Refusal(error.message, error.field) for error in errors]
     try:
         queue = described(request.object, world.registry)
     except FieldError as error:
