@@ -127,6 +127,23 @@ def expanded(queue: Queue, existing: Mapping[str, Queue]) -> Iterator[Queue]:
         yield from expanded(replace(child, hierarchy=entry.hierarchy), existing)
 
 
+def planned_queues(queues: Mapping[str, Queue]) -> list[Queue]:
+    """The queues that hierarchies name and that do not exist, as the queue controller will create them."""
+    found: dict[str, Queue] = {}
+    waiting = [(queue.name, queue.hierarchy) for queue in queues.values() if queue.hierarchy]
+    while waiting:
+        parent, entries = waiting.pop()
+        for entry in entries:
+            there = queues.get(entry.name)
+            if there is not None and (there.path is not None or (there.parent or ROOT) != parent):
+                continue  # another queue of that name: the controller will complain
+            if there is None and entry.name not in found:
+                found[entry.name] = replace(Queue(entry.name, NEWEST, parent=parent), **fields_of(entry))
+            if entry.hierarchy:
+                waiting.append((entry.name, entry.hierarchy))
+    return list(found.values())
+
+
 def named_parents(queues: Iterable[Queue]) -> Iterator[tuple[str, str, str]]:
     """Every entry of every hierarchy: the queue it names, the parent it gives it, and whose hierarchy says so."""
     for queue in queues:

@@ -6,6 +6,7 @@ Pods, PodGroups and Jobs say some of it in annotations or labels, pods and prior
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
@@ -16,6 +17,8 @@ from pumice.model.objects import DisruptionBudget
 
 PREEMPTABLE = "volcano.sh/preemptable"
 USER = "volcano.sh/user"
+QUEUE_NAMES = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+"""Annotations with which a namespace or a pod names a queue; if both are there the first counts."""
 WAITING_TIMES = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
@@ -45,6 +48,11 @@ def user(metadata: wire.Metadata) -> str | None:
     if found is not None:
         check_printable(found, f"metadata.annotations[{USER}]")
     return found
+
+
+def queue_name(annotations: Mapping[str, str]) -> str:
+    """The queue that the annotations of a namespace or a pod name; empty: none."""
+    return next((annotations[name] for name in QUEUE_NAMES if annotations.get(name)), "")
 
 
 def longest_wait(metadata: wire.Metadata) -> int | None:

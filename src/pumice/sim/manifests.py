@@ -18,7 +18,7 @@ from pumice.kube.convert import decode
 from pumice.kube.errors import FieldError, ObjectError
 from pumice.kube.hierarchy_entries import check_entries
 from pumice.kube.pods import GROUP_NAME, TASK_SPEC
-from pumice.kube.policies import longest_wait, preemptable, user
+from pumice.kube.policies import longest_wait, preemptable, queue_name, user
 from pumice.kube.reading import check_name, check_printable, microseconds, read
 from pumice.model.events import Described
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec, TaskStatus
@@ -28,7 +28,6 @@ from pumice.sim.objects import KINDS
 from pumice.sim.problems import did_you_mean
 
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
-QUEUE_NAME = "volcano.sh/queue-name"
 NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
 
@@ -96,7 +95,7 @@ def _group_of_one(task: TaskSpec, metadata: wire.Metadata, subject: str) -> JobS
         return JobSpec(
             namespace=task.namespace,
             name=task.name,
-            queue=metadata.annotations.get(QUEUE_NAME) or DEFAULT_QUEUE,
+            queue=queue_name(metadata.annotations) or DEFAULT_QUEUE,
             created=task.created,
             user=user(metadata),
             longest_wait=longest_wait(metadata),
