@@ -10,6 +10,7 @@ from pumice.admission import CREATE, DELETE, USER_LIMITS, Request, Settings, doo
 from pumice.admission.request import PODGROUPS, QUEUES
 from tests.support.admitted import ask, group, job, node, put, queue, tell, world
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 HIERARCHY, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 
 
@@ -238,6 +239,42 @@ def test_of_two_paths_the_second_is_refused_in_whichever_order():
 
 
 # ---- user limits ----------------------------------------------------------------------------------------------
+
+
+def applied(name, **spec):
+    """A queue as kubectl apply sends it."""
+    made = queue(name, **spec)
+    made["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(queue(name, **spec))}
+    return made
+
+
+def test_user_limits_removed_from_the_manifest_of_a_parent_do_not_come_back():
+    around = world()
+    put(around, applied("q", minUserLimitPercent=25, userLimitFactor=2, weight=5))
+    put(around, queue("child", parent="q"))
+    parent = with_user_limits_settled(around.queues["q"], leaf=False)
+    tell(around, parent)
+    # kubectl apply of a manifest without minUserLimitPercent: the spec, which has none, stays as it is.
+    annotations = parent["metadata"]["annotations"]
+    again = {**parent, "metadata": {**parent["metadata"]}}
+    again["metadata"]["annotations"] = annotations | applied("q", userLimitFactor=2)["metadata"]["annotations"]
+    stored = put(around, again).object
+    assert json.loads(stored["metadata"]["annotations"][USER_LIMITS]) == {"userLimitFactor": 2}
+    assert with_user_limits_settled(stored, leaf=True)["spec"] == {
+        "parent": "root", "reclaimable": True, "weight": 5, "userLimitFactor": 2,
+    }  # fmt: skip
+
+
+def test_user_limits_that_no_manifest_named_stay():
+    around = world()
+    put(around, applied("q", weight=5))
+    put(around, queue("child", parent="q"))
+    parent = {**around.queues["q"], "spec": {**around.queues["q"]["spec"], "minUserLimitPercent": 25}}
+    stored = put(around, parent).object
+    for manifest in (applied("q", weight=6), applied("q")):
+        about = {"name": "q", "annotations": stored["metadata"]["annotations"] | manifest["metadata"]["annotations"]}
+        stored = put(around, {**stored, "metadata": about}).object
+        assert json.loads(stored["metadata"]["annotations"][USER_LIMITS]) == {"minUserLimitPercent": 25}
 
 
 def test_user_limits_of_a_parent_are_kept_and_come_back():

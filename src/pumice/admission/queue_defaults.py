@@ -57,6 +57,8 @@ def weigh_one(new: Object, request: Request, world: World) -> None:
 def settle_user_limits(new: Object, request: Request, world: World) -> None:
     """A parent keeps its user limits in an annotation; a leaf has them in its spec."""
     if request.name != ROOT:  # which has no use for them, and is told so
+        if request.old is not None:
+            user_limits.forget_removed(new, request.old)
         user_limits.settle(new, leaf=not _is_parent(new, request.name, world))
 
 

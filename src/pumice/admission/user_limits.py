@@ -12,9 +12,10 @@ import json
 import math
 from typing import Any, Final
 
-from pumice.admission.request import Object, annotate, annotations_of
+from pumice.admission.request import Object, annotate, annotations_of, spec_of
 
 USER_LIMITS: Final = "pumice.dev/user-limits"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 FIELDS: Final = ("minUserLimitPercent", "userLimitFactor")
 
 
@@ -38,6 +39,30 @@ def settle(queue: Object, *, leaf: bool) -> None:
         for name in given:
             del spec[name]
         annotate(queue, USER_LIMITS, json.dumps(_kept(queue) | given, sort_keys=True))
+
+
+def forget_removed(queue: Object, old: Object) -> None:
+    """Forget limits that the author of a parent has taken out of its manifest.
+
+    The spec of a parent has no limits, so an update that removes one looks like no change. What ``kubectl apply`` last
+    applied shows it: the limit was in the manifest before, and is not any more.
+    """
+    kept, new = _kept(queue), last_applied(queue)
+    if not kept or new is None or annotations_of(queue).get(USER_LIMITS) != annotations_of(old).get(USER_LIMITS):
+        return
+    before = spec_of(last_applied(old) or {})
+    left = {name: value for name, value in kept.items() if before.get(name) is None or name in spec_of(new)}
+    if left != kept:
+        annotate(queue, USER_LIMITS, json.dumps(left, sort_keys=True) if left else None)
+
+
+def last_applied(found: Object) -> Object | None:
+    """The manifest that ``kubectl apply`` last applied; None if there is none that can be read."""
+    try:
+        manifest = json.loads(annotations_of(found).get(LAST_APPLIED) or "null")
+    except (ValueError, RecursionError):
+        return None
+    return manifest if isinstance(manifest, dict) and isinstance(manifest.get("spec") or {}, dict) else None
 
 
 def _kept(queue: Object) -> Object:
