@@ -31,14 +31,14 @@ def settle(queue: Object, *, leaf: bool) -> None:
     spec = queue["spec"]
     given = {name: spec[name] for name in FIELDS if spec.get(name) is not None}
     if leaf:
-        kept = _kept(queue)
+        kept = kept_limits(queue)
         if USER_LIMITS in annotations_of(queue):
             annotate(queue, USER_LIMITS, None)
             spec.update(kept | given)  # what was written since then counts
     elif given:
         for name in given:
             del spec[name]
-        annotate(queue, USER_LIMITS, json.dumps(_kept(queue) | given, sort_keys=True))
+        keep_limits(queue, kept_limits(queue) | given)
 
 
 def forget_removed(queue: Object, old: Object) -> None:
@@ -47,13 +47,13 @@ def forget_removed(queue: Object, old: Object) -> None:
     The spec of a parent has no limits, so an update that removes one looks like no change. What ``kubectl apply`` last
     applied shows it: the limit was in the manifest before, and is not any more.
     """
-    kept, new = _kept(queue), last_applied(queue)
+    kept, new = kept_limits(queue), last_applied(queue)
     if not kept or new is None or annotations_of(queue).get(USER_LIMITS) != annotations_of(old).get(USER_LIMITS):
         return
     before = spec_of(last_applied(old) or {})
     left = {name: value for name, value in kept.items() if before.get(name) is None or name in spec_of(new)}
     if left != kept:
-        annotate(queue, USER_LIMITS, json.dumps(left, sort_keys=True) if left else None)
+        keep_limits(queue, left)
 
 
 def last_applied(found: Object) -> Object | None:
@@ -65,7 +65,12 @@ def last_applied(found: Object) -> Object | None:
     return manifest if isinstance(manifest, dict) and isinstance(manifest.get("spec") or {}, dict) else None
 
 
-def _kept(queue: Object) -> Object:
+def keep_limits(queue: Object, limits: Object) -> None:
+    """Keep these limits of a parent that is ours to edit, and no others."""
+    annotate(queue, USER_LIMITS, json.dumps(limits, sort_keys=True) if limits else None)
+
+
+def kept_limits(queue: Object) -> Object:
     """What the annotation keeps. Anybody may write there, so only what could stand in the spec counts."""
     try:
         kept = json.loads(annotations_of(queue).get(USER_LIMITS, "{}"))
