@@ -178,6 +178,17 @@ def test_a_hierarchy_is_judged_as_a_whole():
     assert "the queues below 'root/dev' would have deserved cpu 11 together" in refused.message
 
 
+def test_a_parameter_that_is_taken_out_makes_room_for_another():
+    # 6 + 4 of 10 become 0 + 8, not 6 + 8: the controller will take the 6 back from a.
+    first = [entry("a", deserved={"cpu": "6"}), entry("b", deserved={"cpu": "4"})]
+    there = queue("p", parent="root", deserved={"cpu": "10"}, hierarchy=first)
+    a, b = (queue(name, parent="p", deserved={"cpu": cpu}) for name, cpu in (("a", "6"), ("b", "4")))
+    later = queue("p", parent="root", deserved={"cpu": "10"}, hierarchy=[entry("a"), entry("b", deserved={"cpu": "8"})])
+    assert put(world(there, a, b), later).allowed
+    changed = queue("a", parent="p", deserved={"cpu": "7"})  # by hand, so it stays
+    assert "would have deserved cpu 15 together" in put(world(there, changed, b), later).message
+
+
 @pytest.mark.parametrize(
     ("hierarchy", "message"),
     [

@@ -16,7 +16,7 @@ from pumice.admission.tree import NEWEST, Tree, expanded
 from pumice.admission.world import World, described
 from pumice.kube.errors import FieldError
 from pumice.kube.hierarchy_entries import entry_errors
-from pumice.model.hierarchy import HIERARCHY
+from pumice.model.hierarchy import HIERARCHY, entries_below
 from pumice.model.objects import Queue
 
 MOST_SHOWN = 10
@@ -70,7 +70,8 @@ def queue_change(request: Request, world: World) -> QueueChange | list[Refusal] 
         return None
     judged = replace(queue, created=NEWEST) if old is None or _moves(queue, old) else queue
     anew = judged if old is None or judged.hierarchy != old.hierarchy else replace(judged, hierarchy=())
-    touched = (judged, *expanded(anew, before.queues))
+    named = {entry.name: entry for entry in entries_below(old.hierarchy)} if old is not None else {}
+    touched = (judged, *expanded(anew, before.queues, named))
     return QueueChange(world, judged, old, before, before.changed(touched), touched)
 
 

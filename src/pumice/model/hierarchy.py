@@ -8,8 +8,8 @@ a parent that is not there or closes a circle is refused with a reason, and ever
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -245,3 +245,22 @@ def fields_of(entry: HierarchyEntry) -> dict[str, Any]:
     if "dequeueStrategy" in given:
         found["fifo"] = given["dequeueStrategy"] == "fifo"
     return found
+
+
+def entries_below(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
+    """These entries and all below them, each before those below it."""
+    waiting = list(entries)[::-1]
+    while waiting:
+        entry = waiting.pop()
+        yield entry
+        waiting += reversed(entry.hierarchy)
+
+
+def taken_back(queue: Queue, entry: HierarchyEntry, own: Queue | None = None) -> Queue:
+    """A queue without the fields that an entry of a hierarchy gave it; one that somebody changed since then stays.
+
+    ``own``: the queue as its own manifest describes it, if it has one.
+    """
+    bare = own or Queue(queue.name)
+    fields = {name for name, value in fields_of(entry).items() if getattr(queue, name) == value}
+    return replace(queue, **{name: getattr(bare, name) for name in fields})
