@@ -59,6 +59,8 @@ HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
 MOST_LEVELS = 4000
 """Of a path. Laying a path out takes time and memory with the square of its levels."""
+NAMES_SHOWN = 10
+"""Queues of a circle that a message names."""
 WEIGHTS_WRITTEN = "pumice.dev/hierarchy-weights-written"
 """When the two annotations above were last written. Admission keeps it: objects have no revision per field."""
 
@@ -119,8 +121,10 @@ def lay_out(queues: Mapping[str, Queue]) -> Layout:
                 _place_by_path(layout, queue, queues)
             else:
                 _place_by_parent(layout, queue)
+    entered = _circles(waiting)
     for queue in waiting.values():
-        _refuse_orphan(layout, queue, waiting, queues)
+        circle = _shown_circle(entered[queue.name], waiting) if queue.name in entered else ""
+        _refuse_orphan(layout, queue, circle, queues)
     _weigh_inner_nodes(layout, by_age)
     return layout
 
@@ -168,11 +172,10 @@ def _place_by_parent(layout: Layout, queue: Queue) -> None:
     return None
 
 
-def _refuse_orphan(layout: Layout, queue: Queue, waiting: Mapping[str, Queue], queues: Mapping[str, Queue]) -> None:
-    """A queue whose parent never found its place."""
-    circle = _circle(queue.name, waiting)
+def _refuse_orphan(layout: Layout, queue: Queue, circle: str, queues: Mapping[str, Queue]) -> None:
+    """A queue whose parent never found its place, perhaps because that is in a circle."""
     if circle:
-        message = f"goes round in a circle: {' -> '.join(circle)}"
+        message = f"goes round in a circle: {circle}"
     elif queue.parent in queues:
         message = f"the queue '{queue.parent}' is refused itself; see there, or use another parent"
     else:
@@ -207,14 +210,35 @@ def _weigh_inner_nodes(layout: Layout, queues: Iterable[Queue]) -> None:
             _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
 
 
-def _circle(name: str, waiting: Mapping[str, Queue]) -> list[str]:
-    seen = [name]
-    while (parent := waiting[seen[-1]].parent) in waiting:
-        assert parent is not None
-        if parent in seen:
-            return [*seen[seen.index(parent) :], parent]
-        seen.append(parent)
-    return []
+def _circles(waiting: Mapping[str, Queue]) -> dict[str, str]:
+    """The queues whose parents go round in a circle, each with the queue at which its way up enters the circle.
+
+    Every queue is walked over once, however many lead into one circle.
+    """
+    entered: dict[str, str] = {}
+    done: set[str] = set()
+    for name in waiting:
+        way: dict[str, int] = {}
+        step = name
+        while step in waiting and step not in done and step not in way:
+            way[step] = len(way)
+            step = waiting[step].parent or ROOT
+        if step in way:
+            first = way[step]
+            entered |= {passed: passed if place >= first else step for passed, place in way.items()}
+        elif step in entered:
+            entered |= dict.fromkeys(way, entered[step])
+        done |= way.keys()
+    return entered
+
+
+def _shown_circle(start: str, waiting: Mapping[str, Queue]) -> str:
+    """A circle from one of its queues on; of a long one only the beginning."""
+    names, step = [start], waiting[start].parent
+    while step is not None and step != start and len(names) < NAMES_SHOWN:
+        names.append(step)
+        step = waiting[step].parent
+    return " -> ".join([*names, *([] if step == start else ["..."]), start])
 
 
 def inner_paths(paths: Iterable[Path]) -> set[Path]:
