@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pumice.admission import QUEUE_FINALIZER, ROUTED, Object, Settings, World
 from pumice.kube.resources import JOBS, QUEUES
-from tests.support.admitted import ask, group, job, namespace, queue, tell, world
+from tests.support.admitted import ask, group, job, namespace, node, queue, tell, world
 from tests.support.queue_clusters import MemoryCluster, Process
 from tests.support.queue_clusters import job as put_job
 
@@ -106,10 +106,11 @@ def test_a_planned_queue_with_jobs_takes_no_queues() -> None:
 @pytest.mark.parametrize("make", [job, group])
 @pytest.mark.parametrize("asked", ["x", "root", ""])
 def test_a_manifest_applied_again_changes_nothing(make, asked: str) -> None:  # type: ignore[no-untyped-def]
-    around = world(queue("x"), queue("x1", parent="x"), queue("x2", parent="x"))
+    around = world(node("n", cpu="10"), queue("x"), queue("x1", parent="x"), queue("x2", parent="x"))
     first = ask(around, make("again", asked)).object
     assert first is not None and first["spec"]["queue"] == "x1"
     tell(around, first)
+    tell(around, group("more", "x1", minResources={"cpu": "5"}))  # by now x2 is used less
     again = make("again", asked)
     again["metadata"]["annotations"] = first["metadata"]["annotations"]
     verdict = ask(around, again, "UPDATE", {**first, "status": {"phase": "Running"}})

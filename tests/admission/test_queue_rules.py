@@ -8,6 +8,7 @@ import pytest
 
 from pumice.admission import CREATE, DELETE, USER_LIMITS, Request, Settings, doomed, mutate, with_user_limits_settled
 from pumice.admission.request import PODGROUPS, QUEUES
+from pumice.admission.tree import Tree
 from tests.support.admitted import ask, group, job, node, put, queue, tell, world
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -240,6 +241,17 @@ def test_a_deep_tree_is_judged_like_any_other():
     assert put(around, queue("last", parent="q1099", guarantee={"cpu": "1"})).allowed
     assert put(around, queue("q0", parent="root", guarantee={"cpu": "0"})).message
     assert len(doomed("q0", around).queues) == 1101
+
+
+def test_a_path_that_is_too_deep_is_refused_before_a_tree_is_laid_out(monkeypatch):
+    """Which takes time with the square of the depth, and all other writes would wait for it."""
+    around = world(settings=Settings(max_queue_depth=200))
+    assert around.tree.leaves("root") == []
+    monkeypatch.setattr(Tree, "changed", lambda *_: pytest.fail("the tree was laid out"))
+    deep = queue("q", annotations={HIERARCHY: "root" + "/a" * 3000})
+    assert ask(around, deep).message == (
+        f"metadata.annotations[{HIERARCHY}]: 'root{'/a' * 38}...' is 3000 levels below root; 200 are allowed"
+    )
 
 
 def test_of_two_paths_the_second_is_refused_in_whichever_order():

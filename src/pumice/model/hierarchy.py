@@ -144,7 +144,7 @@ def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) ->
     if len(path) == 1:
         return _refuse(layout, queue, where, "'root' stands for the cluster; write a path below it, for example root/a")
     if queue.parent not in (None, ROOT) and layout.path_of[str(queue.parent)] != path[:-1]:
-        message = f"'{queue.parent}' and the path {written!r} disagree; leave one of them out"
+        message = f"{queue.parent!r} and the path {written!r} disagree; leave one of them out"
         return _refuse(layout, queue, "spec.parent", message)
     for depth in range(2, len(path)):
         above = layout.places.get(path[:depth])
@@ -177,9 +177,9 @@ def _refuse_orphan(layout: Layout, queue: Queue, circle: str, queues: Mapping[st
     if circle:
         message = f"goes round in a circle: {circle}"
     elif queue.parent in queues:
-        message = f"the queue '{queue.parent}' is refused itself; see there, or use another parent"
+        message = f"the queue {queue.parent!r} is refused itself; see there, or use another parent"
     else:
-        message = f"there is no queue '{queue.parent}'; create it first or use 'root'"
+        message = f"there is no queue {queue.parent!r}; create it first or use 'root'"
     _refuse(layout, queue, "spec.parent", message)
 
 
