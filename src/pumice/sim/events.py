@@ -12,12 +12,21 @@ from typing import Any
 
 from pumice.kube.errors import FieldError, ObjectError
 from pumice.model.events import Described
-from pumice.model.objects import DisruptionBudget, JobSpec, PriorityClass, Queue, Quota, TaskSpec, TaskStatus
+from pumice.model.objects import (
+    DEFAULT_QUEUE,
+    DisruptionBudget,
+    JobSpec,
+    PriorityClass,
+    Queue,
+    Quota,
+    TaskSpec,
+    TaskStatus,
+)
 from pumice.scheduling.config import ConfigError
 from pumice.sim.admission import complete, faults
 from pumice.sim.cluster import Cluster
 from pumice.sim.configuration import read_config
-from pumice.sim.hierarchy import expand, named_in, released
+from pumice.sim.hierarchy import expand, named_in, released, without_parameters
 from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
 from pumice.sim.objects import KIND_OF, KINDS, Objects, key_of
 from pumice.sim.problems import Problem, did_you_mean
@@ -32,7 +41,12 @@ class Events:
     def __init__(self, scenario: Scenario, cluster: Cluster, translated: Iterable[Translated]) -> None:
         self._scenario = scenario
         self._cluster = cluster
-        self._parts = {one.name: _slots(one.parts) for one in translated}
+        self._parts: dict[str, tuple[Slot, ...]] = {}
+        self._written: dict[str, Queue] = {}  # queues with manifests of their own, as these describe them
+        for one in translated:
+            self._parts[one.name] = _slots(one.parts)
+            self._written |= {part.name: part for part in one.parts if isinstance(part, Queue)}
+        self._writes = 0  # of hierarchy annotations: those of one cycle count one after the other
         self._waiting = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
 
     @property
@@ -108,7 +122,10 @@ class Events:
                 after.drop(kind, key)
         for part in parts:
             if isinstance(part, Queue) and part.name in after.queues:
-                for child in released(after.queues[part.name], after.queues):
+                before = after.queues[part.name]
+                for child in released(before, after.queues):
+                    after.put(child)
+                for child in without_parameters(before, after.queues, self._written):
                     after.put(child)
             after.put(part)
         expansion = expand(after.queues)
@@ -119,6 +136,7 @@ class Events:
             after.put(child)
         complete(after)
         self._judge(after, translated.name, slots)
+        self._written |= {part.name: part for part in parts if isinstance(part, Queue)}
         self._bring_about(after)
         self._parts[translated.name] = slots
         cluster.controlled.update(pods_of_job(translated))
@@ -131,8 +149,12 @@ class Events:
         metadata, status = document.get("metadata") or {}, document.get("status") or {}
         if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass | DisruptionBudget):
             part = replace(part, created=before.created)
-        if isinstance(part, Queue) and not status.get("state"):
-            part = replace(part, state=before.state)
+        if isinstance(part, Queue):
+            same = (part.path, part.path_weights) == (before.path, before.path_weights)
+            self._writes += not same
+            part = replace(part, weights_written=before.weights_written if same else self._cluster.now + self._writes)
+            if not status.get("state"):
+                part = replace(part, state=before.state)
         elif isinstance(part, JobSpec) and not status.get("phase"):
             part = replace(part, phase=self._cluster.engine.state.jobs[part.key].phase)
         elif isinstance(part, TaskSpec) and part.status is TaskStatus.PENDING:
@@ -172,7 +194,7 @@ class Events:
         named = named_in(after.queues)
         for name in sorted(cluster.leaving.keys() & named):
             cluster.take_back(name)
-        for name in sorted(named_in(before.queues) - named):
+        for name in sorted(named_in(before.queues) - named - {DEFAULT_QUEUE}):
             if name in cluster.objects.queues:  # it may have gone with one above it
                 cluster.withdraw(name)
 
@@ -191,6 +213,8 @@ class Events:
             known = cluster.objects.of(kind) if kind is not None else ()
             raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, known)}")
         if kind is Queue:
+            for queue in cluster.subtree(key):
+                self._written.pop(queue, None)
             cluster.drop_queue(key)
         else:
             for slot in there:

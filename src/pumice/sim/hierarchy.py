@@ -2,16 +2,17 @@
 
 Each entry is a child: it gets its parent, its parameters as fields, and the part of the hierarchy below it. A
 queue that exists already keeps what the hierarchy does not name. An entry that is taken out makes no queue any
-more; its queue is closed, and goes when it is empty (see ``cluster``).
+more; its queue is closed, and goes when it is empty (see ``cluster``). A parameter that is taken out goes back to what
+the queue's own manifest says, or to its default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pumice.model.hierarchy import fields_of
-from pumice.model.objects import HierarchyEntry, Queue
+from pumice.model.hierarchy import entries_below, fields_of, taken_back
+from pumice.model.objects import Queue
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ def _children(parent: Queue, queues: Mapping[str, Queue], found: Expansion) -> I
 
 def released(queue: Queue, queues: Mapping[str, Queue]) -> list[Queue]:
     """The queues below one without the hierarchy it gave them, so that another can take its place."""
-    handed_down = {entry.name: entry.hierarchy for entry in _entries(queue.hierarchy) if entry.hierarchy}
+    handed_down = {entry.name: entry.hierarchy for entry in entries_below(queue.hierarchy) if entry.hierarchy}
     return [
         replace(queues[name], hierarchy=())
         for name, below in handed_down.items()
@@ -67,12 +68,15 @@ def released(queue: Queue, queues: Mapping[str, Queue]) -> list[Queue]:
     ]
 
 
+def without_parameters(queue: Queue, queues: Mapping[str, Queue], written: Mapping[str, Queue]) -> list[Queue]:
+    """The queues below one without the fields that its hierarchy gave them.
+
+    ``written``: the queues that have manifests of their own, as these describe them.
+    """
+    named = (entry for entry in entries_below(queue.hierarchy) if entry.name in queues)
+    return [taken_back(queues[entry.name], entry, written.get(entry.name)) for entry in named]
+
+
 def named_in(queues: Mapping[str, Queue]) -> set[str]:
     """The queues that some hierarchy names, at any depth."""
-    return {entry.name for queue in queues.values() for entry in _entries(queue.hierarchy)}
-
-
-def _entries(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
-    for entry in entries:
-        yield entry
-        yield from _entries(entry.hierarchy)
+    return {entry.name for queue in queues.values() for entry in entries_below(queue.hierarchy)}

@@ -16,17 +16,18 @@ from msgspec import field
 from pumice.kube import wire
 from pumice.kube.convert import decode
 from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.hierarchy_entries import check_entries
 from pumice.kube.pods import GROUP_NAME, TASK_SPEC
-from pumice.kube.policies import longest_wait, preemptable, user
-from pumice.kube.reading import microseconds, read
+from pumice.kube.policies import longest_wait, preemptable, queue_name, user
+from pumice.kube.reading import check_name, check_printable, microseconds, read
 from pumice.model.events import Described
-from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec, TaskStatus
+from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
+from pumice.model.root_queue import fields_without_effect
 from pumice.sim.objects import KINDS
 from pumice.sim.problems import did_you_mean
 
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
-QUEUE_NAME = "volcano.sh/queue-name"
 NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
 
@@ -54,11 +55,25 @@ def translate(document: Mapping[str, Any], registry: Registry, created: int) -> 
     name = name_of(document)
     if kind == "Job":
         return Translated(name, tuple(_expanded(document, registry, created)))
+    if kind == "Queue":
+        _check_entries(document, name)
     described = decode(document, registry=registry, created=created)
+    if isinstance(described, Queue) and described.name == ROOT:
+        for field, message in fields_without_effect(described):
+            raise ObjectError(name, field, message)
     if isinstance(described, TaskSpec) and _needs_group(described):
         group = _group_of_one(described, read(document["metadata"], wire.Metadata), name)
         return Translated(name, (group, replace(described, job=group.key)))
     return Translated(name, () if described is None else (described,))
+
+
+def _check_entries(document: Mapping[str, Any], name: str) -> None:
+    """Refuse misspelt keys at any depth of a hierarchy, as admission does."""
+    spec = document.get("spec")
+    try:
+        check_entries(spec.get("hierarchy") if isinstance(spec, Mapping) else None)
+    except FieldError as error:
+        raise ObjectError(name, error.field, error.message) from None
 
 
 def name_of(document: Mapping[str, Any]) -> str:
@@ -80,7 +95,7 @@ def _group_of_one(task: TaskSpec, metadata: wire.Metadata, subject: str) -> JobS
         return JobSpec(
             namespace=task.namespace,
             name=task.name,
-            queue=metadata.annotations.get(QUEUE_NAME) or DEFAULT_QUEUE,
+            queue=queue_name(metadata.annotations) or DEFAULT_QUEUE,
             created=task.created,
             user=user(metadata),
             longest_wait=longest_wait(metadata),
@@ -144,8 +159,11 @@ def _expanded(document: Mapping[str, Any], registry: Registry, created: int) -> 
 
 def _group(job: Job, created: int) -> JobSpec:
     metadata, spec = job.metadata, job.spec
-    if not metadata.name or "/" in metadata.name:
-        raise FieldError("metadata.name", f"{metadata.name!r} is no name; write for example train")
+    if not metadata.name:
+        raise FieldError("metadata.name", "is missing, but needed")
+    check_name(metadata.name, "metadata.name")
+    check_name(metadata.namespace, "metadata.namespace")
+    check_printable(spec.queue, "spec.queue")
     if metadata.creation_timestamp is not None:
         created = microseconds(metadata.creation_timestamp)
     minimums = {task.name or f"default{i}": task.min_available for i, task in enumerate(spec.tasks)}
