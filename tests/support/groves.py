@@ -61,7 +61,7 @@ class Grove:
         unit = tuple(sorted((j, n) for j, n in first.items() if n)) if gang > 1 else ()
         leaf.demand = Demand(tuple(parts), floor, unit)
         leaf.targets = (0.0,) * len(leaf.demand.pieces)
-        self.tree.moved[leaf] = None
+        self.tree.moved[leaf], leaf.whole_line = None, None
 
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
         order.hold(leaf, items, stamp, 1, owed)

@@ -33,6 +33,7 @@ from pumice.model.objects import Items
 
 TOLERANCE = 10**6
 """A unit fits if it is larger than what is missing by no more than one part in so many."""
+LEAST = EXACT * (TOLERANCE - 1)
 HAIR = 4  # parts in so many: more than a target may be below the whole number that it is taken for
 
 Given = tuple[JobNode, Items, int, int, int]
@@ -152,9 +153,9 @@ class Rounding:
         leave. A task that waits keeps those behind it waiting until every pass has found no room for it.
         """
         self._touch(leaf)
-        if any(leaf.whole):
-            _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.whole) if amount), -1)
-        line, rest = line_of(leaf), list[Run]()
+        if leaf.whole_line is None:
+            leaf.whole_line = line_of(leaf)
+        line, rest = leaf.whole_line, list[Run]()
         if len(leaf.demand.pieces) > 1:
             self._unlike[leaf] = None
         else:
@@ -164,7 +165,7 @@ class Rounding:
         for k, (items, tasks, number, held) in enumerate(line):
             fit = number
             for j, amount in items:
-                if amount * number * EXACT > missing[j]:
+                if amount * fit * EXACT > missing[j]:
                     fit = min(fit, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance)))
             if fit:
                 leaf.whole_tasks += fit * tasks
@@ -172,14 +173,15 @@ class Rounding:
                     whole[j] += fit * amount
                     missing[j] -= fit * amount * EXACT
             if fit < number:
-                rest.append(Run(items, tasks, number - fit, held))
+                rest.append(Run(items, tasks, number - fit, held) if fit else line[k])
                 if not held or tasks > 1:
                     rest += line[k + 1 :]
                     break
-        leaf.line = tuple(rest)
+        leaf.line = tuple(rest) if any(whole) else line
         leaf.base = whole
-        if any(whole):
-            _add(leaf, tuple((j, amount) for j, amount in enumerate(whole) if amount), 1)
+        if whole != leaf.whole:
+            pairs = enumerate(zip(whole, leaf.whole, strict=True))
+            _add(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
         self._set_head(leaf)
 
     def _limit_bases(self) -> Rooms:
@@ -226,6 +228,9 @@ class Rounding:
 
     def _pass(self, group: ShareNode, given: list[Given]) -> None:
         """Hand out the units below a node that fit wholly into what it misses."""
+        holds = self.holds
+        if not any(holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads):
+            return  # what is missing only falls: nobody below has a turn here
         for missing_only in (True, False) if group.parent is not None else (True,):
             self._serve_held(group, given, missing_only=missing_only)
             self._serve_waiting(group, given, missing_only=missing_only)
@@ -268,12 +273,9 @@ class Rounding:
 
     def _candidates(self, group: ShareNode, *, held: bool, missing_only: bool) -> list[JobNode]:
         """The jobs below a node whose next unit fits what it misses."""
-        heads = group.held_heads if held else group.waiting_heads
-        room = self.room(group) if heads else []
-        units = [unit for unit in heads if all(amount <= room[j] for j, amount in unit)]
+        fitting = {unit for unit in (group.held_heads if held else group.waiting_heads) if self.holds(group, unit)}
         found: list[JobNode] = []
-        stack = [group] if units else []
-        fitting = set(units)
+        stack = [group] if fitting else []
         while stack:
             for child in stack.pop().children.values():
                 if isinstance(child, JobNode):
@@ -281,33 +283,34 @@ class Rounding:
                         found.append(child)
                 elif not fitting.isdisjoint(child.held_heads if held else child.waiting_heads):
                     stack.append(child)
-        return [leaf for leaf in found if self.is_able(group, leaf, missing_only=missing_only)]
+        return [leaf for leaf in found if self._is_admitted(group, leaf, missing_only=missing_only)]
 
-    def room(self, group: ShareNode) -> list[int]:
-        """The most of each resource that one more unit may ask for in the pass of a node."""
-        if not self._is_late:
-            return self._room_at(group)
-        # By now nodes further up may have given more than they have: somebody else's pass did.
-        room, node = self._room_at(group), group.parent
-        while node is not None:
-            room = list(map(min, room, self._room_at(node)))
-            node = node.parent
+    def holds(self, group: ShareNode, unit: Items) -> bool:
+        """Whether what a node misses holds a unit wholly."""
+        return all(amount <= self.room(group, j) for j, amount in unit)
+
+    def room(self, group: ShareNode, j: int) -> int:
+        """The most of a resource that one more unit may ask for in the pass of a node."""
+        room = self._room_at(group, j)
+        if self._is_late:  # by now nodes further up may have given more than they have: somebody else's pass did
+            node = group.parent
+            while node is not None:
+                room = min(room, self._room_at(node, j))
+                node = node.parent
         return room
 
-    def _room_at(self, node: ShareNode) -> list[int]:
+    def _room_at(self, node: ShareNode, j: int) -> int:
         if node.parent is None:
-            return [offered - whole for offered, whole in zip(self.capacity, node.whole, strict=True)]
-        least = EXACT * (TOLERANCE - 1)
-        return [
-            (exact - whole * EXACT) * TOLERANCE // least for exact, whole in zip(node.exact, node.whole, strict=True)
-        ]
+            return self.capacity[j] - node.whole[j]
+        return (node.exact[j] - node.whole[j] * EXACT) * TOLERANCE // LEAST
 
     def is_able(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
         """Whether a job may have its next unit in the pass of a node."""
+        return self.holds(group, leaf.head) and self._is_admitted(group, leaf, missing_only=missing_only)
+
+    def _is_admitted(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
+        """Whether everybody between a job and a node misses something, if that is asked for, and no limit is in the way."""
         unit = leaf.head
-        room = self.room(group)
-        if any(amount > room[j] for j, amount in unit):
-            return False
         if missing_only:
             node: ShareNode | None = leaf
             while node is not None and node is not group:
@@ -343,17 +346,16 @@ class Rounding:
         blocked = [leaf for leaf in self._unlike if leaf.head and (leaf.run or leaf.line[0].tasks <= 1)]
         self._is_late = True
         while blocked:
-            room = self.room(self.tree.root)
-            blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf, room)]
+            blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf)]
             for nodes in reversed(_dirty_nodes(blocked)):
                 for node in nodes:
                     self._pass(node, self._given_late)
         self._is_late = False
 
-    def _skip(self, leaf: JobNode, room: list[int]) -> bool:
+    def _skip(self, leaf: JobNode) -> bool:
         """Move to the next unit of a line that is no larger than what is left of the cluster; whether there is one."""
         for run in range(leaf.run + 1, len(leaf.line)):
-            if all(amount <= room[j] for j, amount in leaf.line[run][0]):
+            if self.holds(self.tree.root, leaf.line[run].items):
                 self.passed_over.append((leaf, leaf.run, leaf.used))
                 leaf.run, leaf.used = run, 0
                 self._set_head(leaf)

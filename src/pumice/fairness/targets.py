@@ -29,22 +29,29 @@ def set_targets(tree: ShareTree, capacity: list[int]) -> None:
     tree.bounds = bounds_of(inner, capacity)
     if tree.bounds is None and _fits(jobs, capacity):
         for leaf in jobs:
-            leaf.targets = tuple(float(count) for _, count in leaf.demand.pieces)
+            _entitle(tree, [leaf], tuple(float(count) for _, count in leaf.demand.pieces))
     else:
         _solve(tree, capacity)
-    width = tree.width
-    for leaf in jobs:
-        # The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every
-        # sum from there on is exact. What is equal in truth is equal here.
-        exact = [0] * width
-        for (items, _), tasks in zip(leaf.demand.pieces, leaf.targets, strict=True):
-            grid = round(tasks * EXACT)
-            for j, amount in items:
-                exact[j] += grid * amount
-        if leaf.entitle(exact):
+    _sum_up(tree, inner)
+
+
+def _entitle(tree: ShareTree, members: list[JobNode], targets: tuple[float, ...]) -> None:
+    """Equal jobs have these targets.
+
+    The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every sum from
+    there on is exact. What is equal in truth is equal here.
+    """
+    exact = [0] * tree.width
+    for (items, _), tasks in zip(members[0].demand.pieces, targets, strict=True):
+        grid = round(tasks * EXACT)
+        for j, amount in items:
+            exact[j] += grid * amount
+    for leaf in members:
+        leaf.targets = targets
+        if exact != leaf.exact:
+            leaf.entitle(list(exact))
             tree.flag(leaf)
             tree.moved[leaf] = None
-    _sum_up(tree, inner)
 
 
 def _fits(jobs: list[JobNode], capacity: list[int]) -> bool:
@@ -84,11 +91,12 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
                 stack.append((child, index))
             else:
                 assert isinstance(child, JobNode)
-                child.targets = (0.0,) * len(child.demand.pieces)
                 # What the cluster has nothing of (all of it is taken by others' pods) can't be given.
                 if any(all(capacity[j] > 0 for j, _ in items) for items, _ in child.demand.pieces):
                     user = bounds.user_of(child) if bounds is not None else None
                     alike.setdefault((child.rank_class, child.demand, user), []).append(child)
+                else:
+                    _entitle(tree, [child], (0.0,) * len(child.demand.pieces))
         for (rank_class, demand, user), members in alike.items():
             all_.groups.append((index, demand, members))
             all_.classes.append(rank_class)
@@ -158,8 +166,7 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
     for (number, k), total in zip(leaves.place, tasks, strict=True):
         targets[number][k] = _snap(total / len(collected.groups[number][2]))
     for (_, _, members), pieces_of in zip(collected.groups, targets, strict=True):
-        for leaf in members:
-            leaf.targets = tuple(pieces_of)
+        _entitle(tree, members, tuple(pieces_of))
 
 
 def _limits(

@@ -220,6 +220,7 @@ class JobNode(ShareNode):
         "used",
         "user",
         "user_held",
+        "whole_line",
         "whole_tasks",
     )
 
@@ -243,6 +244,7 @@ class JobNode(ShareNode):
         self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
         # The units beyond ``base`` in the order in which they are handed out, where rounding is among them (the run, and
         # how many units of it), and what the next one asks for.
+        self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
         self.line: Line = ()
         self.run = 0
         self.used = 0
@@ -390,7 +392,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, items)
-        self.moved[leaf] = None
+        self.moved[leaf], leaf.whole_line = None, None
         if self.touched is not None:
             self.touched[leaf] = None
 
@@ -435,7 +437,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, tuple((j, -amount) for j, amount in items))
-        self.moved[leaf] = None
+        self.moved[leaf], leaf.whole_line = None, None
         if self.touched is not None:
             self.touched[leaf] = None
 

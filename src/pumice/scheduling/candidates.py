@@ -54,7 +54,7 @@ class Candidates:
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
         leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
         if moved or len(demand.parts) > 1:
-            self.order.tree.moved[leaf] = None
+            self.order.tree.moved[leaf], leaf.whole_line = None, None
         self._set_keys(leaf, keys)
         can_start = (
             open_queue
