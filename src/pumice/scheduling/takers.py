@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pumice.fairness.paper import PaperOrder
+from pumice.fairness.paper_taking import ByRescaledShares
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
@@ -245,7 +247,9 @@ class Takers:
         order = engine.order
         if isinstance(order, SteerOrder):
             return ByTarget(order, leaf.unit.ask)
-        return ByKeys(order, leaf, leaf.unit.ask, jobs_by_share=engine.policy.jobs_by_share)
+        if isinstance(order, PaperOrder):
+            return ByRescaledShares(order, leaf, leaf.unit.ask, by_share=engine.policy.jobs_by_share)
+        return ByKeys(order, leaf, leaf.unit.ask, by_share=engine.policy.jobs_by_share)
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:
         """The nodes of the tree below which victims are looked for, nearest first."""
