@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pumice.fairness.deserved import DeservedOrder
+from pumice.fairness.deserved_taking import ByDeserved
 from pumice.fairness.paper import PaperOrder
 from pumice.fairness.paper_taking import ByRescaledShares
 from pumice.fairness.steer import SteerOrder
@@ -244,12 +246,15 @@ class Takers:
 
     def judge(self, engine: Engine, leaf: JobNode) -> Judge:
         """Who says what others may lose to a taker."""
-        order = engine.order
+        order, ask = engine.order, leaf.unit.ask
         if isinstance(order, SteerOrder):
-            return ByTarget(order, leaf.unit.ask)
+            return ByTarget(order, ask)
+        by_share = engine.policy.jobs_by_share
         if isinstance(order, PaperOrder):
-            return ByRescaledShares(order, leaf, leaf.unit.ask, by_share=engine.policy.jobs_by_share)
-        return ByKeys(order, leaf, leaf.unit.ask, by_share=engine.policy.jobs_by_share)
+            return ByRescaledShares(order, leaf, ask, by_share=by_share)
+        if isinstance(order, DeservedOrder) and order.by_weight:
+            return ByDeserved(order, leaf, ask, by_share=by_share)
+        return ByKeys(order, leaf, ask, by_share=by_share)
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:
         """The nodes of the tree below which victims are looked for, nearest first."""
