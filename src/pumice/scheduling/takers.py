@@ -73,6 +73,9 @@ class Takers:
 
     def serve(self, engine: Engine) -> None:
         """Let every taker have its turn, until none is left that can be helped."""
+        if self.across and not engine.policy.consent.queues:
+            self._since.clear()
+            return
         takers = self._patient(engine)
         if not takers:
             return
@@ -249,12 +252,12 @@ class Takers:
         order, ask = engine.order, leaf.unit.ask
         if isinstance(order, SteerOrder):
             return ByTarget(order, ask)
-        by_share = engine.policy.jobs_by_share
+        by_share, by_class = engine.policy.jobs_by_share, engine.policy.consent.classes
         if isinstance(order, PaperOrder):
-            return ByRescaledShares(order, leaf, ask, by_share=by_share)
+            return ByRescaledShares(order, leaf, ask, by_share=by_share, by_class=by_class)
         if isinstance(order, DeservedOrder) and order.by_weight:
-            return ByDeserved(order, leaf, ask, by_share=by_share)
-        return ByKeys(order, leaf, ask, by_share=by_share)
+            return ByDeserved(order, leaf, ask, by_share=by_share, by_class=by_class)
+        return ByKeys(order, leaf, ask, by_share=by_share, by_class=by_class)
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:
         """The nodes of the tree below which victims are looked for, nearest first."""
