@@ -77,14 +77,17 @@ def exact_keys(world: World, move: Move) -> tuple[list[Fraction], list[Fraction]
     taker, ask, victim, items, _ = move
     _, ours, theirs = parting(taker, victim)
     asked, given_up = {j for j, _ in ask} - {PODS}, {j for j, _ in items} - {PODS}
-    rated = ratings(world.tree, world.capacity, resources=asked | given_up)
+    wanted = {j for leaf in world.leaves for j, _ in leaf.ask or ()} - {PODS}
+    views = [
+        ratings(world.tree, world.capacity, resources=over) for over in (asked | given_up, asked | given_up | wanted)
+    ]
 
     def keys(side: ShareNode) -> list[Fraction]:
         plain = [
             max((Fraction(side.held[j], world.capacity[j]) for j in over), default=Fraction(0)) / Fraction(side.weight)
             for over in (asked | given_up, asked & given_up)
         ]
-        return [rated[side].share, *plain]
+        return [*(rated[side].share for rated in views), *plain]
 
     return keys(ours), keys(theirs)
 
