@@ -13,6 +13,7 @@ from pumice.model.accounts import Job, Task
 from pumice.model.shape import Rules
 from pumice.model.state import ClusterState
 from pumice.scheduling.config import Flag, PluginConfig, SchedulerConfig
+from pumice.scheduling.consent import Consent, consent_of
 from pumice.scheduling.plugin import Arguments, Plugin
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class JobKeys:
 
 class Policy:
     """All plugins in the order of the tiers."""
+
+    consent: Consent
+    """Who speaks for takers; known once the order of the tree is."""
 
     def __init__(
         self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], state: ClusterState, tree: ShareTree
@@ -86,6 +90,7 @@ class Policy:
         order = self._queue_order(tree, capacity)
         for _, plugin in self.plugins:
             plugin.order = order
+        self.consent = consent_of(self.plugins)
         return order
 
     def _queue_order(self, tree: ShareTree, capacity: list[int]) -> Order:

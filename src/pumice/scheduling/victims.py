@@ -354,6 +354,8 @@ class Hunt:
         leaf = self._engine.tree.jobs.get(task.job.key)
         if leaf is None or leaf is self._taker or leaf.job is not task.job or (leaf, task.shape) in self._refused:
             return None
+        if not self._engine.policy.consent.given(self._taker, leaf, across=self._across):
+            return None
         return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
 
     def _plugins_agree(self, victims: Victims) -> bool:

@@ -30,6 +30,8 @@ class QueueLimits(Plugin, ABC):
     """Base of the plugins that bound queues. They say what a queue deserves by ``deserves``."""
 
     reads_ledger = True
+    by_weight = False
+    """Whether what queues deserve follows from their weights; else it is what they name."""
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
@@ -41,7 +43,7 @@ class QueueLimits(Plugin, ABC):
 
     def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
         """Queues by priority, then by the part they hold of what they deserve."""
-        self._order = DeservedOrder(tree, capacity, jobs_by_share=self.jobs_by_share)
+        self._order = DeservedOrder(tree, capacity, jobs_by_share=self.jobs_by_share, by_weight=self.by_weight)
         return self._order
 
     def set_bounds(self) -> None:
