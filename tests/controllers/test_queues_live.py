@@ -358,3 +358,36 @@ def test_two_weights_for_one_inner_node(tmp_path: Path) -> None:
         await on.until_quiet()
 
     on_bench(tmp_path, story)
+
+
+def test_a_command_that_fails_leaves_an_event(tmp_path: Path) -> None:
+    async def story(on: Bench) -> None:
+        await on.queue("team")
+        await on.until_states(team="Open")
+        about = {"apiVersion": QUEUES.api_version, "kind": "Queue"}
+        uid = on.read("team")["metadata"]["uid"]
+        for name, action, target in (
+            ("nobody", "CloseQueue", {"name": "nowhere", "uid": "x"}),
+            ("stranger", "CloseQueue", {"name": "team", "uid": "of-another"}),
+            ("wrong", "AbortJob", {"name": "team", "uid": uid}),
+            ("right", "PauseQueue", {"name": "team", "uid": uid}),
+        ):
+            command = {"metadata": {"name": name}, "action": action, "target": {**about, **target}}
+            command |= {"apiVersion": COMMANDS.api_version, "kind": "Command"}
+            await on.api.create(COMMANDS, command, "default")
+        await on.until_states(team="Paused")
+        events = [each for each in on.running.api.list("events") if each["reason"] == "CommandFailed"]
+        assert all((each["type"], each["involvedObject"]["kind"]) == ("Warning", "Command") for each in events)
+        assert {each["involvedObject"]["name"]: each["message"] for each in events} == {
+            "nobody": "CloseQueue was not carried out: there is no queue 'nowhere'",
+            "stranger": (
+                f"CloseQueue was not carried out: target.uid is of-another, but queue 'team' has the uid {uid}: "
+                "it was made anew since"
+            ),
+            "wrong": (
+                "AbortJob was not carried out: AbortJob is no command for a queue; use one of OpenQueue, CloseQueue, "
+                "PauseQueue, ResumeQueue"
+            ),
+        }
+
+    on_bench(tmp_path, story)
