@@ -287,6 +287,9 @@ def test_a_weight_that_would_not_count_is_refused_with_the_reason(call: Caller, 
         "parameter weight of the entry 'below' there; nothing was changed\n",
     )
     assert client.get(QUEUES.path("", "below"))["spec"]["weight"] == 2
+    # A hierarchy that was handed down is set back itself: the one further up has to be changed.
+    client.merge(QUEUES.path("", "above"), {"metadata": {"annotations": {"pumice.dev/handed-down": "true"}}})
+    assert "spec.hierarchy of queue 'root' gives it its weight" in call("vcctl queue operate below --weight 5").err
     assert call.said("vcctl queue operate free --weight 5") == f"{PREFIX}/free has weight 5\n"
     status, out, err = call("vcctl queue operate root --weight 5")
     assert (status, out) == (1, "") and "root stands for the cluster and has no siblings" in err

@@ -2,8 +2,8 @@
 
 That is ``spec.weight`` or, where both hierarchy annotations are in force, the last number of
 ``volcano.sh/hierarchy-weights``. Where something else decides, nothing is changed, and the message says what to change
-instead: for ``root``, which has no siblings, and for a queue whose weight stands in ``spec.hierarchy`` of the queue
-above it, which the queue controller would restore.
+instead: for ``root``, which has no siblings, and for a queue whose weight stands in ``spec.hierarchy`` of a queue above
+it, which the queue controller would restore.
 """
 
 from __future__ import annotations
@@ -49,26 +49,41 @@ def _with_last_weight(queue: Document, weight: int) -> str | None:
 
 def _decided_elsewhere(client: Client, queue: Document) -> str | None:
     """Why the weight of a queue cannot be changed in the queue itself."""
-    from pumice.kube.refusals import RefusedError
-    from pumice.kube.resources import QUEUES
+    from pumice.controllers.queues.expansion import HANDED_DOWN
     from pumice.model.objects import ROOT
 
-    name, parent = queue["metadata"]["name"], str((queue.get("spec") or {}).get("parent") or ROOT)
+    name = queue["metadata"]["name"]
     if name == ROOT:
         return "root stands for the cluster and has no siblings, so a weight of root would count nowhere"
-    try:
-        above = client.get(QUEUES.path("", parent))
-    except RefusedError as error:
-        if not error.absent:
-            raise
-        return None
+    above = _get(client, _parent(queue))
     entry = _entry((above.get("spec") or {}).get("hierarchy"), name)
     if entry is None or not any(each.get("name") == "weight" for each in entry.get("parameters") or ()):
         return None
+    while HANDED_DOWN in (above["metadata"].get("annotations") or {}) and (further := _get(client, _parent(above))):
+        above = further  # what stands in a hierarchy that was handed down is set back from further up
     return (
-        f"spec.hierarchy of queue '{parent}' gives it its weight and would set it back; change the parameter weight of "
-        f"the entry '{name}' there"
+        f"spec.hierarchy of queue '{above['metadata']['name']}' gives it its weight and would set it back; change the "
+        f"parameter weight of the entry '{name}' there"
     )
+
+
+def _parent(queue: Document) -> str:
+    from pumice.model.objects import ROOT
+
+    return str((queue.get("spec") or {}).get("parent") or ROOT)
+
+
+def _get(client: Client, name: str) -> Document:
+    """A queue; empty if there is none of that name."""
+    from pumice.kube.refusals import RefusedError
+    from pumice.kube.resources import QUEUES
+
+    try:
+        return client.get(QUEUES.path("", name))
+    except RefusedError as error:
+        if not error.absent:
+            raise
+        return {}
 
 
 def _entry(hierarchy: Any, name: str) -> Document | None:
