@@ -171,3 +171,35 @@ def test_a_change_that_is_none_is_not_told_again() -> None:
     assert len(told(engine, 1)) == 1
     engine.apply(Changed(replace(group(), priority_class="high")))
     assert told(engine, 2, 3) == []
+
+
+def test_a_job_that_must_wait_for_its_turn_is_told_that_nothing_else_is_in_its_way() -> None:
+    """4 cpu, 1 of them in use; the head of a first-come-first-served queue wants 4, and j behind it would fit."""
+    engine = engine_with(Queue("line", 2, fifo=True), group("other"), pod(0, job="other"))
+    engine.cycle(SECOND)
+    engine.apply(Changed(replace(group("head", queue="line"), created=2)))
+    engine.apply(Changed(pod(0, 4000, job="head")))
+    engine.apply(Changed(replace(group(least=2, queue="line"), created=3)))
+    engine.apply(Changed(pod(0)))
+    assert [reason for reason, _ in told(engine, 2, 12)] == ["NotEnoughResources", "NotEnoughTasks"]
+    engine.apply(Changed(pod(1)))
+    assert told(engine, 13, 14) == [("Waiting", "what kept it from starting is gone; it starts when it is its turn")]
+
+
+def test_another_job_of_the_same_name_is_told_again() -> None:
+    engine = engine_with(group(), pod(0, gpu=2000))
+    assert len(told(engine, 1)) == 1
+    engine.apply(Gone(JobSpec, "ns/j"))
+    assert told(engine, 2) == []
+    engine.apply(Changed(replace(group(), created=9)))
+    assert len(told(engine, 3, 4)) == 1
+    engine.apply(Gone(JobSpec, "ns/j"))
+    engine.apply(Gone(TaskSpec, "ns/j-main-0"))
+    assert told(engine, 5) == [] and not engine.conditions and not engine.unstartable.memory()
+
+
+def test_nothing_is_kept_of_a_job_without_a_queue_that_is_gone() -> None:
+    engine = engine_with(group(queue="nowhere"))
+    assert [reason for reason, _ in told(engine, 1, 11)] == ["QueueNotFound"]
+    engine.apply(Gone(JobSpec, "ns/j"))
+    assert told(engine, 12) == [] and not engine.conditions and not engine.unstartable.memory()

@@ -384,6 +384,7 @@ class Engine:
             self.refresh(leaf)
 
     def _detach(self, key: str) -> None:
+        self.unstartable.note(key)
         leaf = self.tree.jobs.get(key)
         if leaf is None:
             return
@@ -400,7 +401,6 @@ class Engine:
         if parent is not None and parent.kind is Kind.NAMESPACE and not parent.children:
             self.tree.remove(parent)
         self.conditions.pop(key, None)
-        self.unstartable.note(key)
         self.incomplete.pop(key, None)
         self._demand_moved = True
 

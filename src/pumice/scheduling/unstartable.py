@@ -83,6 +83,10 @@ class Unstartable:
         elif found != obstacle:
             self._found[key] = obstacle, engine.now
             self._untold[key] = None
+        elif key in self._told and engine.conditions.get(key) != obstacle.message:
+            self._untold[key] = None  # it is another job of that name, or something else was said meanwhile
+        if job is None or job.spec is None:
+            engine.conditions.pop(key, None)
 
     def _tell(self, engine: Engine, key: str, obstacle: Obstacle) -> None:
         self._told[key] = None
