@@ -104,7 +104,19 @@ def test_conditions_of_others_stay() -> None:
     assert [c["type"] for c in (cluster.queue("a") or {})["status"]["conditions"]] == ["Audited", "OwnState"]
     command(cluster, "OpenQueue", "eng")
     settled(cluster)
-    assert (cluster.queue("a") or {})["status"]["conditions"] == [other]
+    first, own = (cluster.queue("a") or {})["status"]["conditions"]
+    assert first == other and own["message"] == "by itself it is Open"
+
+
+@pytest.mark.parametrize("overwritten", ["Closed", "Paused", "Open", "nonsense", None])
+def test_a_state_that_somebody_overwrites_is_set_right(overwritten: str | None) -> None:
+    cluster = cluster_of(eng="root", a="eng", b="eng")
+    command(cluster, "PauseQueue", "a")
+    before = settled(cluster)
+    assert before == {**before, "eng": "Open", "a": "Paused", "b": "Open"}
+    for name in ("eng", "a", "b"):
+        cluster.merge(QUEUES, name, {"status": {"state": overwritten}}, subresource="status")
+    assert settled(cluster) == before
 
 
 def test_a_job_keeps_its_queue_closing_until_it_is_over() -> None:
