@@ -37,9 +37,14 @@ FIELDS = {
       hierarchy[].hierarchy[].hierarchy[].name hierarchy[].hierarchy[].hierarchy[].parameters[].name
       hierarchy[].hierarchy[].hierarchy[].parameters[].value hierarchy[].hierarchy[].hierarchy[].hierarchy
       minUserLimitPercent userLimitFactor
-      status: state unknown pending running inqueue completed reservation.nodes reservation.resource allocated share
-      entitled conditions[].type conditions[].status conditions[].reason conditions[].message
-      conditions[].lastTransitionTime conditions[].observedGeneration
+      status: state unknown pending running inqueue completed reservation.nodes reservation.resource allocated
+      share entitled weight path namespaces[].name namespaces[].weight namespaces[].share namespaces[].allocated
+      namespaces[].entitled namespaces[].pending namespaces[].inqueue namespaces[].running namespaces[].unknown
+      namespaces[].completed innerNodes[].path innerNodes[].weight innerNodes[].share innerNodes[].allocated
+      innerNodes[].entitled innerNodes[].pending innerNodes[].inqueue innerNodes[].running innerNodes[].unknown
+      innerNodes[].completed scheduler.source scheduler.configuration scheduler.names conditions[].type
+      conditions[].status conditions[].reason conditions[].message conditions[].lastTransitionTime
+      conditions[].observedGeneration
     """,
     "PodGroup": """
       minMember minTaskMember queue priorityClassName minResources
@@ -172,7 +177,7 @@ def test_what_is_allocated_is_always_there() -> None:
         (
             "Queue",
             ["Name", "Parent", "Weight", "State", "Share", "Inqueue", "Pending", "Running", "Age"],
-            ["Completed", "Unknown", "Reclaimable"],
+            ["Completed", "Unknown", "Path", "Reclaimable"],
         ),
         ("PodGroup", ["Name", "Status", "minMember", "Running", "Queue", "Age"], ["Succeeded", "Failed", "Priority"]),
         (

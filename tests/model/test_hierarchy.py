@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.model.hierarchy import HierarchyError, Layout, inner_paths, lay_out, parse_path
+from pumice.model.hierarchy import HierarchyError, Layout, inner_paths, lay_out, parse_path, weight_in_force
 from pumice.model.objects import Queue
 
 
@@ -252,6 +252,15 @@ QUEUES = st.lists(
     max_size=8,
     unique_by=lambda queue: queue.name,
 )
+
+
+@given(QUEUES)
+def test_the_weight_in_force_is_that_of_the_layout(queues: list[Queue]) -> None:
+    known = {queue.name: queue for queue in queues}
+    layout = lay_out(known)
+    for name, queue in known.items():
+        if name in layout.path_of:
+            assert weight_in_force(queue) == layout.places[layout.path_of[name]].weight
 
 
 @given(QUEUES, st.randoms())

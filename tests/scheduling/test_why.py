@@ -121,11 +121,31 @@ def test_queues_that_take_no_work() -> None:
     answer = world.why(below)
     assert answer.cause == "queue"
     assert answer.verdict == "ns/b waits: queue a, above its own, is Paused"
-    assert answer.needs == ["queue a has to be resumed"]
+    # a is also stopped, because a job is in it although it has a queue below.
+    assert answer.needs == ["queue a has to be resumed", "what is wrong with queue a has to be put right"]
     assert world.why(parent).notes == ["queue root/a has queues below it, and only leaf queues take jobs"]
     assert world.why(orphan).cause == "no queue"
     assert "there is no queue 'gone'" in world.why(orphan).verdict
     assert world.why(nowhere).verdict == "ns/nowhere waits: there is no queue nowhere"
+
+
+def test_of_queues_that_show_a_state_from_above_the_one_is_named_that_was_told() -> None:
+    """In a cluster the queue controller writes the state of a paused parent into all queues below it."""
+    world = World()
+    world.node("n")
+    for name, parent, state in (
+        ("org", "root", QueueState.PAUSED),
+        ("team", "org", QueueState.PAUSED),
+        ("shut", "team", QueueState.CLOSED),
+        ("leaf", "team", QueueState.PAUSED),
+    ):
+        world.queue(name, parent=parent, state=state)
+    answer = world.why(world.job("j", "leaf", 1))
+    assert answer.verdict == "ns/j waits: queue org, above its own, is Paused"
+    assert answer.needs == ["queue org has to be resumed"]
+    both = world.why(world.job("k", "shut", 1))
+    assert both.notes == ["queue org, above its own, is Paused", "queue shut is Closed"]
+    assert both.needs == ["queue org has to be resumed", "queue shut has to be opened"]
 
 
 def test_a_subtree_whose_numbers_contradict_each_other() -> None:

@@ -103,6 +103,19 @@ def _weight(text: str, whole: str) -> Fraction:
     return weight
 
 
+def weight_in_force(queue: Queue) -> Fraction:
+    """The weight that counts for a queue among its siblings, if it has a place; raises HierarchyError.
+
+    With both hierarchy annotations that is the last number of the second, whatever ``spec.weight`` says. Root has no
+    siblings: nothing that it says about its weight counts.
+    """
+    if queue.name == ROOT:
+        return Fraction(1)
+    if queue.path is None:
+        return Fraction(queue.weight)
+    return parse_path(queue.path, queue.path_weights, queue.weight)[1][-1]
+
+
 def lay_out(queues: Mapping[str, Queue]) -> Layout:
     """Give every queue its place. Of two that can't both stand, the one created first does."""
     layout = Layout()

@@ -23,9 +23,12 @@ def conclude(engine: Engine) -> None:
     for key in moved:
         job = engine.state.jobs[key]
         job.phase = phase_of(job, waiting[job])
+    engine.unstartable.review(engine)
     for leaf, lacks in engine.candidates.blocked.items():
         key, reason = leaf.job.key, lacks + _no_turn(engine, leaf)
         if leaf.able or leaf.unit is None or engine.conditions.get(key) == reason:
+            continue
+        if engine.unstartable.is_told(key):  # which says more than that there is no room now
             continue
         engine.conditions[key] = reason
         engine.decisions.append(Condition(key, "Unschedulable", "NotEnoughResources", reason))

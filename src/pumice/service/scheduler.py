@@ -97,6 +97,8 @@ class Scheduler:
         self.hands = Hands(api, self.mirror, self._recorder, self._hear, write_rate)
         self._phases = Phases(self.hands)
         self._queues = Queues(self.hands)
+        self._schedulers = schedulers
+        self._queues.announce(config, schedulers)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
         self._heard: list[Event] = []
         self._told: list[Event] = []  # since the last cycle
@@ -226,6 +228,7 @@ class Scheduler:
         self.engine = engine
         if wanted is not None:
             self.config, self.config_refused = wanted, ""
+            self._queues.announce(wanted, self._schedulers)
             log.warning("%s: in force from now on", config.source)
         if self.decision_log is not None:
             self.decision_log.begin(config, engine.brakes, self._registry, self.cycles, inherited, now)
