@@ -14,6 +14,7 @@ the user limits of a queue whose first child came or whose last child went, and 
 
 from __future__ import annotations
 
+from pumice.admission.new_queues import admit_queues
 from pumice.admission.queue_deletion import PROTECTED, Doomed, doomed
 from pumice.admission.request import (
     CREATE,
@@ -50,6 +51,7 @@ __all__ = [
     "Verdict",
     "World",
     "admit",
+    "admit_queues",
     "doomed",
     "mutate",
     "route",

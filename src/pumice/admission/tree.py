@@ -25,6 +25,7 @@ class Tree:
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self.queues = queues
         self._layout = lay_out(queues)
+        self._refused = {refusal.queue: refusal for refusal in self._layout.refusals if refusal.refused}
         self._below: dict[Path, list[Path]] = {}
         self._parts: dict[Path, Fraction] = {}  # all of them, once anybody has asked for one
         self._sums: dict[str, dict[Path, dict[int, int]]] = {}  # the same, by field
@@ -113,9 +114,9 @@ class Tree:
                         above[j] = above.get(j, 0) + amount
         return self._sums[field].get(path, {})
 
-    def refusals(self) -> dict[str, Refusal]:
+    def refusals(self) -> Mapping[str, Refusal]:
         """Why some queues have no place, by name."""
-        return {refusal.queue: refusal for refusal in self._layout.refusals if refusal.refused}
+        return self._refused
 
 
 def expanded(queue: Queue, existing: Mapping[str, Queue]) -> Iterator[Queue]:
