@@ -164,7 +164,7 @@ def _refused_parents(read: Mapping[str, Queue], judged: Judged) -> dict[str, Ref
     return {
         queue.name: Refusal(circles.get(queue.name, f"the queue '{queue.parent}' is refused itself; see there"), PARENT)
         for queue in read.values()
-        if queue.parent in read and queue.parent not in judged.objects.queues
+        if queue.parent != queue.name and queue.parent in read and queue.parent not in judged.objects.queues
     }
 
 
