@@ -285,6 +285,15 @@ class TestAdmission:
         assert error.message.endswith("guarantee cpu 6 together, more than the allocatable cpu 4 of the cluster")
         assert dict(simulation.cluster.objects.queues["a"].guarantee) == {0: 6000}
 
+    def test_limits_of_users_come_back_to_a_queue_that_has_none_below_it_any_more(self):
+        # A user of q may hold half of the 8 cpu. While r is below q that limits nobody.
+        gone = {"cycle": 3, "delete": {"kind": "Queue", "name": "r"}}
+        comes = {"cycle": 4, "apply": job("j", "q", 8, cpu=1)}
+        events = [{"cycle": 2, "apply": queue("q", userLimitFactor=0.5)}, gone, comes]
+        simulation = ran(scenario(events=events), node(cpu=8), queue("q"), queue("r", parent="q"))
+        assert not simulation.errors
+        assert counts(simulation) == {"default/j": (4, 4)}
+
     def test_a_refused_job_brings_no_default_queue(self):
         no_tasks = job("j", "", 1)
         no_tasks["spec"]["tasks"] = []

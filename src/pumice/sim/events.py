@@ -29,7 +29,7 @@ from pumice.sim.admission import Admission
 from pumice.sim.cluster import Cluster
 from pumice.sim.configuration import read_config
 from pumice.sim.hierarchy import named_in, parents_by_hierarchy, released
-from pumice.sim.judging import placed_by_hierarchy, put_grown
+from pumice.sim.judging import admitted_queue, placed_by_hierarchy, put_grown
 from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
 from pumice.sim.objects import KINDS, Objects, key_of
 from pumice.sim.problems import Problem, did_you_mean
@@ -164,7 +164,8 @@ class Events:
         admitted, refusals = self._admission.queue(placed)
         if refusals:
             raise RefusedError(translated.name, refusals)
-        return translate(admitted, self._cluster.registry, self._cluster.now), admitted
+        queue = admitted_queue(admitted, self._cluster.registry, self._cluster.now)
+        return Translated(translated.name, (queue,)), admitted
 
     def _admitted_job(
         self, translated: Translated, document: Mapping[str, Any], after: Objects

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from pumice.admission import Object, Refusal
+from pumice.admission import Object, Refusal, with_user_limits_settled
 from pumice.kube.convert import decode
 from pumice.kube.pods import GROUP_NAME
 from pumice.model.hierarchy import HIERARCHY, lay_out
@@ -95,8 +95,7 @@ def _judge_queues(entries: list[Entry], judged: Judged) -> None:
     def store(admitted: Object) -> None:
         name = admitted["metadata"]["name"]
         entry = by_name[name]
-        queue = decode(admitted, registry=judged.registry, created=entry.created)
-        assert isinstance(queue, Queue)
+        queue = admitted_queue(admitted, judged.registry, entry.created)
         judged.take(Translated(entry.translated.name, (queue,)))
         judged.admission.put_queue(queue, admitted)
         for owner in (name, by_hierarchy.get(name, ("", ""))[1]):
@@ -111,6 +110,13 @@ def _judge_queues(entries: list[Entry], judged: Judged) -> None:
         for refusal in refusals:
             about = instead if instead is not None and refusal.field == PARENT else refusal
             judged.problems.append(entry.problem(about))
+
+
+def admitted_queue(admitted: Object, registry: Registry, created: int) -> Queue:
+    """The queue that admission let in. The limits of its users stay in it: the engine heeds those of leaves only."""
+    queue = decode(with_user_limits_settled(admitted, leaf=True), registry=registry, created=created)
+    assert isinstance(queue, Queue)
+    return queue
 
 
 def placed_by_hierarchy(document: Mapping[str, Any], by_hierarchy: Mapping[str, tuple[str, str]]) -> Object:

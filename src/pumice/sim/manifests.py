@@ -44,16 +44,18 @@ class Translated:
 
     @property
     def group(self) -> JobSpec | None:
-        """The PodGroup among its parts."""
-        return next((part for part in self.parts if isinstance(part, JobSpec)), None)
+        """The PodGroup among its parts, where it is the first."""
+        return self.parts[0] if self.parts and isinstance(self.parts[0], JobSpec) else None
 
     def filled_in(self, admitted: Mapping[str, Any]) -> Translated:
         """The same Job, PodGroup or Pod with what admission has written into the spec of the job."""
+        group, *others = self.parts
+        if not isinstance(group, JobSpec):
+            raise TypeError(f"{self.name} is no job")
         spec = admitted["spec"]
-        parts = [replace(part, queue=spec["queue"]) if isinstance(part, JobSpec) else part for part in self.parts]
-        if self.kind == "Job" and isinstance(parts[0], JobSpec) and spec.get("minAvailable") is not None:
-            parts[0] = replace(parts[0], min_member=spec["minAvailable"])
-        return Translated(self.name, tuple(parts))
+        least = spec.get("minAvailable") if self.kind == "Job" else None
+        filled = replace(group, queue=spec["queue"], min_member=group.min_member if least is None else least)
+        return Translated(self.name, (filled, *others))
 
 
 def pods_of_job(translated: Translated) -> list[str]:
