@@ -100,10 +100,11 @@ class TestJob:
 
 
 class TestPod:
-    def test_that_waits_without_a_group_is_a_group_of_its_own(self):
+    @pytest.mark.parametrize("named", ["volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"])
+    def test_that_waits_without_a_group_is_a_group_of_its_own(self, named):
         document = pod("p", cpu=1)
         annotations = {
-            "scheduling.volcano.sh/queue-name": "dev",
+            named: "dev",
             "volcano.sh/user": "ada",
             "sla-waiting-time": "1s",
         }

@@ -18,7 +18,7 @@ from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
 from pumice.model.resources import Registry
 from pumice.sim.cluster import Cluster
-from pumice.sim.manifests import QUEUE_OF_POD, Translated
+from pumice.sim.manifests import QUEUE_NAMES, Translated, queue_name
 
 SPEC_QUEUE = "spec.queue"
 
@@ -89,8 +89,10 @@ class Admission:
         verdict = admit(_request(CREATE if old is None else UPDATE, resource, new, old), self.world)
         refusals = verdict.refusals
         if translated.kind == "Pod":
-            named = f"metadata.annotations[{QUEUE_OF_POD}]"
-            refusals = [replace(one, field=named) if one.field == SPEC_QUEUE else one for one in refusals]
+            annotations = document["metadata"].get("annotations") or {}
+            named = next((name for name in QUEUE_NAMES if annotations.get(name)), QUEUE_NAMES[0])
+            where = f"metadata.annotations[{named}]"
+            refusals = [replace(one, field=where) if one.field == SPEC_QUEUE else one for one in refusals]
         return verdict.object or new, refusals
 
     def needs_default_queue(self, translated: Translated, document: Mapping[str, Any]) -> bool:
@@ -174,7 +176,7 @@ def _job_object(translated: Translated, document: Mapping[str, Any]) -> tuple[st
     about: Object = {key: value for key, value in given.items() if key != "ownerReferences"}  # nobody made it here
     about["namespace"] = group.namespace
     if translated.kind == "Pod":
-        queue = (about.get("annotations") or {}).get(QUEUE_OF_POD)
+        queue = queue_name(about.get("annotations") or {})
         return PODGROUPS, {"metadata": about, "spec": {"queue": queue} if queue else {}}
     resource = JOBS if translated.kind == "Job" else PODGROUPS
     return resource, {**document, "metadata": about, "spec": document.get("spec") or {}}

@@ -23,8 +23,8 @@ from pumice.sim.job_manifests import expand_job
 from pumice.sim.objects import KINDS
 from pumice.sim.problems import did_you_mean
 
-QUEUE_OF_POD = "scheduling.volcano.sh/queue-name"
-"""The annotation with which a pod names the queue of the PodGroup that is made for it."""
+QUEUE_NAMES = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+"""Annotations with which a pod names the queue of the PodGroup that is made for it; the first counts."""
 
 NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
@@ -90,6 +90,11 @@ def name_of(document: Mapping[str, Any]) -> str:
     return "/".join(map(str, parts))
 
 
+def queue_name(annotations: Mapping[str, str]) -> str:
+    """The queue that the annotations of a pod name; empty: none."""
+    return next((annotations[name] for name in QUEUE_NAMES if annotations.get(name)), "")
+
+
 def _needs_group(task: TaskSpec) -> bool:
     return task.job is None and task.managed and task.status is TaskStatus.PENDING
 
@@ -99,7 +104,7 @@ def _group_of_one(task: TaskSpec, metadata: wire.Metadata, subject: str) -> JobS
         return JobSpec(
             namespace=task.namespace,
             name=task.name,
-            queue=metadata.annotations.get(QUEUE_OF_POD) or DEFAULT_QUEUE,
+            queue=queue_name(metadata.annotations) or DEFAULT_QUEUE,
             created=task.created,
             user=user(metadata),
             longest_wait=longest_wait(metadata),
