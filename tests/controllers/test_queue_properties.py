@@ -198,7 +198,7 @@ class Story:
 
     async def prioritise(self, queue: int, priority: int) -> None:
         found = self.cluster.queue(self.named(queue))
-        if found is not None and "deletionTimestamp" not in found["metadata"]:
+        if self.named(queue) != "root" and found is not None and "deletionTimestamp" not in found["metadata"]:
             self.cluster.merge(QUEUES, self.named(queue), {"spec": {"priority": priority}})
             self.model.priority[found["metadata"]["uid"]] = priority
 

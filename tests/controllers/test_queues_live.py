@@ -354,7 +354,13 @@ def test_two_weights_for_one_inner_node(tmp_path: Path) -> None:
             return [condition["message"] for some in found for condition in some]
 
         await eventually(lambda: bool(noted()))
-        assert noted() == ["gives 'root/eng' the weight 2; 3, written later, counts"]
+        assert noted() == ["gives 'root/eng' the weight 2, but 3, written later by queue 'q', is in force"]
+        # p is older, but its weights are written again: now they count, also for a controller that starts anew.
+        again = {"metadata": {"annotations": {"volcano.sh/hierarchy-weights": "1/5/8"}}}
+        await on.api.patch(QUEUES.raw, "p", again)
+        await eventually(lambda: "by queue 'p'" in "".join(noted()))
+        assert noted() == ["gives 'root/eng' the weight 3, but 5, written later by queue 'p', is in force"]
         await on.until_quiet()
+        assert noted() == ["gives 'root/eng' the weight 3, but 5, written later by queue 'p', is in force"]
 
     on_bench(tmp_path, story)

@@ -189,6 +189,32 @@ class TestApply:
         assert simulation.cluster.objects.queues.keys() == {"root", "c"}
         assert not simulation.cluster.objects.tasks
 
+    def test_a_parameter_that_is_taken_out_goes_back_to_the_manifest_or_to_its_default(self):
+        def named(*parameters):
+            return queue("root", hierarchy=[{"name": "a", "parameters": parameters}, {"name": "b"}])
+
+        weight, priority = {"name": "weight", "value": 7}, {"name": "priority", "value": 2}
+        simulation = ran(
+            scenario(events=[{"cycle": 2, "apply": named()}, {"cycle": 3, "apply": named(weight)}]),
+            node(cpu=1),
+            queue("a", priority=4),
+            named(weight, priority),
+        )
+        # The manifest of a says priority 4 and nothing of its weight; in the end the hierarchy says 7 again.
+        assert refusals(simulation) == []
+        found = simulation.cluster.objects.queues["a"]
+        assert (found.weight, found.priority) == (7, 4)
+
+    def test_queues_below_one_that_is_named_no_more_go_with_the_entry(self):
+        below = {"name": "hand", "parameters": [{"name": "weight", "value": 3}], "hierarchy": [{"name": "below"}]}
+        simulation = ran(
+            scenario(events=[{"cycle": 2, "apply": queue("root", hierarchy=[{"name": "other"}])}]),
+            node(cpu=1),
+            queue("hand", weight=2),
+            queue("root", hierarchy=[below, {"name": "other"}]),
+        )
+        assert "below" not in simulation.cluster.objects.queues
+
     def test_a_queue_that_went_by_itself_can_not_be_deleted_again(self):
         simulation = ran(
             scenario(

@@ -30,9 +30,10 @@ from pumice.admission.request import (
     annotations_of,
     spec_of,
 )
-from pumice.admission.tree import Tree
+from pumice.admission.tree import Tree, planned_queues
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
+from pumice.kube.policies import queue_name
 from pumice.kube.queues import queue as queue_of
 from pumice.kube.reading import microseconds, read
 from pumice.model.objects import ROOT, Queue, Vector
@@ -41,9 +42,6 @@ from pumice.model.resources import Registry, ResourceError, add, subtract
 
 FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
 """The resources whose objects a world wants to be told of."""
-
-QUEUE_NAME: Final = "volcano.sh/queue-name"
-"""The annotation with which a namespace names the queue of its jobs."""
 
 _OVER = frozenset({"Completed", "Failed", "Terminated"})  # phases that nothing comes after; an aborted job may resume
 _WAITING = frozenset({"", "Pending", "Inqueue"})
@@ -90,6 +88,7 @@ class World:
         """What all nodes have together, ready or not: what a queue may be promised does not follow every reboot."""
         self._described: dict[str, Queue] = {}
         self._tree: Tree | None = None
+        self._expanded: tuple[Tree, Tree] | None = None  # the tree it was made from, and itself
         self._work: dict[Key, Work] = {}
         self._in_queue: dict[str, set[Key]] = {}
         self._waiting: dict[str, Vector] = {}
@@ -108,6 +107,27 @@ class World:
         if self._tree is None:
             self._tree = Tree(self._described)
         return self._tree
+
+    @property
+    def expanded_tree(self) -> Tree:
+        """The tree with the queues that hierarchies name and the queue controller has yet to create.
+
+        A queue whose hierarchy is not expanded yet is no leaf there.
+        """
+        tree = self.tree
+        if self._expanded is None or self._expanded[0] is not tree:
+            planned = planned_queues(self._described)
+            self._expanded = (tree, tree.changed(planned) if planned else tree)
+        return self._expanded[1]
+
+    def is_planned(self, queue: str) -> bool:
+        """Whether a hierarchy names a queue that does not exist yet."""
+        return queue not in self.queues and self.expanded_tree.path(queue) is not None
+
+    @property
+    def plans_come_true(self) -> bool:
+        """Whether a queue controller works here, which creates the queues that hierarchies name."""
+        return bool(self.settings.queue_finalizer)
 
     def is_leaving(self, queue: str) -> bool:
         """Whether a queue is being deleted."""
@@ -151,8 +171,7 @@ class World:
             case "nodes":
                 self._note_node(name, found)
             case "namespaces":
-                queue = annotations_of(found).get(QUEUE_NAME) if found else None
-                if queue:
+                if queue := queue_name(annotations_of(found or {})):
                     self._default_queues[name] = queue
                 else:
                     self._default_queues.pop(name, None)
@@ -174,6 +193,8 @@ class World:
         stays = old is not None and new is not None and replace(old, state=new.state) == new
         if not stays and (old, new) != (None, None):
             self._tree = None
+        elif old != new and self._expanded is not None and self._expanded[1] is not self._tree:
+            self._expanded = None  # it has copies of all queues, and this one has another state
         if old != new or was_leaving != self.is_leaving(name):
             self.rankings.clear()
         self._load_changed(name)
@@ -220,7 +241,7 @@ class World:
 
     def _load_changed(self, queue: str) -> None:
         if self.rankings:
-            for name in (ROOT, *(above.name for above in self.tree.above(queue))):
+            for name in (ROOT, *(above.name for above in self.expanded_tree.above(queue))):
                 if name in self.rankings:
                     self.rankings[name].stale.add(queue)
 

@@ -152,7 +152,12 @@ class ShareNode:
     @property
     def path(self) -> str:
         """Names from the root down, as people write them."""
-        return self.name if self.parent is None else f"{self.parent.path}/{self.name}"
+        names: list[str] = []
+        node: ShareNode | None = self
+        while node is not None:  # a loop: a tree may be deeper than Python's stack
+            names.append(node.name)
+            node = node.parent
+        return "/".join(reversed(names))
 
     @property
     def queue(self) -> ShareNode:

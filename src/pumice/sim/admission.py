@@ -15,10 +15,11 @@ from typing import Any
 
 from pumice.admission import CREATE, DELETE, UPDATE, Object, Refusal, Request, World, admit, admit_queues
 from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
+from pumice.kube.policies import QUEUE_NAMES, queue_name
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
 from pumice.model.resources import Registry
 from pumice.sim.cluster import Cluster
-from pumice.sim.manifests import QUEUE_NAMES, Translated, queue_name
+from pumice.sim.manifests import Translated
 
 SPEC_QUEUE = "spec.queue"
 

@@ -28,7 +28,7 @@ from pumice.scheduling.config import ConfigError
 from pumice.sim.admission import Admission
 from pumice.sim.cluster import Cluster
 from pumice.sim.configuration import read_config
-from pumice.sim.hierarchy import named_in, parents_by_hierarchy, released
+from pumice.sim.hierarchy import named_in, parents_by_hierarchy, released, without_parameters
 from pumice.sim.judging import admitted_queue, placed_by_hierarchy, put_grown
 from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
 from pumice.sim.objects import KINDS, Objects, key_of
@@ -61,7 +61,12 @@ class Events:
         self._scenario = scenario
         self._cluster = cluster
         self._admission = admission
-        self._parts = {one.name: _slots(one.parts) for one in translated}
+        self._parts: dict[str, tuple[Slot, ...]] = {}
+        self._written: dict[str, Queue] = {}  # queues with manifests of their own, as these describe them
+        for one in translated:
+            self._parts[one.name] = _slots(one.parts)
+            self._written |= {part.name: part for part in one.parts if isinstance(part, Queue)}
+        self._writes = 0  # of hierarchy annotations: those of one cycle count one after the other
         self._waiting = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
 
     @property
@@ -145,12 +150,16 @@ class Events:
                 after.drop(kind, key)
         for part in parts:
             if isinstance(part, Queue) and part.name in after.queues:
-                for child in released(after.queues[part.name], after.queues):
+                before = after.queues[part.name]
+                for child in released(before, after.queues):
+                    after.put(child)
+                for child in without_parameters(before, after.queues, self._written):
                     after.put(child)
             after.put(part)
         for owner in [queue for queue in after.queues.values() if queue.hierarchy]:
             put_grown(after, after.queues[owner.name])
         self._check_groups(translated, after)
+        self._written |= {part.name: part for part in parts if isinstance(part, Queue)}
         self._bring_about(after)
         self._parts[translated.name] = slots
         cluster.controlled.update(pods_of_job(translated))
@@ -199,8 +208,12 @@ class Events:
         metadata, status = document.get("metadata") or {}, document.get("status") or {}
         if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass | DisruptionBudget):
             part = replace(part, created=before.created)
-        if isinstance(part, Queue) and not status.get("state"):
-            part = replace(part, state=before.state)
+        if isinstance(part, Queue):
+            same = (part.path, part.path_weights) == (before.path, before.path_weights)
+            self._writes += not same
+            part = replace(part, weights_written=before.weights_written if same else self._cluster.now + self._writes)
+            if not status.get("state"):
+                part = replace(part, state=before.state)
         elif isinstance(part, JobSpec) and not status.get("phase"):
             part = replace(part, phase=self._cluster.engine.state.jobs[part.key].phase)
         elif isinstance(part, TaskSpec) and part.status is TaskStatus.PENDING:
@@ -234,7 +247,7 @@ class Events:
         named = named_in(after.queues)
         for name in sorted(cluster.leaving.keys() & named):
             cluster.take_back(name)
-        for name in sorted(named_in(before.queues) - named):
+        for name in sorted(named_in(before.queues) - named - {DEFAULT_QUEUE}):
             if name in cluster.objects.queues:  # it may have gone with one above it
                 cluster.withdraw(name)
 
@@ -258,6 +271,8 @@ class Events:
             known = cluster.objects.of(kind) if kind is not None else ()
             raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, known)}")
         if kind is Queue:
+            for queue in cluster.subtree(key):
+                self._written.pop(queue, None)
             cluster.drop_queue(key)
         else:
             for slot in there:

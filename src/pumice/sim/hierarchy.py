@@ -2,7 +2,8 @@
 
 Which queues a hierarchy makes, and whether it may, is for admission to say. Here are their ages, and what a hierarchy
 leaves behind when it is edited: an entry that is taken out makes no queue any more; its queue is closed, and goes when
-it is empty (see ``cluster``).
+it is empty (see ``cluster``). A parameter that is taken out goes back to what the queue's own manifest says, or to its
+default.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pumice.admission.tree import expanded, named_parents
-from pumice.model.objects import HierarchyEntry, Queue
+from pumice.model.hierarchy import entries_below, taken_back
+from pumice.model.objects import Queue
 
 
 def grown(queue: Queue, existing: Mapping[str, Queue]) -> Iterator[Queue]:
@@ -22,7 +24,7 @@ def grown(queue: Queue, existing: Mapping[str, Queue]) -> Iterator[Queue]:
     """
     made = {queue.name: queue}
     position: Counter[str] = Counter()
-    for child in expanded(queue, existing):
+    for child in expanded(queue, existing, {}):
         above = str(child.parent)
         position[above] += 1
         there = existing.get(child.name)
@@ -40,7 +42,7 @@ def parents_by_hierarchy(queues: Iterable[Queue]) -> dict[str, tuple[str, str]]:
 
 def released(queue: Queue, queues: Mapping[str, Queue]) -> list[Queue]:
     """The queues below one without the hierarchy it gave them, so that another can take its place."""
-    handed_down = {entry.name: entry.hierarchy for entry in _entries(queue.hierarchy) if entry.hierarchy}
+    handed_down = {entry.name: entry.hierarchy for entry in entries_below(queue.hierarchy) if entry.hierarchy}
     return [
         replace(queues[name], hierarchy=())
         for name, below in handed_down.items()
@@ -48,12 +50,15 @@ def released(queue: Queue, queues: Mapping[str, Queue]) -> list[Queue]:
     ]
 
 
+def without_parameters(queue: Queue, queues: Mapping[str, Queue], written: Mapping[str, Queue]) -> list[Queue]:
+    """The queues below one without the fields that its hierarchy gave them.
+
+    ``written``: the queues that have manifests of their own, as these describe them.
+    """
+    named = (entry for entry in entries_below(queue.hierarchy) if entry.name in queues)
+    return [taken_back(queues[entry.name], entry, written.get(entry.name)) for entry in named]
+
+
 def named_in(queues: Mapping[str, Queue]) -> set[str]:
     """The queues that some hierarchy names, at any depth."""
     return {name for name, _, _ in named_parents(queues.values())}
-
-
-def _entries(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
-    for entry in entries:
-        yield entry
-        yield from _entries(entry.hierarchy)

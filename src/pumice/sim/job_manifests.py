@@ -18,7 +18,7 @@ from pumice.kube.convert import decode
 from pumice.kube.errors import FieldError, ObjectError
 from pumice.kube.pods import GROUP_NAME, TASK_SPEC
 from pumice.kube.policies import longest_wait, preemptable, user
-from pumice.kube.reading import microseconds, read
+from pumice.kube.reading import check_name, check_printable, microseconds, read
 from pumice.model.events import Described
 from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec
 from pumice.model.resources import Registry
@@ -128,8 +128,11 @@ def expand_job(document: Mapping[str, Any], subject: str, registry: Registry, cr
 
 def _group(job: Job, created: int) -> JobSpec:
     metadata, spec = job.metadata, job.spec
-    if not metadata.name or "/" in metadata.name:
-        raise FieldError("metadata.name", f"{metadata.name!r} is no name; write for example train")
+    if not metadata.name:
+        raise FieldError("metadata.name", "is missing, but needed")
+    check_name(metadata.name, "metadata.name")
+    check_name(metadata.namespace, "metadata.namespace")
+    check_printable(spec.queue, "spec.queue")
     if metadata.creation_timestamp is not None:
         created = microseconds(metadata.creation_timestamp)
     minimums = {task.name or f"default{i}": task.min_available for i, task in enumerate(spec.tasks)}

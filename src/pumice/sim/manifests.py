@@ -14,17 +14,16 @@ from typing import Any
 from pumice.kube import wire
 from pumice.kube.convert import decode
 from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.policies import longest_wait, user
+from pumice.kube.hierarchy_entries import check_entries
+from pumice.kube.policies import longest_wait, queue_name, user
 from pumice.kube.reading import read
 from pumice.model.events import Described
-from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec, TaskStatus
+from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
+from pumice.model.root_queue import fields_without_effect
 from pumice.sim.job_manifests import expand_job
 from pumice.sim.objects import KINDS
 from pumice.sim.problems import did_you_mean
-
-QUEUE_NAMES = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
-"""Annotations with which a pod names the queue of the PodGroup that is made for it; the first counts."""
 
 NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
@@ -73,11 +72,25 @@ def translate(document: Mapping[str, Any], registry: Registry, created: int) -> 
     name = name_of(document)
     if kind == "Job":
         return Translated(name, tuple(expand_job(document, name, registry, created)))
+    if kind == "Queue":
+        _check_entries(document, name)
     described = decode(document, registry=registry, created=created)
+    if isinstance(described, Queue) and described.name == ROOT:
+        for field, message in fields_without_effect(described):
+            raise ObjectError(name, field, message)
     if isinstance(described, TaskSpec) and _needs_group(described):
         group = _group_of_one(described, read(document["metadata"], wire.Metadata), name)
         return Translated(name, (group, replace(described, job=group.key)))
     return Translated(name, () if described is None else (described,))
+
+
+def _check_entries(document: Mapping[str, Any], name: str) -> None:
+    """Refuse misspelt keys at any depth of a hierarchy, as admission does."""
+    spec = document.get("spec")
+    try:
+        check_entries(spec.get("hierarchy") if isinstance(spec, Mapping) else None)
+    except FieldError as error:
+        raise ObjectError(name, error.field, error.message) from None
 
 
 def name_of(document: Mapping[str, Any]) -> str:
@@ -88,11 +101,6 @@ def name_of(document: Mapping[str, Any]) -> str:
     if kind in NAMESPACED:
         parts.insert(1, metadata.get("namespace") or "default")
     return "/".join(map(str, parts))
-
-
-def queue_name(annotations: Mapping[str, str]) -> str:
-    """The queue that the annotations of a pod name; empty: none."""
-    return next((annotations[name] for name in QUEUE_NAMES if annotations.get(name)), "")
 
 
 def _needs_group(task: TaskSpec) -> bool:

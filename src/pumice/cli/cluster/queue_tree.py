@@ -110,19 +110,25 @@ def counts_of(document: Document | None) -> dict[str, int]:
 
 
 def _described(name: str, document: Document) -> Any:
-    from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS
+    from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
     from pumice.model.objects import Queue
 
     spec, metadata = _spec(document), document.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     return Queue(
         name,
-        created=int("".join(filter(str.isdecimal, str(metadata.get("creationTimestamp") or 0))) or 0),
+        created=_decimals(metadata.get("creationTimestamp")) * 10**6,  # in whole seconds, the other with microseconds
         weight=int(spec.get("weight") or 1),
         parent=spec.get("parent") or None,
         path=annotations.get(HIERARCHY) or None,
         path_weights=annotations.get(HIERARCHY_WEIGHTS) or None,
+        weights_written=_decimals(annotations.get(WEIGHTS_WRITTEN)),
     )
+
+
+def _decimals(stamp: object) -> int:
+    """The digits of a timestamp as one number, which orders moments of the same precision."""
+    return int("".join(filter(str.isdecimal, str(stamp or 0))) or 0)
 
 
 def _name(document: Document) -> str:
