@@ -16,12 +16,26 @@ from pumice.fairness.bounds import Bounds, bounds_of
 from pumice.fairness.entitlement import solve
 from pumice.fairness.limits import Limits
 from pumice.fairness.tree import EXACT, Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.users import cap_users
 
 SNAP = 1e-6
 
 
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
-    """Solve the static H-DRF target and set ``target`` of every job and ``entitled`` of every node."""
+    """Solve the static H-DRF target and set ``target`` of every job and ``entitled`` of every node.
+
+    What a user may be entitled to depends on what the queue is entitled to if nobody slows its users down: where
+    queues have a limit of that kind, that is solved first.
+    """
+    limited = tree.limited.values()
+    cap_users(limited, solved=False)
+    if any(queue.rule.percent is not None for queue in limited):
+        _set_targets(tree, capacity)
+        cap_users(limited, solved=True)
+    _set_targets(tree, capacity)
+
+
+def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
     jobs = list(tree.jobs.values())
     inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
     tree.bounds = bounds_of(inner, capacity)

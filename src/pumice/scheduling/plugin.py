@@ -127,8 +127,12 @@ class Plugin:
     def set_bounds(self) -> None:
         """Called before targets are set, whenever queues, demand or capacity changed.
 
-        Sets ``guarantee``, ``ceiling``, ``deserved`` or ``user_ceilings`` of nodes of the tree.
+        Sets ``guarantee``, ``ceiling`` or ``deserved`` of nodes of the tree, or ``limited`` of the tree.
         """
+
+    def bounds_moved(self) -> bool:
+        """Called after tasks started or ended: whether bounds differ though queues, demand and capacity do not."""
+        return False
 
     def queue_refusals(self) -> Mapping[str, str]:
         """Called when queues or capacity changed: queues that may not take work, nor any below them, and why."""
@@ -149,6 +153,13 @@ class Plugin:
     def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
         """Called by allocate before a unit is placed (enabledAllocatable): a reason to refuse, or None."""
         return None
+
+    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+        """Called by allocate for a unit that ``allocatable`` refused, once nobody else can start anything.
+
+        Whether it may start nevertheless, in room that would lie idle.
+        """
+        return False
 
     # --- nodes ------------------------------------------------------------------------------------------------
 
