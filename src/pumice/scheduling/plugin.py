@@ -200,7 +200,8 @@ class Plugin:
     # --- victims ----------------------------------------------------------------------------------------------
     # Judged one after another: the taker's unit is counted in and victims already chosen are out of all accounts when
     # the next is judged. Only ``may_take`` comes before the unit is counted. What is refused for one task of a job is
-    # refused for its tasks of the same shape as long as that taker looks: with fewer tasks a job has less to lose.
+    # refused for its tasks of the same shape on the same node as long as that taker looks: with fewer tasks a job has
+    # less to lose.
     # What is about one task alone is ``evictable``.
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
