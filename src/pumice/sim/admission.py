@@ -13,6 +13,8 @@ from pumice.kube.pods import GROUP_NAME
 from pumice.model.events import Described
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec
+from pumice.model.queue_amounts import QueueAmounts
+from pumice.model.resources import Registry
 from pumice.sim.objects import Objects
 from pumice.sim.problems import did_you_mean
 
@@ -34,12 +36,13 @@ def complete(objects: Objects) -> None:
         objects.put(Queue(DEFAULT_QUEUE))
 
 
-def faults(objects: Objects, announced: Collection[str] = ()) -> Iterator[Fault]:
+def faults(objects: Objects, registry: Registry, announced: Collection[str] = ()) -> Iterator[Fault]:
     """Everything that can't be let in; ``announced`` are jobs that will come later."""
     layout = lay_out(objects.queues)
     for refusal in layout.refusals:
         if refusal.refused:
             yield Fault(Queue, refusal.queue, refusal.field, refusal.message)
+    yield from _amounts(QueueAmounts(layout.places, objects.queues), registry)
     parents = {path[:-1] for path in layout.places} | {(ROOT,)}
     leaves = {name: path for name, path in layout.path_of.items() if path not in parents}
     for job in objects.jobs.values():
@@ -57,6 +60,15 @@ def faults(objects: Objects, announced: Collection[str] = ()) -> Iterator[Fault]
         if task.job is not None and task.job not in objects.jobs and task.job not in announced:
             message = f"there is no PodGroup {task.job}{did_you_mean(task.job, objects.jobs)}"
             yield Fault(TaskSpec, task.key, f"metadata.annotations[{GROUP_NAME}]", message)
+
+
+def _amounts(amounts: QueueAmounts, registry: Registry) -> Iterator[Fault]:
+    """Queues whose amounts contradict each other. Of several that make a sum, the one that came last is refused."""
+    for excess in amounts.excesses():
+        last = max(amounts.makers(excess), key=lambda queue: (queue.created, queue.name))
+        resource = registry.names[excess.resource]
+        field = excess.want.path if excess.together else f"{excess.want.path}.{resource}"
+        yield Fault(Queue, last.name, field, excess.say(registry))
 
 
 def _some(names: Collection[str]) -> str:

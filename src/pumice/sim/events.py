@@ -142,8 +142,8 @@ class Events:
     def _judge(self, after: Objects, name: str, slots: tuple[Slot, ...]) -> None:
         """Refuse what would add a fault, or move a queue that is in use."""
         before = self._cluster.objects
-        known = {(fault.kind, fault.key, fault.field) for fault in faults(before)}
-        for fault in faults(after):
+        known = {(fault.kind, fault.key, fault.field) for fault in faults(before, self._cluster.registry)}
+        for fault in faults(after, self._cluster.registry):
             if (fault.kind, fault.key, fault.field) in known:
                 continue
             if (fault.kind, fault.key) in slots:

@@ -68,7 +68,7 @@ def load(scenario: Scenario) -> Loaded:
         for slot, part in zip(slots, translated.parts, strict=True):
             origins[slot] = Origin(manifest.file, translated.name)
             loaded.objects.put(part)
-    loaded.problems += _judge(loaded.objects, origins, set(_announced(scenario)))
+    loaded.problems += _judge(loaded, origins, set(_announced(scenario)))
     return loaded
 
 
@@ -84,9 +84,10 @@ def unreadable(manifests: Iterable[Manifest]) -> list[Problem]:
 
 
 def _judge(
-    objects: Objects, origins: dict[tuple[type[Described], str], Origin], announced: set[str]
+    loaded: Loaded, origins: dict[tuple[type[Described], str], Origin], announced: set[str]
 ) -> Iterator[Problem]:
     """Grow the queues that hierarchies stand for, and take out what can't be let in."""
+    objects = loaded.objects
     expansion = expand(objects.queues)
     contradicted = {name for name, _ in expansion.conflicts}
     for name, message in expansion.conflicts:
@@ -99,7 +100,7 @@ def _judge(
             origins.setdefault((Queue, queue.name), Origin(file, f"Queue/{queue.name}"))
             objects.put(queue)
     complete(objects)
-    for fault in list(faults(objects, announced)):
+    for fault in list(faults(objects, loaded.registry, announced)):
         yield Problem(*origins[fault.kind, fault.key], fault.field, fault.message)
         objects.drop(fault.kind, fault.key)
         if fault.kind is JobSpec:

@@ -238,13 +238,17 @@ def test_a_queue_that_deserves_nothing_takes_nothing() -> None:
 
 
 def test_nobody_takes_what_it_could_not_hold() -> None:
+    # Of the 9 that a may hold 5 are guaranteed to a2: a1 may hold 4, though it deserves 5.
     world = QueueWorld(
-        Queue("a", deserved=cpu(9), capability=cpu(4)), Queue("a1", parent="a", deserved=cpu(9)), Queue("b")
+        Queue("a", deserved=cpu(9), capability=cpu(9)),
+        Queue("a1", parent="a", deserved=cpu(5)),
+        Queue("a2", parent="a", guarantee=cpu(5)),
+        Queue("b"),
     )
     grown = world.job("a1", 9, running=4)
     borrower = world.job("b", 6, running=6)
     _, agreed = taking(world, grown, borrower)
-    assert not agreed  # a1 deserves no more than a may hold
+    assert not agreed
 
 
 def test_every_queue_on_the_victims_way_must_be_above_its_due() -> None:
