@@ -152,12 +152,17 @@ def _limits(bounds: Bounds, collected: _Collected, used: list[int], capacity: li
     for (queue, name), k in users.items():
         most = bounds.users[queue][name]
         cap[k] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]
+    deserved = np.full((count, width), np.inf) if bounds.deserved else None
+    for node, named in bounds.deserved.items():
+        assert deserved is not None
+        deserved[number[node]] = [named[j] / capacity[j] if j in named else np.inf for j in used]
     return Limits(
         ceiling,
         guarantee,
         np.array([-1 if user is None else users[user] for user in collected.users], dtype=np.int64),
         cap,
         np.array([number[queue] for queue, _ in users], dtype=np.int64),
+        deserved,
     )
 
 
