@@ -62,7 +62,7 @@ class Engine:
         self.just_pipelined: dict[Task, None] = {}  # tasks that were told to wait in this cycle
         self._evictions_failed: dict[str, tuple[int, int]] = {}  # how often, and until when the task is spared
         self.conditions: dict[str, str] = {}
-        self.queue_conditions: dict[str, str] = {}  # what was last said about queues
+        self.queue_conditions: dict[str, str] = {}  # what was last said about queues, by queue/type
         self.tracing = False
         self.entering: Callable[[str], None] = _nobody  # hears which part of a cycle comes next; decides nothing
         self.now = 0

@@ -138,6 +138,10 @@ class Plugin:
         """Called when queues or capacity changed: queues that may not take work, nor any below them, and why."""
         return {}
 
+    def queue_notes(self) -> Mapping[tuple[str, str], str]:
+        """Called at the end of each cycle: what people should know about queues, by queue and type of condition."""
+        return {}
+
     def enqueueable(self, leaf: JobNode) -> str | None:
         """Called by enqueue for a Pending job (enableJobEnqueued): a reason to keep it out, or None."""
         return None

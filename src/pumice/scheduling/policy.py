@@ -70,6 +70,7 @@ class Policy:
         self._bounds = self.having("set_bounds", None)
         self._bounds_moved = self.having("bounds_moved", None)
         self._refusals = self.having("queue_refusals", None)
+        self._notes = self.having("queue_notes", None)
         self._rules = self.having("node_rule", None)
         self.filters = self.having("node_filter", Flag.PREDICATE)
         self.scorers = [p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score")]
@@ -145,6 +146,10 @@ class Policy:
         for plugin in self._refusals:
             refused = {**plugin.queue_refusals(), **refused}
         return refused
+
+    def queue_notes(self) -> dict[tuple[str, str], str]:
+        """What people should know about queues, by queue and type of condition."""
+        return {key: note for plugin in self._notes for key, note in plugin.queue_notes().items()}
 
     def enqueueable(self, leaf: JobNode, now: int) -> str | None:
         """Why a Pending job must wait, None if it need not. Whoever comes first in the tiers decides."""

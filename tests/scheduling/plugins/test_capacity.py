@@ -327,3 +327,20 @@ def test_arguments_that_make_no_sense(arguments: dict[str, object]) -> None:
     with pytest.raises(PluginError) as refused:
         CapacityPlugin(arguments)
     assert refused.value.argument in arguments
+
+
+# --- what people are told ---------------------------------------------------------------------------------------------
+
+
+def test_guarantees_that_the_cluster_can_no_longer_keep_are_said_of_root_once() -> None:
+    world = QueueWorld(Queue("a", guarantee=cpu(6)), Queue("b", guarantee=cpu(3)))
+    assert not [said for said in world.cycle() if isinstance(said, QueueCondition)]
+    world.node(8)
+    (said,) = [said for said in world.cycle() if isinstance(said, QueueCondition)]
+    assert (said.queue, said.type) == ("root", "GuaranteesExceedCapacity")
+    assert said.message == (
+        "the queues below 'root' would have guarantee cpu 9m together, more than the allocatable cpu 8m of the cluster"
+    )
+    assert not [said for said in world.cycle() if isinstance(said, QueueCondition)]
+    world.node(9)
+    assert world.cycle()[-1] == QueueCondition("root", "", "GuaranteesExceedCapacity")
