@@ -16,12 +16,26 @@ from pumice.fairness.bounds import Bounds, bounds_of
 from pumice.fairness.entitlement import solve
 from pumice.fairness.limits import Limits
 from pumice.fairness.tree import EXACT, Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.users import cap_users
 
 SNAP = 1e-6
 
 
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
-    """Solve the static H-DRF target and set ``target`` of every job and ``entitled`` of every node."""
+    """Solve the static H-DRF target and set ``target`` of every job and ``entitled`` of every node.
+
+    What a user may be entitled to depends on what the queue is entitled to if nobody slows its users down: where
+    queues have a limit of that kind, that is solved first.
+    """
+    limited = tree.limited.values()
+    cap_users(limited, solved=False)
+    if any(queue.rule.percent is not None for queue in limited):
+        _set_targets(tree, capacity)
+        cap_users(limited, solved=True)
+    _set_targets(tree, capacity)
+
+
+def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
     jobs = list(tree.jobs.values())
     inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
     tree.bounds = bounds_of(inner, capacity)
@@ -138,12 +152,17 @@ def _limits(bounds: Bounds, collected: _Collected, used: list[int], capacity: li
     for (queue, name), k in users.items():
         most = bounds.users[queue][name]
         cap[k] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]
+    deserved = np.full((count, width), np.inf) if bounds.deserved else None
+    for node, named in bounds.deserved.items():
+        assert deserved is not None
+        deserved[number[node]] = [named[j] / capacity[j] if j in named else np.inf for j in used]
     return Limits(
         ceiling,
         guarantee,
         np.array([-1 if user is None else users[user] for user in collected.users], dtype=np.int64),
         cap,
         np.array([number[queue] for queue, _ in users], dtype=np.int64),
+        deserved,
     )
 
 

@@ -20,6 +20,7 @@ from pumice.model.objects import Items
 
 if TYPE_CHECKING:
     from pumice.fairness.bounds import Bounds
+    from pumice.fairness.users import LimitedQueue
 
 EXACT = 2**32
 """Entitlements are counted in this part of a unit."""
@@ -293,6 +294,7 @@ class ShareTree:
         self.root = ShareNode(Kind.QUEUE, "root", None, width)
         self.jobs: dict[str, JobNode] = {}
         self.bounds: Bounds | None = None  # the limits within which the targets were set; None: there are none
+        self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
         self.reserving = False  # whether some queue has a guarantee, so that claims are kept
         self.touched: dict[JobNode, None] | None = None  # jobs to count again (see ``ledger``); None: nobody asks
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pumice.fairness.deserved import DeservedOrder
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
@@ -22,6 +23,7 @@ from pumice.scheduling.explanation import Explanation, keys_beside
 from pumice.scheduling.freeable import HOPELESS, Freeable
 from pumice.scheduling.memory import TakersMemory
 from pumice.scheduling.pool import Pool
+from pumice.scheduling.scarce import scarce_everywhere
 from pumice.scheduling.together import take_together
 from pumice.scheduling.transaction import Transaction
 from pumice.scheduling.units import Unit, unit_tasks
@@ -245,7 +247,8 @@ class Takers:
         order = engine.order
         if isinstance(order, SteerOrder):
             return ByTarget(order, leaf.unit.ask)
-        return ByKeys(order, leaf, leaf.unit.ask, jobs_by_share=engine.policy.jobs_by_share)
+        taken = scarce_everywhere(engine.nodes, leaf.unit) if isinstance(order, DeservedOrder) else leaf.unit.ask
+        return ByKeys(order, leaf, taken, jobs_by_share=engine.policy.jobs_by_share)
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:
         """The nodes of the tree below which victims are looked for, nearest first."""

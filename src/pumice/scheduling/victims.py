@@ -74,7 +74,7 @@ class Hunt:
         self._size = part_of(unit.ask, engine.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
-        self._refused: set[tuple[JobNode, Shape]] = set()  # what a plugin does not let go: that stays so
+        self._refused: set[tuple[JobNode, Shape, ClusterNode | None]] = set()  # what a plugin does not let go
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
         self.allowed_gang: JobNode | None = None
         self.closely = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
@@ -235,7 +235,7 @@ class Hunt:
             for leaf in leaves
             if leaf in self._pool.tasks and self._has_to_lose(leaf)
             for task in self._pool.tasks[leaf]
-            if runs(self._engine, task) and (leaf, task.shape) not in self._refused
+            if runs(self._engine, task) and (leaf, task.shape, task.node) not in self._refused
         ]
         heapify(heap)
         while heap:
@@ -302,7 +302,7 @@ class Hunt:
             return False
         if not self._plugins_agree(victims):
             if for_good and len(victims) == 1:
-                self._refused.add((leaf, victims[0].shape))
+                self._refused.add((leaf, victims[0].shape, victims[0].node))
             return False
         if not self.let_go(victims, transaction):
             return False
@@ -347,7 +347,9 @@ class Hunt:
         if task.job is None or task not in self._pool or not runs(self._engine, task):
             return None
         leaf = self._engine.tree.jobs.get(task.job.key)
-        if leaf is None or leaf is self._taker or leaf.job is not task.job or (leaf, task.shape) in self._refused:
+        if leaf is None or leaf is self._taker or leaf.job is not task.job:
+            return None
+        if (leaf, task.shape, task.node) in self._refused:
             return None
         return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
 
