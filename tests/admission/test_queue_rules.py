@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pumice.admission import CREATE, DELETE, USER_LIMITS, Request, Settings, doomed, mutate, with_user_limits_settled
 from pumice.admission.request import PODGROUPS, QUEUES
@@ -369,3 +371,36 @@ def test_a_queue_with_default_below_it_stays():
     assert [refusal.message for refusal in refusals] == [
         "queue 'default' cannot be deleted, and it is below 'p'; give it another parent first"
     ]
+
+
+def test_amounts_are_judged_through_the_whole_tree():
+    around = world(queue("p", parent="root", capability={"cpu": "4"}), queue("c", parent="p"))
+    refused = ask(around, queue("d", parent="c", deserved={"cpu": "10"}))
+    assert refused.message == (
+        "spec.deserved: the queues below 'root/p' would have deserved cpu 10 together, "
+        "more than the capability cpu 4 of queue 'p'"
+    )
+    around = world(
+        queue("p", parent="root", deserved={"cpu": "4"}),
+        queue("c", parent="p"),
+        queue("d", parent="c", guarantee={"cpu": "4"}),
+    )
+    refused = ask(around, queue("e", parent="p", guarantee={"cpu": "9"}))
+    assert "would have guarantee cpu 13 together, more than the deserved cpu 4 of queue 'p'" in refused.message
+
+
+amounts = st.none() | st.integers(0, 6).map(lambda n: {"cpu": str(n)})
+trees = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 7), amounts, amounts, amounts), min_size=1, max_size=14
+)  # which queue is written, below which of those before it, guarantee, deserved, capability
+
+
+@given(writes=trees)
+def test_what_admission_lets_in_the_engine_finds_nothing_wrong_with(writes):
+    """Whatever is written, in whatever order, and whatever of it is refused."""
+    around = world()
+    for number, above, guarantee, deserved, capability in writes:
+        parent = f"q{above % number}" if number and f"q{above % number}" in around.queues else "root"
+        given = {"guarantee": guarantee, "deserved": deserved, "capability": capability}
+        put(around, queue(f"q{number}", parent=parent, **{k: v for k, v in given.items() if v is not None}))
+    assert list(around.tree.amounts.excesses()) == []

@@ -158,7 +158,9 @@ def worth_it(engine: Engine, taker: JobNode, unit: list[tuple[int, ...]], gone: 
     gains = []
     for leaf in whole:
         ours, theirs = sides(taker, leaf)
-        gone_here = [engine.state.tasks[k].spec.request for other in lost if theirs in line_of(other) for k in lost[other]]
+        gone_here = [
+            engine.state.tasks[k].spec.request for other in lost if theirs in line_of(other) for k in lost[other]
+        ]
         gain = after = 0.0
         for j, total in enumerate(capacity):
             if j != PODS and total:

@@ -275,20 +275,20 @@ def test_what_others_are_guaranteed() -> None:
 
 
 def test_the_limit_of_a_user_with_its_arithmetic() -> None:
-    # 3/5 of 20 cpu: Q = 12. alice, bob and carol hold 4 each: all 12 are used, so with one more task C = 12 + 1 = 13,
+    # 3/5 of 20 cpu: Q = 12. alice holds 5, bob 4 and carol 3: all 12 are used, so with one more task C = 12 + 1 = 13,
     # and a third of that is 4.333; 25 % would be less. A factor of 0.5 would allow 6.
     world = World()
     world.node("n", 20, unschedulable=False)
     world.queue("lab", weight=3, min_user_limit_percent=25, user_limit_factor=0.5)
     world.queue("other", weight=2)
-    for user in ("alice", "bob", "carol"):
-        world.job(user, "lab", 6, on=("n",) * 4, user=user)
+    for user, runs in (("alice", 5), ("bob", 4), ("carol", 3)):
+        world.job(user, "lab", 6, on=("n",) * runs, user=user)
     answer = world.why("ns/alice")
     (limit,) = answer.limits
     assert limit.kind == "user"
     assert limit.message == (
-        "user alice holds cpu 4 in queue root/lab and asks for 1 more; "
-        "a user may hold 4333m = min(max(13 / 3 users, 13 x 25 %), 12 x 0.5)"
+        "user alice holds cpu 5 in queue root/lab and asks for 1 more; "
+        "a user may hold 4334m = min(max(13 / 3 users, 13 x 25 %), 12 x 0.5)"
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pumice.model.objects import DisruptionBudget, GroupAffinity, HierarchyEntry, Queue
 from pumice.scheduling.decisions import Enqueue, Evict
-from pumice.sim.hierarchy import expand
+from pumice.sim.hierarchy import grown
 from tests.sim.samples import counts, group, job, node, queue, ran, scenario
 
 CONFIG = """
@@ -77,7 +77,8 @@ class TestNodeGroups:
     def test_are_inherited_from_a_hierarchy(self):
         gold = GroupAffinity(required=("gold",))
         entry = HierarchyEntry("dev", (("affinity", gold), ("weight", 2)))
-        assert expand({"root": Queue("root", hierarchy=(entry,))}).queues["dev"].affinity == gold
+        (dev,) = grown(Queue("root", hierarchy=(entry,)), {})
+        assert dev.affinity == gold
 
     @pytest.mark.parametrize(("name", "placed"), [("gold", 2), ("iron", 3), ("tin", 0)])
     def test_decide_where_the_jobs_of_a_tree_run(self, name, placed):

@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pumice.fairness.tree import Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.demand import Demand
+from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
 from pumice.model.resources import CPU, MEMORY

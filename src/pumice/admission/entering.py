@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from pumice.admission.queue_place import some
 from pumice.admission.request import UPDATE, Refusal, Request, spec_of
 from pumice.admission.world import World
-from pumice.model.objects import QueueState
+from pumice.model.objects import ROOT, QueueState
 
 QUEUE = "spec.queue"
 TAKING = (QueueState.OPEN, QueueState.PAUSED)
@@ -28,8 +29,9 @@ def queue_exists(request: Request, world: World) -> Iterator[Refusal]:
         why = f"; see there: {refusal.field}: {refusal.message}" if refusal else ""
         yield Refusal(f"queue {name!r} has no place in the tree{why}", QUEUE)
     else:
-        leaves = world.expanded_tree.leaves("root")
-        hint = f"; there are {some(leaves)}" if leaves else ""
+        leaves = world.expanded_tree.leaves(ROOT)
+        close = get_close_matches(name[:253], leaves, 1)
+        hint = f", did you mean '{close[0]}'?" if close else f"; there are {some(leaves)}" if leaves else ""
         yield Refusal(f"there is no queue {name[:253]!r}{hint}", QUEUE)
 
 

@@ -95,7 +95,10 @@ def hierarchies_agree(change: QueueChange) -> Iterator[Refusal]:
         there = change.before.queues.get(name)
         if there is not None and (there.path is not None or (there.parent or ROOT) != parent):
             stands = there.path or f"below '{there.parent or ROOT}'"
-            yield Refusal(f"'{name}' would stand below '{parent}', but there is a queue '{name}' {stands}; rename one")
+            yield Refusal(
+                f"'{name}' would stand below '{parent}', but there is a queue '{name}' {stands}; rename one",
+                "spec.hierarchy",
+            )
     if _moved(change) or own:
         parents = {change.name: change.queue.parent or ROOT} | own
         for name, parent, owner in named_parents(change.before.queues.values()):

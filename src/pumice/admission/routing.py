@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from pumice.admission.request import Object, Request, annotate, metadata_of, spec_of
-from pumice.admission.world import World
+from pumice.admission.world import Ranking, World
 from pumice.model.objects import ROOT
 from pumice.model.resources import PODS
 
 ROUTED: Final = "pumice.dev/routed"
 """The annotation that says where a job went and why. Whoever looks after the object makes an Event of it."""
+
+CROWDED: Final = 8
+"""How many entries a leaf may have in a ranking, of which one is up to date, before it is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +45,23 @@ class Route:
 
 def route(asked: str, world: World) -> Route | None:
     """The way from a parent to a leaf below it; None if no leaf there is open."""
-    leaves = [name for name in world.expanded_tree.leaves(asked) if takes_routed_jobs(name, world)]
-    # Queues that are only planned may yet be refused, so those that exist come first.
-    leaves = [name for name in leaves if not world.is_planned(name)] or leaves
-    if not leaves:
+    ranking = world.rankings.get(asked)
+    if ranking is None or len(ranking.heap) > CROWDED * (len(ranking.used) + 1):
+        leaves = [name for name in world.expanded_tree.leaves(asked) if takes_routed_jobs(name, world)]
+        # Queues that are only planned may yet be refused, so those that exist come first.
+        leaves = [name for name in leaves if not world.is_planned(name)] or leaves
+        used = {name: utilisation(name, world) for name in leaves}
+        ranking = world.rankings[asked] = Ranking([(used[name], name) for name in leaves], used, set())
+        heapify(ranking.heap)
+    for name in ranking.stale & ranking.used.keys():
+        ranking.used[name] = utilisation(name, world)
+        heappush(ranking.heap, (ranking.used[name], name))
+    ranking.stale.clear()
+    while ranking.heap and ranking.heap[0][0] != ranking.used[ranking.heap[0][1]]:
+        heappop(ranking.heap)  # its load has changed since then
+    if not ranking.heap:
         return None
-    used, best = min((utilisation(name, world), name) for name in leaves)
-    return Route(asked, best, used, len(leaves))
+    return Route(asked, ranking.heap[0][1], ranking.heap[0][0], len(ranking.used))
 
 
 def takes_routed_jobs(leaf: str, world: World) -> bool:

@@ -47,7 +47,8 @@ Default = Callable[[Object, Request, World], None]
 Rule = Callable[[Request, World], Iterable[Refusal]]
 """Says what is wrong."""
 
-_PLACES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_place.RULES, *queue_amounts.RULES)
+PLACE_RULES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_place.RULES, *queue_amounts.RULES)
+"""What is asked of a queue that is created or changed."""
 
 
 def queue_is_sound(request: Request, world: World) -> Iterator[Refusal]:
@@ -56,7 +57,7 @@ def queue_is_sound(request: Request, world: World) -> Iterator[Refusal]:
     if isinstance(change, list):
         yield from change
     elif change is not None:
-        for rule in _PLACES:
+        for rule in PLACE_RULES:
             yield from rule(change)
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from pumice.model.hierarchy import Path, Refusal, fields_of, lay_out, taken_back
 from pumice.model.objects import ROOT, HierarchyEntry, Queue, QueueState
+from pumice.model.queue_amounts import QueueAmounts
 from pumice.model.states import in_force
 
 NEWEST: Final = 2**62
@@ -25,9 +26,10 @@ class Tree:
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self.queues = queues
         self._layout = lay_out(queues)
+        self._refused = {refusal.queue: refusal for refusal in self._layout.refusals if refusal.refused}
         self._below: dict[Path, list[Path]] = {}
         self._parts: dict[Path, Fraction] = {}  # all of them, once anybody has asked for one
-        self._sums: dict[str, dict[Path, dict[int, int]]] = {}  # the same, by field
+        self.amounts = QueueAmounts(self._layout.places, queues)
         for path in self._layout.places:
             if len(path) > 1:
                 self._below.setdefault(path[:-1], []).append(path)
@@ -97,25 +99,9 @@ class Tree:
                 waiting += weights
         return self._parts[path]
 
-    def together(self, field: str, path: Path) -> dict[int, int]:
-        """What the children of a node name in a resource list of theirs, added up.
-
-        A child that does not name a resource counts with what its own children name.
-        """
-        if field not in self._sums:
-            sums = self._sums[field] = {}
-            for child in reversed(self._layout.places):  # children before their parents
-                if len(child) > 1:
-                    queue = self.at(child)
-                    named = dict(getattr(queue, field)) if queue is not None else {}
-                    above = sums.setdefault(child[:-1], {})
-                    for j, amount in (sums.get(child, {}) | named).items():
-                        above[j] = above.get(j, 0) + amount
-        return self._sums[field].get(path, {})
-
-    def refusals(self) -> dict[str, Refusal]:
+    def refusals(self) -> Mapping[str, Refusal]:
         """Why some queues have no place, by name."""
-        return {refusal.queue: refusal for refusal in self._layout.refusals if refusal.refused}
+        return self._refused
 
 
 def expanded(queue: Queue, existing: Mapping[str, Queue], before: Mapping[str, HierarchyEntry]) -> Iterator[Queue]:

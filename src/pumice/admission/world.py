@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import zip_longest
 from typing import Final
 
@@ -35,7 +36,7 @@ from pumice.kube.errors import FieldError
 from pumice.kube.policies import queue_name
 from pumice.kube.queues import queue as queue_of
 from pumice.kube.reading import microseconds, read
-from pumice.model.objects import Queue, Vector
+from pumice.model.objects import ROOT, Queue, Vector
 from pumice.model.podrequest import pod_request
 from pumice.model.resources import Registry, ResourceError, add, subtract
 
@@ -63,12 +64,24 @@ class Work:
     """The Job that a PodGroup stands for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The leaves below a queue that take routed jobs, the least used first (see ``routing``).
+
+    It lasts as long as only loads change; those of ``stale`` leaves have to be looked up again.
+    """
+
+    heap: list[tuple[Fraction, str]]
+    used: dict[str, Fraction]
+    stale: set[str]
+
+
 class World:
     """The newest state of a cluster, as admission sees it."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, registry: Registry | None = None) -> None:
         self.settings = settings or Settings()
-        self.registry = Registry()
+        self.registry = Registry() if registry is None else registry
         self.queues: dict[str, Object] = {}
         """All queues as they are written; not to be changed."""
         self.capacity: Vector = ()
@@ -83,6 +96,8 @@ class World:
         self._groups: Counter[Key] = Counter()  # of each job
         self._nodes: dict[str, Vector] = {}
         self._default_queues: dict[str, str] = {}
+        self.rankings: dict[str, Ranking] = {}
+        """By queue, as far as jobs were routed from it since the tree or a state last changed."""
 
     # ---- what rules ask ------------------------------------------------------------------------------------
 
@@ -162,11 +177,15 @@ class World:
                     self._default_queues.pop(name, None)
 
     def _note_queue(self, name: str, found: Object | None) -> None:
+        self.note_described(name, found, self._read(found))
+
+    def note_described(self, name: str, found: Object | None, new: Queue | None) -> None:
+        """A queue is as described, for a caller that has read its object already (None: it is gone)."""
+        was_leaving, old = self.is_leaving(name), self._described.get(name)
         if found is None:
             self.queues.pop(name, None)
         else:
             self.queues[name] = found
-        old, new = self._described.get(name), self._read(found)
         if new is None:
             self._described.pop(name, None)
         else:
@@ -176,6 +195,9 @@ class World:
             self._tree = None
         elif old != new and self._expanded is not None and self._expanded[1] is not self._tree:
             self._expanded = None  # it has copies of all queues, and this one has another state
+        if old != new or was_leaving != self.is_leaving(name):
+            self.rankings.clear()
+        self._load_changed(name)
 
     def _read(self, found: Object | None) -> Queue | None:
         """A queue that cannot be read has no place, as if it were not there."""
@@ -191,6 +213,7 @@ class World:
             self._nodes[name] = has
         if has != had:
             self.capacity = add(subtract(self.capacity, had), has)
+            self.rankings.clear()
 
     def _note_work(self, key: Key, new: Work | None) -> None:
         old = self._work.get(key)
@@ -210,10 +233,17 @@ class World:
     def _count(self, key: Key, work: Work, sign: int) -> None:
         """What waits and what runs, or no longer does. A job does not wait, once its PodGroup does."""
         change = add if sign > 0 else subtract
+        self._load_changed(work.queue)
         if work.waits_for and not self._groups[key]:
             self._waiting[work.queue] = change(self._waiting.get(work.queue, ()), work.waits_for)
         if work.runs_on:
             self._running[work.queue] = change(self._running.get(work.queue, ()), work.runs_on)
+
+    def _load_changed(self, queue: str) -> None:
+        if self.rankings:
+            for name in (ROOT, *(above.name for above in self.expanded_tree.above(queue))):
+                if name in self.rankings:
+                    self.rankings[name].stale.add(queue)
 
     def _stand_for(self, job: Key | None, sign: int) -> None:
         """A PodGroup stands for a job from now on, or no longer."""

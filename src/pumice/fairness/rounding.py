@@ -1,7 +1,8 @@
 """Whole targets: how the divisible target becomes tasks that can be started (fairness.md 3, step 1).
 
-A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start together
-are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by right.
+A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start
+together are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by
+right.
 
 Units are handed out level by level, from the jobs up to the root. At a node of depth d, its *pass*, units below it that
 fit wholly into what the node still misses (its entitlement less the whole targets below it) are handed out:
@@ -9,9 +10,9 @@ fit wholly into what the node still misses (its entitlement less the whole targe
     1  those below which every deeper node also misses something the unit asks for;
     2  any: what one child cannot use stays in the group before its cousins get it (not at the root).
 
-In each step units that run already come first, the largest of them first, so that small ones do not push a gang out. The
-next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the root
-nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its job:
+In each step units that run already come first, the largest of them first, so that small ones do not push a gang out.
+The next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the
+root nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its job:
 once all passes are done these are tried by the same passes.
 
 *Why a pass looks at one node only.* Before the pass of depth d no node down to that depth has more than it is entitled
@@ -149,8 +150,8 @@ class Rounding:
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
         """Hand a job the units that its own entitlement holds, in the order of its line.
 
-        A task that it holds, and that does not fit, is no reason to keep waiting ones from it: it may run on what others
-        leave. A task that waits keeps those behind it waiting until every pass has found no room for it.
+        A task that it holds, and that does not fit, is no reason to keep waiting ones from it: it may run on what
+        others leave. A task that waits keeps those behind it waiting until every pass has found no room for it.
         """
         self._touch(leaf)
         if leaf.whole_line is None:
@@ -309,7 +310,7 @@ class Rounding:
         return self.holds(group, leaf.head) and self._is_admitted(group, leaf, missing_only=missing_only)
 
     def _is_admitted(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
-        """Whether everybody between a job and a node misses something, if that is asked for, and no limit is in the way."""
+        """Whether no limit is in the way and, if asked for, everybody between a job and a node misses something."""
         unit = leaf.head
         if missing_only:
             node: ShareNode | None = leaf

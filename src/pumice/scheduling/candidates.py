@@ -240,6 +240,12 @@ class Candidates:
         self.blocked[leaf] = reason
         self._offer(leaf, leaf.unit)
 
+    def call_back(self, leaf: JobNode) -> None:
+        """A gate gives way to a job that it had refused: it is a candidate again."""
+        del self.aside[leaf]
+        self.blocked.pop(leaf, None)
+        self._offer(leaf, leaf.unit)
+
     def offer_again(self, leaf: JobNode) -> None:
         """Tell the order what a job would start next, as it is."""
         self._offer(leaf, leaf.unit)

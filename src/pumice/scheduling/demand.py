@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from pumice.fairness.tree import Demand, JobNode, Pieces
+from pumice.fairness.demand import Demand, Pieces
+from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items, JobPhase
 from pumice.model.resources import PODS
@@ -105,7 +106,7 @@ def _first_tasks(job: Job, start: int, barred: Collection[Shape], nodes: NodeTab
 
 
 def _task_path(job: Job, counts: dict[Items, int], first: list[Task]) -> Pieces:
-    """The tasks that count in task order, those it must start with before the others; equal neighbours are one piece."""
+    """The tasks that count, in task order, those it must start with first; equal neighbours are one piece."""
     left = dict(counts)
     chosen = set(first)
     ordered = sorted(job.tasks.values(), key=lambda task: (task not in chosen, task.order))

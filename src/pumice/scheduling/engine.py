@@ -64,7 +64,7 @@ class Engine:
         self._evictions_failed: dict[str, tuple[int, int]] = {}  # how often, and until when the task is spared
         self.conditions: dict[str, str] = {}
         self.unstartable = Unstartable()
-        self.queue_conditions: dict[str, str] = {}  # what was last said about queues
+        self.queue_conditions: dict[str, str] = {}  # what was last said about queues, by queue/type
         self.tracing = False
         self.entering: Callable[[str], None] = lambda part: None  # hears which part of a cycle comes next
         self.now = 0
@@ -227,8 +227,7 @@ class Engine:
     def room_grew(self, node: ClusterNode) -> None:
         """There may be more room on a node than before."""
         self._pods_moved = True
-        index = self.nodes.touch(node)
-        if index >= 0:
+        if (index := self.nodes.touch(node)) >= 0:
             self._grown[index] = None
 
     def _hold(self, leaf: JobNode, task: Task) -> None:
@@ -264,6 +263,7 @@ class Engine:
             self.order.restructure()
             for node in self.tree.root.walk():
                 self.tree.mark(node)
+        self._demand_moved = self._demand_moved or (self._held_moved and self.policy.bounds_moved())
         moved_at_all = self._demand_moved or self._held_moved or self._pods_moved
         self.candidates.begin_cycle(self._grown, changed=self._pods_moved, gates_moved=moved_at_all)
         if self._demand_moved:

@@ -26,6 +26,7 @@ from pumice.scheduling.explanation import Explanation, keys_beside
 from pumice.scheduling.freeable import HOPELESS, Freeable
 from pumice.scheduling.memory import TakersMemory
 from pumice.scheduling.pool import Pool
+from pumice.scheduling.scarce import scarce_everywhere
 from pumice.scheduling.together import take_together
 from pumice.scheduling.transaction import Transaction
 from pumice.scheduling.units import Unit, unit_tasks
@@ -257,6 +258,8 @@ class Takers:
             return ByRescaledShares(order, leaf, ask, by_share=by_share, by_class=by_class)
         if isinstance(order, DeservedOrder) and order.by_weight:
             return ByDeserved(order, leaf, ask, by_share=by_share, by_class=by_class)
+        if isinstance(order, DeservedOrder):
+            ask = scarce_everywhere(engine.nodes, leaf.unit)
         return ByKeys(order, leaf, ask, by_share=by_share, by_class=by_class)
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:

@@ -124,6 +124,11 @@ class Scheduler:
         return all(informer.synced.is_set() for informer in self._informers)
 
     @property
+    def told_of_queues(self) -> Collection[str]:
+        """The conditions of queues that hold, as ``queue/type``."""
+        return self.engine.queue_conditions.keys()
+
+    @property
     def alive(self) -> bool:
         """Whether cycles run: the last one ended not long ago. Who still waits for the cluster is alive."""
         return not self._begun or time.monotonic() - self._last < STALLED
@@ -149,9 +154,11 @@ class Scheduler:
             for informer in self._informers:
                 await informer.synced.wait()
             self._begun, self._last = True, time.monotonic()
+            self.cycle()
+            tasks.create_task(self.hands.retire_conditions(lambda *about: "/".join(about) in self.told_of_queues))
             while True:
-                self.cycle()
                 await self._more()
+                self.cycle()
 
     async def done(self) -> None:
         """Wait for what is being carried out."""

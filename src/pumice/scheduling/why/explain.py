@@ -127,7 +127,6 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
 
 def _target(engine: Engine, leaf: JobNode, answer: Answer) -> None:
     if isinstance(engine.order, SteerOrder):
-        demand = leaf.demand
         answer.target = leaf.target
         answer.whole = Wording(engine.state.registry).vector(leaf.whole)
 
