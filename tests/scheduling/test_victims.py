@@ -367,8 +367,8 @@ def test_nobody_goes_for_a_unit_that_has_room_in_another_arrangement() -> None:
 @pytest.mark.parametrize(
     ("gang", "takers", "goes"),
     [
-        # c is entitled to all it asks for, a to the rest. The gang is more than that, so it may go, but only whole: then
-        # a is short of its rest, and c no longer of what its takers start. 2 : 2 is no better than before, 1 : 3 is.
+        # c is entitled to all it asks for, a to the rest. The gang is more than that, so it may go, but only whole:
+        # then a is short of its rest, and c no longer of what its takers start. 2 : 2 is no better, 1 : 3 is.
         (4, [1, 1], False),
         (4, [2], False),
         (4, [1, 1, 1], True),

@@ -12,8 +12,8 @@ fit wholly into what the node still misses (its entitlement less the whole targe
 
 In each step units that run already come first, the largest of them first, so that small ones do not push a gang out.
 The next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the
-root nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its job:
-once all passes are done these are tried by the same passes.
+root nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its
+job: once all passes are done these are tried by the same passes.
 
 *Why a pass looks at one node only.* Before the pass of depth d no node down to that depth has more than it is entitled
 to. So a unit that fits a node fits everybody above it too, and two nodes of one depth never get into each other's way.
