@@ -238,9 +238,14 @@ class Rounding:
 
     def _serve_waiting(self, group: ShareNode, given: list[Given], *, missing_only: bool) -> None:
         jobs = self._candidates(group, held=False, missing_only=missing_only)
-        if jobs:
+        if len(jobs) == 1:  # nobody to compare it with
+            leaf = jobs[0]
+            while leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
+                self._give(leaf, given)
+        elif jobs:
             walk = Walk(self, group, jobs, missing_only=missing_only)
-            while (leaf := walk.next()) is not None:
+            while (served := walk.next()) is not None:
+                leaf = served
                 self._give(leaf, given)
                 walk.served(leaf)
                 if leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
@@ -254,6 +259,12 @@ class Rounding:
         while by_size:
             size = max(by_size)
             jobs = [leaf for leaf in by_size.pop(size) if self.is_able(group, leaf, missing_only=missing_only)]
+            if len(jobs) == 1:
+                leaf = jobs[0]
+                self._give(leaf, given)
+                if leaf.head_held:
+                    by_size.setdefault(self._size(leaf), []).append(leaf)
+                continue
             walk = Walk(self, group, jobs, missing_only=missing_only)
             while (served := walk.next()) is not None:
                 leaf = served
@@ -288,7 +299,13 @@ class Rounding:
 
     def holds(self, group: ShareNode, unit: Items) -> bool:
         """Whether what a node misses holds a unit wholly."""
-        return all(amount <= self.room(group, j) for j, amount in unit)
+        if self._is_late or group.parent is None:
+            return all(amount <= self.room(group, j) for j, amount in unit)
+        exact, whole = group.exact, group.whole
+        for j, amount in unit:  # asked very often: the same as above, without a call for each resource
+            if amount * LEAST > (exact[j] - whole[j] * EXACT) * TOLERANCE:
+                return False
+        return True
 
     def room(self, group: ShareNode, j: int) -> int:
         """The most of a resource that one more unit may ask for in the pass of a node."""
@@ -323,7 +340,10 @@ class Rounding:
     def misses(self, node: ShareNode, unit: Items) -> bool:
         """Whether a node misses some of what a unit asks for."""
         exact, whole, nothing = node.exact, node.whole, self.nothing
-        return any(exact[j] - whole[j] * EXACT > nothing[j] for j, _ in unit)
+        for j, _ in unit:
+            if exact[j] - whole[j] * EXACT > nothing[j]:
+                return True
+        return False
 
     def _give(self, leaf: JobNode, given: list[Given]) -> None:
         """Hand a job its next unit."""
