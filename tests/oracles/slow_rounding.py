@@ -128,19 +128,14 @@ def slow_round(
         return bool(line)
 
     def own_part(name: str) -> None:
-        """What a job's own entitlement holds. A task that it holds, and that does not fit, waits for the passes."""
-        rest: list[LineUnit] = []
+        """What a job's own entitlement holds, in the order of its line."""
         line = left_in_line[name]
         while line:
-            unit = line.pop(0)
+            unit = line[0]
             fits = all(n * (1 - MILLIONTH) <= missing(jobs[name].path[-1], j) for j, n in unit.asks.items())
-            if fits and within_limits(name, unit.asks, whole()):
-                got[name].append(unit)
-            else:
-                rest.append(unit)
-                if not unit.held or unit.tasks > 1:
-                    break
-        left_in_line[name] = rest + line
+            if not fits or not within_limits(name, unit.asks, whole()):
+                break
+            got[name].append(line.pop(0))
 
     late = False
     for name in jobs:

@@ -148,11 +148,7 @@ class Rounding:
     # --- the part that a job has by its own entitlement -----------------------------------------------------------
 
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
-        """Hand a job the units that its own entitlement holds, in the order of its line.
-
-        A task that it holds, and that does not fit, is no reason to keep waiting ones from it: it may run on what
-        others leave. A task that waits keeps those behind it waiting until every pass has found no room for it.
-        """
+        """Hand a job the units that its own entitlement holds, in the order of its line."""
         self._touch(leaf)
         if leaf.whole_line is None:
             leaf.whole_line = line_of(leaf)
@@ -175,9 +171,8 @@ class Rounding:
                     missing[j] -= fit * amount * EXACT
             if fit < number:
                 rest.append(Run(items, tasks, number - fit, held) if fit else line[k])
-                if not held or tasks > 1:
-                    rest += line[k + 1 :]
-                    break
+                rest += line[k + 1 :]
+                break
         leaf.line = tuple(rest) if any(whole) else line
         leaf.base = whole
         if whole != leaf.whole:
@@ -368,10 +363,26 @@ class Rounding:
         self._is_late = True
         while blocked:
             blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf)]
+            self._serve_own(blocked)
             for nodes in reversed(_dirty_nodes(blocked)):
                 for node in nodes:
                     self._pass(node, self._given_late)
         self._is_late = False
+
+    def _serve_own(self, jobs: list[JobNode]) -> None:
+        """The first of the passes, for jobs that passed a unit over: what their own entitlement holds."""
+        root = self.tree.root
+        for held in (True, False):
+            while True:
+                able = [leaf for leaf in jobs if leaf.head and leaf.head_held is held and self.holds(leaf, leaf.head)]
+                able = [leaf for leaf in able if self._is_admitted(root, leaf, missing_only=False)]
+                if held and able:
+                    largest = max(map(self._size, able))
+                    able = [leaf for leaf in able if self._size(leaf) == largest]
+                leaf = Walk(self, root, able, missing_only=False).next()
+                if leaf is None:
+                    break
+                self._give(leaf, self._given_late)
 
     def _skip(self, leaf: JobNode) -> bool:
         """Move to the next unit of a line that is no larger than what is left of the cluster; whether there is one."""
