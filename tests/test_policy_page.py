@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tools.outcome_table import rows
+
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^```\n\$ (pumice .*)\n([^`]*)^```$", TEXT, re.MULTILINE)
+TABLE = re.findall(r"^\|.*\|$", TEXT.partition("## Worked outcomes")[2], re.MULTILINE)
 NAMED = sorted(set(re.findall(r"`(pumice (?:run|check|entitle) [^`]*)`", TEXT)))
 FILES = sorted(set(re.findall(r"examples/[\w-]+\.yaml", TEXT)))
 
@@ -52,3 +55,7 @@ def test_what_is_said_about_the_examples_holds() -> None:
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", TEXT))
 def test_links(link: str) -> None:
     assert (ROOT / "docs" / link).exists()
+
+
+def test_the_table_of_outcomes_is_what_the_scenarios_give() -> None:
+    assert list(rows()) == TABLE

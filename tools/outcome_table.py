@@ -8,6 +8,7 @@ A row is a queue or job whose outcome the scenario states.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,4 +57,4 @@ def _said(simulation: Simulation, amounts: list[int] | list[float]) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(rows()))
+    sys.stdout.write("\n".join([*rows(), ""]))

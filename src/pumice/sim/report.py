@@ -183,7 +183,7 @@ def target_of(node: ShareNode) -> list[float]:
     """The target of a node as real amounts: what ``entitled`` is before it is rounded down."""
     total = [0.0] * len(node.held)
     for leaf in below(node):
-        for (items, _), tasks in zip(leaf.demand.pieces, leaf.targets, strict=True):
+        for (items, _), tasks in zip(leaf.demand.pieces, leaf.targets, strict=False):  # orders without targets set none
             for j, amount in items:
                 total[j] += tasks * amount
     return total
