@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import random
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, process_time
@@ -20,8 +20,8 @@ from pumice.fairness.demand import Demand
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
-from pumice.model.events import Changed
-from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
+from pumice.model.events import Changed, Event, Gone
+from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
@@ -180,6 +180,46 @@ def churn_e(workload: WorkloadE, rounds: int = 3) -> dict[str, float]:
 
 
 # --- the share tree alone -------------------------------------------------------------------------------------------
+
+
+def rounding_cost(name: str, times: int = 20) -> dict[str, float]:
+    """On a full cluster: whole targets from scratch, after one task has ended, and after one job has come."""
+    engine = new_engine()
+    for event in _waiting(name, engine):
+        engine.apply(event)
+    engine.cycle(0)
+    order = engine.order
+    assert isinstance(order, SteerOrder)
+    order.rounding.forget_all()
+    gc.collect()
+    first = _cpu(lambda: order.rounding.run(engine.state.capacity))
+    running = [task for task in engine.state.tasks.values() if task.status.held]
+    ended = came = 0.0
+    for n in range(times):
+        gone = running[n * len(running) // times].spec
+        engine.apply(Gone(TaskSpec, gone.key))
+        ended += _cpu(lambda: order.refresh_targets(demand_changed=False))
+        pattern = engine.state.jobs[gone.job or ""].spec
+        assert pattern is not None
+        new = replace(pattern, name=f"late-{n}", created=10**9 + n)
+        engine.apply(Changed(new))
+        engine.apply(Changed(replace(gone, name=f"late-{n}-0", job=new.key)))
+        engine.settle()
+        came += _cpu(lambda: order.refresh_targets(demand_changed=True))
+    return {"first_ms": first * 1000, "task_ended_ms": ended / times * 1000, "job_came_ms": came / times * 1000}
+
+
+def _waiting(name: str, engine: Engine) -> Iterable[Event]:
+    """A workload by name; ``singles`` is one queue of 10,000 jobs of one task on a cluster that holds a tenth."""
+    if name == "E":
+        return WorkloadE.load("E").events(engine.state.registry)
+    if name != "singles":
+        return Workload.load(name).events(engine.state.registry)
+    events: list[Event] = [Changed(NodeSpec("pool", (1_000_000, 10**12, 10**6))), Changed(Queue("q"))]
+    for i in range(10_000):
+        events.append(Changed(JobSpec("ns", f"j{i:05d}", "q", i, phase=JobPhase.INQUEUE)))
+        events.append(Changed(TaskSpec("ns", f"j{i:05d}-0", (1000, 1, 1), job=f"ns/j{i:05d}")))
+    return events
 
 
 def tree_events(leaves: int, events: int = 2000) -> dict[str, float]:

@@ -24,6 +24,8 @@ from pumice.scheduling.config import DEFAULT_CONFIG
 
 RESULTS = Path(__file__).parent / "results"
 
+ROUNDING = ("first_ms", "task_ended_ms", "job_came_ms")
+
 # name -> (what it says, the figures shown)
 MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
     "A": ("allocate, 5,000 tasks on 500 nodes", ("placements_per_second", "peak_rss_mib")),
@@ -45,6 +47,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         "a full cluster: a queue takes its part back",
         ("evictions", "decisions_per_second", "percent_of_allocation", "cycle_seconds"),
     ),
+    "rounding-C": ("whole targets at C: all, a task less, a job more", ROUNDING),
+    "rounding-E": ("the same at E", ROUNDING),
+    "rounding-F": ("the same at F", ROUNDING),
+    "rounding-singles": ("the same, 10,000 jobs of one task in a queue", ROUNDING),
     "tree-1000": ("share tree, 1,000 leaves", ("place_microseconds", "release_microseconds", "times_faster")),
     "tree-10000": (
         "share tree, 10,000 leaves",
@@ -91,6 +97,8 @@ def measure(name: str) -> dict[str, float]:
         return binds.bind_rate()
     if name.startswith("tree-"):
         return measures.tree_events(int(name.removeprefix("tree-")))
+    if name.startswith("rounding-"):
+        return measures.rounding_cost(name.removeprefix("rounding-"))
     if name == "E":
         return measures.churn_e(WorkloadE.load("E"))
     if name == "F":
