@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.fairness.line import Line, Run, line_of
+from pumice.fairness.passed_over import serve_passed_over
 from pumice.fairness.rooms import Rooms
 from pumice.fairness.tree import EXACT, JobNode, ShareNode, ShareTree
 from pumice.fairness.walk import Walk
@@ -59,7 +60,6 @@ class Rounding:
         self._unlike: dict[JobNode, None] = {}  # jobs whose tasks ask for different amounts
         self._left: dict[ShareNode, None] = {}  # nodes below which a job left
         self._before: dict[JobNode, list[int]] = {}  # whole targets before this run, of those touched
-        self._is_late = False  # whether units are tried for which others were passed over
         self._everything = True
 
     def forget_all(self) -> None:
@@ -235,7 +235,7 @@ class Rounding:
         if jobs:
             walk = Walk(self, group, jobs, missing_only=missing_only)
             while (leaf := walk.next()) is not None:
-                self._give(leaf, given)
+                self.give(leaf, given)
                 walk.served(leaf)
                 if leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
                     walk.enter(leaf)
@@ -244,17 +244,17 @@ class Rounding:
         """The largest units first: each size is a walk of its own."""
         by_size: dict[float, list[JobNode]] = {}
         for leaf in self._candidates(group, held=True, missing_only=missing_only):
-            by_size.setdefault(self._size(leaf), []).append(leaf)
+            by_size.setdefault(self.size(leaf), []).append(leaf)
         while by_size:
             size = max(by_size)
             jobs = [leaf for leaf in by_size.pop(size) if self.is_able(group, leaf, missing_only=missing_only)]
             walk = Walk(self, group, jobs, missing_only=missing_only)
             while (served := walk.next()) is not None:
                 leaf = served
-                self._give(leaf, given)
+                self.give(leaf, given)
                 walk.served(leaf)
                 if leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
-                    next_size = self._size(leaf)
+                    next_size = self.size(leaf)
                     if next_size == size:
                         walk.enter(leaf)
                         continue
@@ -263,7 +263,7 @@ class Rounding:
                         by_size.setdefault(size, []).extend(walk.able())
                         break
 
-    def _size(self, leaf: JobNode) -> float:
+    def size(self, leaf: JobNode) -> float:
         return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
 
     def _candidates(self, group: ShareNode, *, held: bool, missing_only: bool) -> list[JobNode]:
@@ -283,18 +283,8 @@ class Rounding:
                     stack.append(child)
         return [leaf for leaf in found if self.is_able(group, leaf, missing_only=missing_only)]
 
-    def room(self, group: ShareNode) -> list[int]:
-        """The most of each resource that one more unit may ask for in the pass of a node."""
-        if not self._is_late:
-            return self._room_at(group)
-        # By now nodes further up may have given more than they have: somebody else's pass did.
-        room, node = self._room_at(group), group.parent
-        while node is not None:
-            room = list(map(min, room, self._room_at(node)))
-            node = node.parent
-        return room
-
-    def _room_at(self, node: ShareNode) -> list[int]:
+    def room(self, node: ShareNode) -> list[int]:
+        """The most of each resource that one more unit may ask for at a node."""
         if node.parent is None:
             return [offered - whole for offered, whole in zip(self.capacity, node.whole, strict=True)]
         least = EXACT * (TOLERANCE - 1)
@@ -302,11 +292,15 @@ class Rounding:
             (exact - whole * EXACT) * TOLERANCE // least for exact, whole in zip(node.exact, node.whole, strict=True)
         ]
 
+    def fits(self, node: ShareNode, unit: Items) -> bool:
+        """Whether a unit fits wholly into what a node misses."""
+        room = self.room(node)
+        return all(amount <= room[j] for j, amount in unit)
+
     def is_able(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
         """Whether a job may have its next unit in the pass of a node."""
         unit = leaf.head
-        room = self.room(group)
-        if any(amount > room[j] for j, amount in unit):
+        if not self.fits(group, unit):
             return False
         if missing_only:
             node: ShareNode | None = leaf
@@ -321,7 +315,7 @@ class Rounding:
         exact, whole, nothing = node.exact, node.whole, self.nothing
         return any(exact[j] - whole[j] * EXACT > nothing[j] for j, _ in unit)
 
-    def _give(self, leaf: JobNode, given: list[Given]) -> None:
+    def give(self, leaf: JobNode, given: list[Given]) -> None:
         """Hand a job its next unit."""
         self._touch(leaf)
         items, tasks, number, _ = leaf.line[leaf.run]
@@ -341,14 +335,10 @@ class Rounding:
         """Try the later units of jobs whose next one found no room, until none of them would fit."""
         # A job that cannot have the tasks it must start together has no use for the others.
         blocked = [leaf for leaf in self._unlike if leaf.head and (leaf.run or leaf.line[0].tasks <= 1)]
-        self._is_late = True
         while blocked:
             room = self.room(self.tree.root)
             blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf, room)]
-            for nodes in reversed(_dirty_nodes(blocked)):
-                for node in nodes:
-                    self._pass(node, self._given_late)
-        self._is_late = False
+            serve_passed_over(self, blocked, self._given_late)
 
     def _skip(self, leaf: JobNode, room: list[int]) -> bool:
         """Move to the next unit of a line that is no larger than what is left of the cluster; whether there is one."""
