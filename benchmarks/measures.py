@@ -16,8 +16,9 @@ from time import perf_counter, process_time
 
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
+from pumice.fairness.demand import Demand
 from pumice.fairness.steer import SteerOrder
-from pumice.fairness.tree import Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.events import Changed
 from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
@@ -232,7 +233,7 @@ def _grown_tree(leaves: int) -> tuple[ShareTree, SteerOrder]:
                 _add_leaf(tree, team, f"ns/{o}-{t}-{n}", n)
     order.refresh_targets(demand_changed=True)
     for leaf in tree.jobs.values():
-        order.offer(leaf, leaf.demand.direction, True)
+        order.offer(leaf, leaf.demand.parts[0][0], True)
     for node in list(tree.root.walk()):
         if node.children:
             order.first(node)  # every heap is built before anything is timed

@@ -52,7 +52,8 @@ its labels and units, so that dashboards go on working; the others are Pumice's 
 - A histogram is scraped as `..._bucket`, `..._sum` and `..._count`.
 - What is gone from the cluster is gone from the answer. Of jobs that are not over, the {JOBS_SHOWN:,} oldest have
   series of their own; `pumice_jobs_not_shown` says how many have none.
-- A queue counts with all below it.
+- A queue counts with all below it. An inner node of the tree that only hierarchy annotations name has no Queue object
+  and is shown by its path: `queue_name="root/eng"`.
 - Besides, all give what the client library says of any process: `process_` and `python_`, such as
   `process_resident_memory_bytes`.
 """

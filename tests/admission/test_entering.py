@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from pumice.admission import CREATE, ROUTED, Request, mutate, route
+from pumice.admission import CREATE, ROUTED, Request, admit, mutate, route
 from pumice.admission.request import JOBS, PODGROUPS, PODS
 from pumice.admission.routing import utilisation
 from tests.support.admitted import ask, group, job, node, put, queue, tell, world
@@ -176,3 +176,23 @@ def test_a_later_version_keeps_the_user():
 def test_pods_of_other_schedulers_are_left_alone():
     pod = {"metadata": {"name": "p"}, "spec": {"schedulerName": "default-scheduler"}}
     assert mutate(Request(CREATE, PODS, pod, user="anne"), world()) is pod
+
+
+# ---- users with control characters ----------------------------------------------------------------------------
+
+
+def test_a_user_that_cannot_be_shown_is_refused_on_jobs_and_podgroups():
+    for made in (job("work", "a"), group("work", "a")):
+        made["metadata"]["annotations"] = {"volcano.sh/user": "ann\x1be"}
+        verdict = ask(world(queue("a")), made, may_impersonate=lambda user: True)
+        assert verdict.message == (
+            "metadata.annotations[volcano.sh/user]: 'ann\\x1be' contains control characters; "
+            "write the name of a user without them"
+        )
+
+
+def test_a_user_that_cannot_be_shown_does_not_count_on_a_pod():
+    pod = {"metadata": {"name": "p", "namespace": "ns", "annotations": {"volcano.sh/user": "ann\x1be"}}, "spec": {}}
+    pod["spec"]["schedulerName"] = "pumice"
+    verdict = admit(Request(CREATE, PODS, pod, user="anne", may_impersonate=lambda user: True), world())
+    assert verdict.object["metadata"]["annotations"] == {"volcano.sh/user": "anne"}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pumice.admission import CREATE, DELETE, USER_LIMITS, Request, Settings, doomed, mutate, with_user_limits_settled
 from pumice.admission.request import PODGROUPS, QUEUES
+from pumice.admission.tree import Tree
 from tests.support.admitted import ask, group, job, node, put, queue, tell, world
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 HIERARCHY, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 
 
@@ -177,6 +181,17 @@ def test_a_hierarchy_is_judged_as_a_whole():
     assert "the queues below 'root/dev' would have deserved cpu 11 together" in refused.message
 
 
+def test_a_parameter_that_is_taken_out_makes_room_for_another():
+    # 6 + 4 of 10 become 0 + 8, not 6 + 8: the controller will take the 6 back from a.
+    first = [entry("a", deserved={"cpu": "6"}), entry("b", deserved={"cpu": "4"})]
+    there = queue("p", parent="root", deserved={"cpu": "10"}, hierarchy=first)
+    a, b = (queue(name, parent="p", deserved={"cpu": cpu}) for name, cpu in (("a", "6"), ("b", "4")))
+    later = queue("p", parent="root", deserved={"cpu": "10"}, hierarchy=[entry("a"), entry("b", deserved={"cpu": "8"})])
+    assert put(world(there, a, b), later).allowed
+    changed = queue("a", parent="p", deserved={"cpu": "7"})  # by hand, so it stays
+    assert "would have deserved cpu 15 together" in put(world(there, changed, b), later).message
+
+
 @pytest.mark.parametrize(
     ("hierarchy", "message"),
     [
@@ -230,6 +245,17 @@ def test_a_deep_tree_is_judged_like_any_other():
     assert len(doomed("q0", around).queues) == 1101
 
 
+def test_a_path_that_is_too_deep_is_refused_before_a_tree_is_laid_out(monkeypatch):
+    """Which takes time with the square of the depth, and all other writes would wait for it."""
+    around = world(settings=Settings(max_queue_depth=200))
+    assert around.tree.leaves("root") == []
+    monkeypatch.setattr(Tree, "changed", lambda *_: pytest.fail("the tree was laid out"))
+    deep = queue("q", annotations={HIERARCHY: "root" + "/a" * 3000})
+    assert ask(around, deep).message == (
+        f"metadata.annotations[{HIERARCHY}]: 'root{'/a' * 38}...' is 3000 levels below root; 200 are allowed"
+    )
+
+
 def test_of_two_paths_the_second_is_refused_in_whichever_order():
     for first, second in (("root/sci", "root/sci/dev"), ("root/sci/dev", "root/sci")):
         around = world()
@@ -238,6 +264,42 @@ def test_of_two_paths_the_second_is_refused_in_whichever_order():
 
 
 # ---- user limits ----------------------------------------------------------------------------------------------
+
+
+def applied(name, **spec):
+    """A queue as kubectl apply sends it."""
+    made = queue(name, **spec)
+    made["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(queue(name, **spec))}
+    return made
+
+
+def test_user_limits_removed_from_the_manifest_of_a_parent_do_not_come_back():
+    around = world()
+    put(around, applied("q", minUserLimitPercent=25, userLimitFactor=2, weight=5))
+    put(around, queue("child", parent="q"))
+    parent = with_user_limits_settled(around.queues["q"], leaf=False)
+    tell(around, parent)
+    # kubectl apply of a manifest without minUserLimitPercent: the spec, which has none, stays as it is.
+    annotations = parent["metadata"]["annotations"]
+    again = {**parent, "metadata": {**parent["metadata"]}}
+    again["metadata"]["annotations"] = annotations | applied("q", userLimitFactor=2)["metadata"]["annotations"]
+    stored = put(around, again).object
+    assert json.loads(stored["metadata"]["annotations"][USER_LIMITS]) == {"userLimitFactor": 2}
+    assert with_user_limits_settled(stored, leaf=True)["spec"] == {
+        "parent": "root", "reclaimable": True, "weight": 5, "userLimitFactor": 2,
+    }  # fmt: skip
+
+
+def test_user_limits_that_no_manifest_named_stay():
+    around = world()
+    put(around, applied("q", weight=5))
+    put(around, queue("child", parent="q"))
+    parent = {**around.queues["q"], "spec": {**around.queues["q"]["spec"], "minUserLimitPercent": 25}}
+    stored = put(around, parent).object
+    for manifest in (applied("q", weight=6), applied("q")):
+        about = {"name": "q", "annotations": stored["metadata"]["annotations"] | manifest["metadata"]["annotations"]}
+        stored = put(around, {**stored, "metadata": about}).object
+        assert json.loads(stored["metadata"]["annotations"][USER_LIMITS]) == {"minUserLimitPercent": 25}
 
 
 def test_user_limits_of_a_parent_are_kept_and_come_back():
@@ -309,3 +371,36 @@ def test_a_queue_with_default_below_it_stays():
     assert [refusal.message for refusal in refusals] == [
         "queue 'default' cannot be deleted, and it is below 'p'; give it another parent first"
     ]
+
+
+def test_amounts_are_judged_through_the_whole_tree():
+    around = world(queue("p", parent="root", capability={"cpu": "4"}), queue("c", parent="p"))
+    refused = ask(around, queue("d", parent="c", deserved={"cpu": "10"}))
+    assert refused.message == (
+        "spec.deserved: the queues below 'root/p' would have deserved cpu 10 together, "
+        "more than the capability cpu 4 of queue 'p'"
+    )
+    around = world(
+        queue("p", parent="root", deserved={"cpu": "4"}),
+        queue("c", parent="p"),
+        queue("d", parent="c", guarantee={"cpu": "4"}),
+    )
+    refused = ask(around, queue("e", parent="p", guarantee={"cpu": "9"}))
+    assert "would have guarantee cpu 13 together, more than the deserved cpu 4 of queue 'p'" in refused.message
+
+
+amounts = st.none() | st.integers(0, 6).map(lambda n: {"cpu": str(n)})
+trees = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 7), amounts, amounts, amounts), min_size=1, max_size=14
+)  # which queue is written, below which of those before it, guarantee, deserved, capability
+
+
+@given(writes=trees)
+def test_what_admission_lets_in_the_engine_finds_nothing_wrong_with(writes):
+    """Whatever is written, in whatever order, and whatever of it is refused."""
+    around = world()
+    for number, above, guarantee, deserved, capability in writes:
+        parent = f"q{above % number}" if number and f"q{above % number}" in around.queues else "root"
+        given = {"guarantee": guarantee, "deserved": deserved, "capability": capability}
+        put(around, queue(f"q{number}", parent=parent, **{k: v for k, v in given.items() if v is not None}))
+    assert list(around.tree.amounts.excesses()) == []

@@ -17,6 +17,8 @@ from pumice.admission.webhooks.differences import difference
 from pumice.admission.webhooks.judge import Judge
 from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, User, read, write
 from pumice.apiserver.patches.json_patch import json_patch
+from pumice.kube.times import moment_of
+from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from tests.admission.test_admission_cases import CASES, surroundings
 from tests.support.admitted import group, job, queue, resource_of, world
 
@@ -120,7 +122,8 @@ def cases() -> list[tuple[str, Request, World]]:
 
 
 @pytest.mark.parametrize(("name", "request_", "here"), cases(), ids=[name for name, _, _ in cases()])
-def test_two_webhooks_say_what_the_rules_say(name, request_, here):
+def test_two_webhooks_say_what_the_rules_say(name, request_, here, monkeypatch):
+    monkeypatch.setattr("pumice.admission.webhooks.reviews.time.time_ns", lambda: 0)  # cases know no time
     verdict = admit(request_, here)
     stored, answer = through(request_, here)
     assert answer["allowed"] == verdict.allowed
@@ -132,6 +135,13 @@ def test_two_webhooks_say_what_the_rules_say(name, request_, here):
         assert [cause["field"] for cause in answer["status"]["details"]["causes"]] == [
             refusal.field for refusal in verdict.refusals
         ]
+
+
+def test_a_webhook_dates_the_weights_of_a_path():
+    found = queue("q", annotations={HIERARCHY: "root/eng/q", HIERARCHY_WEIGHTS: "1/2/3"})
+    stored, answer = through(Request(CREATE, QUEUES, found), world())
+    assert answer["allowed"]
+    assert moment_of(stored["metadata"]["annotations"][WEIGHTS_WRITTEN]) > 0
 
 
 def test_a_warning_is_passed_on():

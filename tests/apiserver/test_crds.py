@@ -32,11 +32,19 @@ FIELDS = {
       affinity.nodeGroupAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution
       affinity.nodeGroupAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution
       extendClusters[].name extendClusters[].weight extendClusters[].capacity
-      hierarchy[].name hierarchy[].parameters[].name hierarchy[].parameters[].value hierarchy[].hierarchy
+      hierarchy[].name hierarchy[].parameters[].name hierarchy[].parameters[].value
+      hierarchy[].hierarchy[].name hierarchy[].hierarchy[].parameters[].name hierarchy[].hierarchy[].parameters[].value
+      hierarchy[].hierarchy[].hierarchy[].name hierarchy[].hierarchy[].hierarchy[].parameters[].name
+      hierarchy[].hierarchy[].hierarchy[].parameters[].value hierarchy[].hierarchy[].hierarchy[].hierarchy
       minUserLimitPercent userLimitFactor
-      status: state unknown pending running inqueue completed reservation.nodes reservation.resource allocated share
-      entitled conditions[].type conditions[].status conditions[].reason conditions[].message
-      conditions[].lastTransitionTime conditions[].observedGeneration
+      status: state unknown pending running inqueue completed reservation.nodes reservation.resource allocated
+      share entitled weight path namespaces[].name namespaces[].weight namespaces[].share namespaces[].allocated
+      namespaces[].entitled namespaces[].pending namespaces[].inqueue namespaces[].running namespaces[].unknown
+      namespaces[].completed innerNodes[].path innerNodes[].weight innerNodes[].share innerNodes[].allocated
+      innerNodes[].entitled innerNodes[].pending innerNodes[].inqueue innerNodes[].running innerNodes[].unknown
+      innerNodes[].completed scheduler.source scheduler.configuration scheduler.names conditions[].type
+      conditions[].status conditions[].reason conditions[].message conditions[].lastTransitionTime
+      conditions[].observedGeneration
     """,
     "PodGroup": """
       minMember minTaskMember queue priorityClassName minResources
@@ -169,7 +177,7 @@ def test_what_is_allocated_is_always_there() -> None:
         (
             "Queue",
             ["Name", "Parent", "Weight", "State", "Share", "Inqueue", "Pending", "Running", "Age"],
-            ["Completed", "Unknown", "Reclaimable"],
+            ["Completed", "Unknown", "Path", "Reclaimable"],
         ),
         ("PodGroup", ["Name", "Status", "minMember", "Running", "Queue", "Age"], ["Succeeded", "Failed", "Priority"]),
         (
@@ -321,3 +329,14 @@ def test_a_command_is_for_somebody() -> None:
     words = refusal(create, RESOURCES["Command"], named(action="Dance", target={"kind": "Queue"}))
     assert 'action: Unsupported value: "Dance"' in words
     assert "target.uid: Required value" in words
+
+
+def test_entries_and_parameters_of_a_hierarchy_merge_by_name() -> None:
+    """So that two appliers may own two parameters of one queue; as deep as the schema describes entries."""
+    found, level = body("Queue", "spec")["properties"], 0
+    while "properties" in found["hierarchy"]["items"]:
+        entries = found["hierarchy"]
+        for merged in (entries, entries["items"]["properties"]["parameters"]):
+            assert (merged["x-kubernetes-list-type"], merged["x-kubernetes-list-map-keys"]) == ("map", ["name"])
+        found, level = entries["items"]["properties"], level + 1
+    assert level == 3

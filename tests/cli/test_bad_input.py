@@ -39,11 +39,15 @@ CASES = {
     "no weight": (QUEUE % ("", "weight: 0"), ["{file}: Queue/a: spec.weight: 0 given, but a whole number >= 1"]),
     "no such queue": (
         GROUP % "x",
-        ["{file}: PodGroup/ns/g: spec.queue: the queue 'x' does not exist"],
+        ["{file}: PodGroup/ns/g: spec.queue: there is no queue 'x'"],
     ),
-    "a job in a parent": (
-        QUEUE % ("", "weight: 1") + "---\n" + QUEUE % ("b", "parent: a") + "---\n" + GROUP % "a",
-        ["{file}: PodGroup/ns/g: spec.queue: 'a' is no leaf of the tree and takes no jobs"],
+    "a job in a closed queue": (
+        QUEUE % ("", "weight: 1") + "status: {state: Closed}\n---\n" + GROUP % "a",
+        ["{file}: PodGroup/ns/g: spec.queue: queue 'a' takes no jobs: it is Closed; open it or use another"],
+    ),
+    "more than the parent deserves": (
+        QUEUE % ("", "deserved: {cpu: 4}") + "---\n" + QUEUE % ("b", "parent: a, deserved: {cpu: 6}"),
+        ["{file}: Queue/ab: spec.deserved: the queues below 'root/a' would have deserved cpu 6 together, more than"],
     ),
 }
 

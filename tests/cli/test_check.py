@@ -78,6 +78,35 @@ def test_a_scenario_that_expects_nothing_is_said_to(tmp_path):
     assert pumice_command("check", tmp_path / "a.yaml").stdout == "PASS a (expects nothing)\n1 passed, 0 failed\n"
 
 
+REFUSED_EVENT = """\
+apiVersion: pumice.dev/v1
+kind: Scenario
+metadata: {name: late}
+spec:
+  events:
+  - cycle: 2
+    apply: {apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: x}, spec: {parent: nowhere}}
+"""
+
+
+def test_a_refused_event_that_nobody_expects_fails_the_check_and_not_the_run(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text(REFUSED_EVENT + CLUSTER)
+    done = pumice_command("check", file)
+    words = "spec.parent: there is no queue 'nowhere'; create it first or use 'root'"
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        f"FAIL late (expects nothing) ({file})",
+        "  - errors.Queue/x: let in",
+        f"  + errors.Queue/x: refused: {words}",
+        "0 passed, 1 failed",
+    ]
+    ran = pumice_command("run", file)
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, f"refused Queue/x: {words}")
+    file.write_text(REFUSED_EVENT + "  expect: {errors: [{object: Queue/x, contains: nowhere}]}\n" + CLUSTER)
+    assert pumice_command("check", file).returncode == 0
+
+
 def test_expected_refusals_hold(tmp_path):
     (tmp_path / "a.yaml").write_text(
         scenario("refusal", "{errors: [{object: Queue/x, contains: nowhere}], jobs: {default/p: {running: 1}}}")

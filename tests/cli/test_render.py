@@ -1,12 +1,14 @@
 """The tree and the jobs as text."""
 
+from dataclasses import replace
+
 import click
 import pytest
 
 from pumice.cli import render
 from pumice.cli.render import BAR, Column, bar, job_lines, legend, notice_lines, table, tree_lines
 from pumice.sim.overview import overview_of_run
-from tests.sim.samples import job, node, queue, queue_at, ran, scenario
+from tests.sim.samples import job, node, opened, queue, queue_at, ran, scenario
 
 
 @pytest.fixture(autouse=True)
@@ -150,8 +152,13 @@ def test_quantities_of_queues_are_shown_where_somebody_wrote_them():
 
 
 def test_stopped_queues_and_kept_room_are_mentioned():
-    queues = queue("eng", deserved={"cpu": 4}), queue("prod", parent="eng", deserved={"cpu": 6})
-    stopped = overview_of_run(ran(scenario(config=CAPACITY), node(cpu=8), *queues, job("j", "prod", 1, cpu=1)))
+    queues = queue("eng", deserved={"cpu": 6}), queue("prod", parent="eng", deserved={"cpu": 6})
+    simulation = opened(scenario(config=CAPACITY), node(cpu=8), *queues, job("j", "prod", 1, cpu=1))
+    cpu, _ = simulation.cluster.objects.queues["eng"].deserved[0]
+    # Admission refuses it, so it is written past admission: where the webhooks do not run, people can.
+    simulation.cluster.put(replace(simulation.cluster.objects.queues["eng"], deserved=((cpu, 4000),)))
+    simulation.run()
+    stopped = overview_of_run(simulation)
     (line,) = plain(notice_lines(stopped))
     assert line.startswith("stopped queue eng: the queues below it have deserved cpu 6 together")
     assert "queue eng is stopped" in plain(job_lines(stopped, wide=True))[1]

@@ -53,6 +53,52 @@ def shown(found: Board, columns: int, **how: Any) -> list[str]:
     return [click.unstyle(line) for line in board_lines(found, columns, **how)]
 
 
+def with_namespaces() -> list[dict[str, Any]]:
+    """Two queues below an inner node that only their paths name, and two namespaces in one of them."""
+    a, b = queue("a", used=30, due=20), queue("b", used=10, due=30)
+    for name, found in (("a", a), ("b", b)):
+        found["metadata"]["annotations"] = {"volcano.sh/hierarchy": f"root/eng/{name}"}
+    a["spec"] |= {"minUserLimitPercent": 25}
+    figures = {"entitled": {"cpu": "10"}, "running": 1, "weight": 1}
+    a["status"]["namespaces"] = [
+        {"name": "x", "allocated": {"cpu": "10"}, **figures},
+        {"name": "y", "allocated": {"cpu": "20"}, **figures, "weight": 2},
+    ]
+    root = queue("root", used=40, due=50)
+    inner = {"path": "root/eng", "weight": 1, "allocated": {"cpu": "40"}, "entitled": {"cpu": "50"}}
+    root["status"]["innerNodes"] = [inner]
+    return [root, a, b]
+
+
+def test_inner_nodes_and_namespaces_have_lines_of_their_own() -> None:
+    found = board(with_namespaces(), NODES)
+    assert [(row.name, row.depth, row.weight, row.used, row.entitled) for row in found.rows] == [
+        ("root", 0, "1", 0.4, 0.5),
+        ("eng", 1, "1", 0.4, 0.5),
+        ("a", 2, "1", 0.3, 0.2),
+        ("ns/x", 3, "1", 0.1, 0.1),
+        ("ns/y", 3, "2", 0.2, 0.1),
+        ("b", 2, "1", 0.1, 0.3),
+    ]
+    assert [line.split()[2] for line in shown(found, 100)[4:6]] == ["|--ns/x", "|--ns/y"]
+    assert [row.name for row in found.without_namespaces().rows] == ["root", "eng", "a", "b"]
+    values = {each["path"]: each for each in board_values(found)["queues"]}
+    assert list(values) == ["root", "root/eng", "root/eng/a", "root/eng/b"]
+    assert [(each["name"], each["used"]) for each in values["root/eng/a"]["namespaces"]] == [("x", 0.1), ("y", 0.2)]
+    assert values["root/eng/a"]["userLimits"] == {"minUserLimitPercent": 25} and not values["root/eng"]["namespaces"]
+
+
+def test_namespaces_can_be_hidden_and_scrolled_to() -> None:
+    screen, found = Screen("here", wide=False), board(with_namespaces(), NODES)
+    height = 8  # room for three of the six lines
+    screen.lines(found, 100, height, "now")
+    for _ in range(9):
+        screen.press("down", screen.rows, height)
+    assert any("|--b" in line for line in screen.lines(found, 100, height, "now"))
+    screen.press("namespaces", screen.rows, height)
+    assert not any("ns/" in line for line in screen.lines(found, 100, 20, "now"))
+
+
 def test_figures_are_parts_of_the_nodes_that_take_work() -> None:
     found = board([queue("root", used=30, due=60), queue("q", "root", 30, 60, capability={"cpu": 80})], NODES)
     assert (found.nodes, found.ready) == (3, 2)

@@ -235,6 +235,12 @@ def test_a_command_for_no_job_goes(tmp_path: Path) -> None:
             about = {"name": f"stop-{number}"}
             await running.api.create(COMMANDS, "default", {"metadata": about, "action": "AbortJob", "target": target})
         await eventually(lambda: not running.api.list(COMMANDS))
+        events = [event for event in running.api.list("events") if event["reason"] == "CommandFailed"]
+        assert {(event["involvedObject"]["name"], event["message"]) for event in events} == {
+            ("stop-0", "AbortJob was not carried out: there is no job 'gone'"),
+            ("stop-1", "AbortJob was not carried out: there is no job 'not/a-name'"),
+            ("stop-2", "AbortJob was not carried out: there is no job '../jobs'"),
+        }
 
     live(tmp_path, check)
 

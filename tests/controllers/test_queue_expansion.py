@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from pumice.controllers.queues.clearing import remains
-from pumice.controllers.queues.expansion import contradiction, expanded, without
+from pumice.controllers.queues.expansion import contradiction, expanded, released, without
 from pumice.controllers.queues.patching import difference
 from pumice.controllers.routed import NEWS_SECONDS, is_news
 from pumice.controllers.telling import event
@@ -20,6 +21,7 @@ from tests.support.queue_clusters import MemoryCluster, Process
 Document = dict[str, Any]
 PARENT = queue("eng") | {"metadata": {"name": "eng", "uid": "u-eng"}}
 MADE = {"pumice.dev/expanded-by": "u-eng"}
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def entry(*below: Document, **parameters: Any) -> Document:
@@ -27,10 +29,17 @@ def entry(*below: Document, **parameters: Any) -> Document:
     return made | ({"hierarchy": list(below)} if below else {})
 
 
+def marked(**values: Any) -> Document:
+    """The record of the fields that a hierarchy has set."""
+    return {"pumice.dev/set-by-hierarchy": json.dumps(values, sort_keys=True)}
+
+
 def test_a_new_queue_has_its_parent_its_parameters_and_the_part_below() -> None:
     below = {"name": "x"}
     made = expanded(PARENT, entry(below, weight="5", reclaimable="false", capability={"cpu": 4}), None, childless=True)
-    assert made["metadata"] == {"name": "q", "annotations": {**MADE, "pumice.dev/handed-down": "true"}}
+    values = '{"capability": {"cpu": 4}, "reclaimable": false, "weight": 5}'
+    marks = {"pumice.dev/handed-down": "true", "pumice.dev/set-by-hierarchy": values}
+    assert made["metadata"] == {"name": "q", "annotations": {**MADE, **marks}}
     assert made["spec"] == {
         "parent": "eng",
         "weight": 5,
@@ -44,11 +53,50 @@ def test_a_new_queue_has_its_parent_its_parameters_and_the_part_below() -> None:
     ("there", "wanted", "change"),
     [
         # what is as it should be is left alone
-        ({"weight": 2}, entry(weight="2"), {}),
-        ({"guarantee": {"cpu": "1"}}, entry(guarantee={"resource": {"cpu": "1"}}), {}),
+        ({"weight": 2, "annotations": MADE | marked(weight=2)}, entry(weight="2"), {}),
+        ({"guarantee": {"cpu": "1"}, "annotations": {}}, entry(guarantee={"resource": {"cpu": "1"}}), {}),
+        # of a queue that the hierarchy made before it kept records, its parameters came from there
+        ({"weight": 2}, entry(weight="2"), {"metadata": {"annotations": marked(weight=2)}}),
         # what is named is set, everything else stays
-        ({"weight": 2, "priority": 7}, entry(weight=3), {"spec": {"weight": 3}}),
-        ({"deserved": {"cpu": "1"}}, entry(deserved={"cpu": "2"}), {"spec": {"deserved": {"cpu": "2"}}}),
+        (
+            {"weight": 2, "priority": 7, "annotations": MADE | marked(weight=2)},
+            entry(weight=3),
+            {"metadata": {"annotations": marked(weight=3)}, "spec": {"weight": 3}},
+        ),
+        (
+            {"deserved": {"cpu": "1"}},
+            entry(deserved={"cpu": "2"}),
+            {"metadata": {"annotations": marked(deserved={"cpu": "2"})}, "spec": {"deserved": {"cpu": "2"}}},
+        ),
+        # what is named no more goes back to its default
+        (
+            {"weight": 2, "capability": {"cpu": 4}, "annotations": MADE | marked(weight=2, capability={"cpu": 4})},
+            entry(),
+            {
+                "metadata": {"annotations": {"pumice.dev/set-by-hierarchy": None}},
+                "spec": {"weight": None, "capability": None},
+            },
+        ),
+        # unless somebody has set it since then
+        (
+            {"weight": 9, "annotations": MADE | marked(weight=2)},
+            entry(),
+            {"metadata": {"annotations": {"pumice.dev/set-by-hierarchy": None}}},
+        ),
+        # or had it in a manifest of the queue: then it is that again
+        (
+            {"weight": 2, "annotations": {LAST_APPLIED: '{"spec": {"weight": 6}}'} | marked(weight=2)},
+            entry(),
+            {"metadata": {"annotations": {"pumice.dev/set-by-hierarchy": None}}, "spec": {"weight": 6}},
+        ),
+        # what somebody had set before the hierarchy said the same is not the hierarchy's
+        ({"weight": 2, "annotations": {}}, entry(weight=2), {}),
+        # a record that somebody spoiled is none
+        (
+            {"weight": 2, "annotations": {"pumice.dev/set-by-hierarchy": "[1"}},
+            entry(),
+            {"metadata": {"annotations": None}},
+        ),
         # a hierarchy of its own stays
         ({"hierarchy": [{"name": "own"}]}, entry(), {}),
         # one from above is marked
@@ -72,7 +120,11 @@ def test_a_new_queue_has_its_parent_its_parameters_and_the_part_below() -> None:
         # made by a parent that was deleted and made anew
         ({"annotations": {"pumice.dev/expanded-by": "u-old"}}, entry(), {"metadata": {"annotations": MADE}}),
         # made by hand: it stays so
-        ({"annotations": {}}, entry(weight=4), {"spec": {"weight": 4}}),
+        (
+            {"annotations": {}},
+            entry(weight=4),
+            {"metadata": {"annotations": marked(weight=4)}, "spec": {"weight": 4}},
+        ),
     ],
 )
 def test_a_queue_that_is_there_keeps_what_is_not_named(there: Document, wanted: Document, change: Document) -> None:
@@ -86,6 +138,27 @@ def test_user_limits_of_an_entry_that_is_a_parent_are_kept_aside() -> None:
     assert "minUserLimitPercent" not in first["spec"]
     assert first["metadata"]["annotations"]["pumice.dev/user-limits"] == '{"minUserLimitPercent": 25}'
     assert expanded(PARENT, entry(minUserLimitPercent=25), first, childless=False) is first
+
+
+def test_user_limits_of_an_entry_go_with_it_wherever_they_are() -> None:
+    made = expanded(PARENT, entry(minUserLimitPercent=25, userLimitFactor=2.0), None, childless=True)
+    for childless in (True, False):
+        known = expanded(PARENT, entry(minUserLimitPercent=25, userLimitFactor=2.0), made, childless=childless)
+        left = expanded(PARENT, entry(userLimitFactor=2.0), known, childless=childless)
+        again = expanded(PARENT, entry(userLimitFactor=2.0), left, childless=True)
+        assert {name: again["spec"].get(name) for name in ("minUserLimitPercent", "userLimitFactor")} == {
+            "minUserLimitPercent": None,
+            "userLimitFactor": 2.0,
+        }
+
+
+def test_a_queue_made_by_hand_that_is_named_no_more_is_what_it_was() -> None:
+    hand = queue("q", parent="eng", priority=3)
+    named = expanded(PARENT, entry({"name": "x"}, weight=7), hand, childless=True)
+    assert released(named, childless=False) == hand
+    assert released(hand, childless=True) is hand
+    own = queue("q", parent="eng", hierarchy=[{"name": "own"}])
+    assert released(own, childless=False) is own
 
 
 @pytest.mark.parametrize("wrong", [{"weight": "many"}, {"weihgt": 1}, {"capability": 5}])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.controllers.queues.commands import is_meant
+from pumice.controllers.queues.commands import why_not
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.tally import Tally
 from pumice.kube.feed import Change
@@ -104,7 +104,19 @@ def test_conditions_of_others_stay() -> None:
     assert [c["type"] for c in (cluster.queue("a") or {})["status"]["conditions"]] == ["Audited", "OwnState"]
     command(cluster, "OpenQueue", "eng")
     settled(cluster)
-    assert (cluster.queue("a") or {})["status"]["conditions"] == [other]
+    first, own = (cluster.queue("a") or {})["status"]["conditions"]
+    assert first == other and own["message"] == "by itself it is Open"
+
+
+@pytest.mark.parametrize("overwritten", ["Closed", "Paused", "Open", "nonsense", None])
+def test_a_state_that_somebody_overwrites_is_set_right(overwritten: str | None) -> None:
+    cluster = cluster_of(eng="root", a="eng", b="eng")
+    command(cluster, "PauseQueue", "a")
+    before = settled(cluster)
+    assert before == {**before, "eng": "Open", "a": "Paused", "b": "Open"}
+    for name in ("eng", "a", "b"):
+        cluster.merge(QUEUES, name, {"status": {"state": overwritten}}, subresource="status")
+    assert settled(cluster) == before
 
 
 def test_a_job_keeps_its_queue_closing_until_it_is_over() -> None:
@@ -161,18 +173,23 @@ def test_late_news_are_no_news() -> None:
     assert not picture.queues
 
 
-def ordered(name: str, created: str, revision: str, **target: Any) -> dict[str, Any]:
-    about = {"name": name, "creationTimestamp": created, "resourceVersion": revision, "uid": name}
+def ordered(command: str, created: str, revision: str, **target: Any) -> dict[str, Any]:
+    about = {"name": command, "creationTimestamp": created, "resourceVersion": revision, "uid": command}
     return {"metadata": about, "action": "OpenQueue", "target": target}
 
 
 def test_a_command_is_meant_for_one_queue() -> None:
     queue = {"metadata": {"name": "q", "uid": "u"}}
-    assert is_meant(ordered("c", "", "1", uid="u"), queue)
-    assert is_meant(ordered("c", "", "1"), queue)
-    assert not is_meant(ordered("c", "", "1", uid="v"), queue)
-    assert not is_meant(ordered("c", "", "1", uid="u"), None)
-    assert not is_meant({**ordered("c", "", "1", uid="u"), "action": "AbortJob"}, queue)
+    meant = {"kind": "Queue", "name": "q"}
+    assert not why_not(ordered("c", "", "1", uid="u", **meant), queue)
+    assert not why_not(ordered("c", "", "1", **meant), queue)
+    assert why_not(ordered("c", "", "1", uid="v", **meant), queue) == (
+        "target.uid is v, but queue 'q' has the uid u: it was made anew since"
+    )
+    assert why_not(ordered("c", "", "1", uid="u", **meant), None) == "there is no queue 'q'"
+    assert why_not(ordered("c", "", "1", uid="u"), None) == "target.name is missing: it names nobody"
+    wrong = why_not({**ordered("c", "", "1", uid="u", **meant), "action": "AbortJob"}, queue)
+    assert wrong == "AbortJob is no command for a queue; use one of OpenQueue, CloseQueue, PauseQueue, ResumeQueue"
 
 
 def test_the_tally_counts_what_is_there_and_what_is_not_over() -> None:

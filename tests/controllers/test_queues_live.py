@@ -248,7 +248,10 @@ def test_a_parent_is_closed_with_its_children_and_each_remembers_what_it_was(tmp
         await on.until_states(eng="Closed", a="Closed", b="Closed", c="Closed")
         await on.command("OpenQueue", "eng")
         await on.until_states(eng="Open", a="Open", b="Closed", c="Open")
-        assert not [c for q in on.all_queues() for c in q["status"].get("conditions", [])]
+        assert {c["message"] for q in on.all_queues() for c in q["status"]["conditions"]} == {
+            "by itself it is Open",
+            "by itself it is Closed",
+        }
         await on.until_quiet()
 
     on_bench(tmp_path, story)
@@ -351,10 +354,49 @@ def test_two_weights_for_one_inner_node(tmp_path: Path) -> None:
 
         def noted() -> list[str]:
             found = (queue.get("status", {}).get("conditions", []) for queue in on.all_queues())
-            return [condition["message"] for some in found for condition in some]
+            return [each["message"] for some in found for each in some if each["type"] != "OwnState"]
 
         await eventually(lambda: bool(noted()))
-        assert noted() == ["gives 'root/eng' the weight 2; 3, written later, counts"]
+        assert noted() == ["gives 'root/eng' the weight 2, but 3, written later by queue 'q', is in force"]
+        # p is older, but its weights are written again: now they count, also for a controller that starts anew.
+        again = {"metadata": {"annotations": {"volcano.sh/hierarchy-weights": "1/5/8"}}}
+        await on.api.patch(QUEUES.raw, "p", again)
+        await eventually(lambda: "by queue 'p'" in "".join(noted()))
+        assert noted() == ["gives 'root/eng' the weight 3, but 5, written later by queue 'p', is in force"]
         await on.until_quiet()
+        assert noted() == ["gives 'root/eng' the weight 3, but 5, written later by queue 'p', is in force"]
+
+    on_bench(tmp_path, story)
+
+
+def test_a_command_that_fails_leaves_an_event(tmp_path: Path) -> None:
+    async def story(on: Bench) -> None:
+        await on.queue("team")
+        await on.until_states(team="Open")
+        about = {"apiVersion": QUEUES.api_version, "kind": "Queue"}
+        uid = on.read("team")["metadata"]["uid"]
+        for name, action, target in (
+            ("nobody", "CloseQueue", {"name": "nowhere", "uid": "x"}),
+            ("stranger", "CloseQueue", {"name": "team", "uid": "of-another"}),
+            ("wrong", "AbortJob", {"name": "team", "uid": uid}),
+            ("right", "PauseQueue", {"name": "team", "uid": uid}),
+        ):
+            command = {"metadata": {"name": name}, "action": action, "target": {**about, **target}}
+            command |= {"apiVersion": COMMANDS.api_version, "kind": "Command"}
+            await on.api.create(COMMANDS, command, "default")
+        await on.until_states(team="Paused")
+        events = [each for each in on.running.api.list("events") if each["reason"] == "CommandFailed"]
+        assert all((each["type"], each["involvedObject"]["kind"]) == ("Warning", "Command") for each in events)
+        assert {each["involvedObject"]["name"]: each["message"] for each in events} == {
+            "nobody": "CloseQueue was not carried out: there is no queue 'nowhere'",
+            "stranger": (
+                f"CloseQueue was not carried out: target.uid is of-another, but queue 'team' has the uid {uid}: "
+                "it was made anew since"
+            ),
+            "wrong": (
+                "AbortJob was not carried out: AbortJob is no command for a queue; use one of OpenQueue, CloseQueue, "
+                "PauseQueue, ResumeQueue"
+            ),
+        }
 
     on_bench(tmp_path, story)

@@ -249,9 +249,9 @@ def test_inner_nodes_belong_to_the_first_class() -> None:
 
 def test_a_job_that_has_most_already_waits_with_its_small_tasks() -> None:
     # 100 cpu and 400 mem, three queues with a job each: one large task, then 60 of 1 cpu and 1 mem. Dominant shares of
-    # the large ones: a 30 cpu .30, b 200 mem .50, c 20 cpu and 80 mem .20. All three rise to the level L at which cpu is
-    # used up: 100 L for a and for c, 20 L for b (10 cpu for every .50), so L = 5/11. b comes to 10/11 of its large task
-    # and to none of its small ones.
+    # the large ones: a 30 cpu .30, b 200 mem .50, c 20 cpu and 80 mem .20. All three rise to the level L at which cpu
+    # is used up: 100 L for a and for c, 20 L for b (10 cpu for every .50), so L = 5/11. b comes to 10/11 of its large
+    # task and to none of its small ones.
     tree = Tree()
     small = [F(1, 100), F(1, 400)]
     parts = [

@@ -365,7 +365,7 @@ def test_unlike_tasks_are_served_in_task_order() -> None:
 
 def test_who_passes_a_unit_over_has_its_own_part_of_the_later_ones_before_others() -> None:
     # 3 cpu, 5 memory, two jobs of one queue: 1.5 cpu each, 3 and 2 memory. One cpu task starts and none fits beside it.
-    # Of the memory behind the cpu tasks the first job has 1 task by its own entitlement, the second its 2, and 1 is left.
+    # Of the memory behind the cpu tasks the first job has 1 task by its own entitlement, the second its 2; 1 is left.
     grove = hand_made(3, 5, 0, 0)
     queue = grove.group()
     grove.job(queue, [(((CPU, 2000),), 2), (((MEMORY, 2000),), 2)])

@@ -180,8 +180,8 @@ def test_unlike_jobs_and_gangs_inherit_nothing() -> None:
 # --- by keys --------------------------------------------------------------------------------------------------------
 
 
-def by_keys(shell: Shell, taker: str, ask: Items = ONE, *, jobs_by_share: bool = True) -> ByKeys:
-    return ByKeys(shell.engine.order, leaf(shell, taker), ask, jobs_by_share=jobs_by_share)
+def by_keys(shell: Shell, taker: str, ask: Items = ONE, *, by_share: bool = True) -> ByKeys:
+    return ByKeys(shell.engine.order, leaf(shell, taker), ask, by_share=by_share)
 
 
 def two_jobs(holds: int, wants_holds: int = 0, **priority: int) -> Shell:
@@ -244,7 +244,7 @@ def test_classes_go_before_shares(has: int, wants: int, legal: bool) -> None:
 
 def test_where_nobody_orders_jobs_by_share_equals_lose_nothing() -> None:
     shell = two_jobs(8)
-    assert not by_keys(shell, "wants", jobs_by_share=False).may_lose(leaf(shell, "has"), ONE)
+    assert not by_keys(shell, "wants", by_share=False).may_lose(leaf(shell, "has"), ONE)
 
 
 def test_there_is_no_heir_and_everybody_is_asked() -> None:

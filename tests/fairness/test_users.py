@@ -39,8 +39,8 @@ def test_a_factor_of_the_configured_capacity(factor, limit):
 def test_of_both_the_lower_counts():
     rule = user_rule(Queue("q", min_user_limit_percent=25, user_limit_factor=0.4))
     assert rule is not None
-    # Of 10 cpu: half is more than 4, a third is not.
-    assert [rule.limit(10_000, 10_000, users) for users in (1, 2, 3)] == [4000, 4000, 3333]
+    # Of 10 cpu: half is more than 4, a third is not. Rounded up: who holds 3333m holds less than a third.
+    assert [rule.limit(10_000, 10_000, users) for users in (1, 2, 3)] == [4000, 4000, 3334]
 
 
 @pytest.mark.parametrize(("percent", "factor"), [(None, None), (100, None), (None, -1.0), (100, -1.0)], ids=str)
@@ -54,20 +54,20 @@ def test_of_nought_percent_an_equal_part_is_left():
 
 @pytest.mark.parametrize(
     ("configured", "used", "base"),
+    # For a unit of 1 cpu.
     [
         (8000, 0, 8000),
-        (8000, 8000, 8000),
-        (8000, 8001, 8001),
-        (8000, 9000, 9000),
-        # 16/3 cpu: the sixth task of 1 cpu does not fit in and so counts as grown beyond.
+        (8000, 7999, 8000),
+        (8000, 8000, 9000),
+        (8000, 9000, 10_000),
+        # 16/3 cpu: more than five tasks of 1 cpu, less than six.
         (Fraction(16_000, 3), 5000, Fraction(16_000, 3)),
-        (Fraction(16_000, 3), 6000, 6000),
-        (0, 0, 0),
-        (0, 1000, 1000),
+        (Fraction(16_000, 3), 6000, 7000),
+        (0, 0, 1000),
     ],
 )
 def test_the_base_is_the_configured_capacity_until_that_is_used_up(configured, used, base):
-    assert base_of(configured, used) == base
+    assert base_of(configured, used, 1000) == base
 
 
 def make_tree(*paths: tuple[str, float]) -> ShareTree:
@@ -116,8 +116,8 @@ def test_what_a_queue_deserves_counts_where_it_says_so_and_its_weight_elsewhere(
     held=st.integers(0, 10**6),
 )
 def test_whole_limits_say_what_fractions_would(percent, factor, configured, used, unit, users, held):
-    limit = UserRule(percent, factor).limit(configured, base_of(configured, used + unit), users)
-    base = max(configured, Fraction(used + unit))
+    limit = UserRule(percent, factor).limit(configured, base_of(configured, used, unit), users)
+    base = configured if used < configured else Fraction(used + unit)
     terms = []
     if percent is not None and users > 1:
         terms.append(max(base / users, base * percent / 100))
@@ -127,4 +127,18 @@ def test_whole_limits_say_what_fractions_would(percent, factor, configured, used
         assert limit is None
     else:
         assert limit is not None
-        assert (held <= limit) == (held <= min(terms))
+        assert (held >= limit) == (held >= min(terms))
+
+
+@given(
+    percent=st.integers(0, 99),
+    configured=st.fractions(0, 10**5, max_denominator=60),
+    held=st.lists(st.integers(0, 10**4), min_size=1, max_size=12),
+    others=st.integers(0, 10**4),
+    unit=st.integers(1, 10**4),
+)
+def test_of_those_who_wait_somebody_may_always_go_on(percent, configured, held, others, unit):
+    """Whoever holds least; ``others``: what users hold who do not wait."""
+    rule = UserRule(percent, None)
+    limit = rule.by_percent(base_of(configured, sum(held) + others, unit), len(held))
+    assert limit is None or min(held) < limit

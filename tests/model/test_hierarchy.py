@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.model.hierarchy import HierarchyError, Layout, inner_paths, lay_out, parse_path
+from pumice.model.hierarchy import HierarchyError, Layout, inner_paths, lay_out, parse_path, weight_in_force
 from pumice.model.objects import Queue
 
 
@@ -176,6 +176,30 @@ def test_a_circle_is_named() -> None:
     assert "a -> b -> c -> a" in messages["a"] and "d -> d" in messages["d"]
 
 
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8))
+def test_every_circle_is_found_whatever_leads_into_it(parents: list[int]) -> None:
+    """Queue i has the queue parents[i] above it; those beyond the last do not exist."""
+    layout = laid_out(*(Queue(f"q{i}", created=i, parent=f"q{above}") for i, above in enumerate(parents)))
+    for i in range(len(parents)):
+        seen, step = [i], parents[i]
+        while step < len(parents) and step not in seen:
+            seen.append(step)
+            step = parents[step]
+        circle = [*seen[seen.index(step) :], step] if step in seen else []
+        (message,) = (refusal.message for refusal in layout.refusals if refusal.queue == f"q{i}")
+        expected = "goes round in a circle: " + " -> ".join(f"q{name}" for name in circle)
+        assert (message == expected) if circle else ("circle" not in message)
+
+
+def test_a_long_circle_is_named_in_short() -> None:
+    layout = laid_out(*(Queue(f"q{i}", parent=f"q{(i + 1) % 3000}") for i in range(3000)))
+    assert len(layout.refusals) == 3000
+    first = next(refusal for refusal in layout.refusals if refusal.queue == "q0")
+    assert (
+        first.message == "goes round in a circle: q0 -> q1 -> q2 -> q3 -> q4 -> q5 -> q6 -> q7 -> q8 -> q9 -> ... -> q0"
+    )
+
+
 def test_what_hangs_on_a_circle_is_refused_too() -> None:
     layout = laid_out(Queue("a", parent="b"), Queue("b", parent="a"), Queue("e", parent="a"), Queue("f"))
     assert refused(layout) == {"a", "b", "e"} and places(layout) == {"f": "root/f"}
@@ -228,6 +252,15 @@ QUEUES = st.lists(
     max_size=8,
     unique_by=lambda queue: queue.name,
 )
+
+
+@given(QUEUES)
+def test_the_weight_in_force_is_that_of_the_layout(queues: list[Queue]) -> None:
+    known = {queue.name: queue for queue in queues}
+    layout = lay_out(known)
+    for name, queue in known.items():
+        if name in layout.path_of:
+            assert weight_in_force(queue) == layout.places[layout.path_of[name]].weight
 
 
 @given(QUEUES, st.randoms())

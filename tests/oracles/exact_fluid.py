@@ -21,6 +21,10 @@ its siblings, and every resource counts in its share, as in a leaf's.
 *Guarantees* are filled before anything else, the innermost first: for that time the guarantee is the node's
 ceiling, of the resources it names, and only leaves below that ask for one of these take part. While this
 goes on a resource counts in shares until all of it is held.
+
+*What is deserved* comes next, again the innermost first, up to the amounts that a node names. It is not reserved for
+anybody. While a node is filled, what all nodes around it deserve is their ceiling too: what is deserved inside comes
+out of it.
 """
 
 from __future__ import annotations
@@ -42,14 +46,16 @@ def exact_fluid(
     ceiling: dict[int, Amounts] | None = None,
     guarantee: dict[int, Sequence[Fraction]] | None = None,
     users: Sequence[tuple[Sequence[int], Amounts]] = (),
+    deserved: dict[int, Amounts] | None = None,
     jobs: dict[int, int] | None = None,
 ) -> list[Fraction]:
     """The tasks of each leaf; arguments as for the solver, demand None for no limit.
 
-    ceiling, guarantee: of inner nodes that have one. users: the leaves of each limited user, as node numbers, and
-    the cap on what they get together. jobs: the rank of each inner node that is a job of unlike tasks.
+    ceiling, guarantee, deserved: of inner nodes that have one. users: the leaves of each limited user, as node
+    numbers, and the cap on what they get together. jobs: the rank of each inner node that is a job of unlike tasks.
     """
     fluid = _Fluid(parent, weight, leaf, direction, demand, rank, ceiling or {}, guarantee or {}, users, jobs or {})
+    fluid.deserved = deserved or {}
     return fluid.run()
 
 
@@ -86,7 +92,10 @@ class _Fluid:
         self.ceiling, self.users = ceiling, users
         self.guarantee = {n: reserved for n, reserved in guarantee.items() if any(reserved)}
         self.tasks = dict.fromkeys(leaf, Fraction(0))
+        self.deserved: dict[int, Amounts] = {}
         self.serving: set[int] = set()  # the nodes whose guarantees are being filled; none: the ordinary fill
+        self.giving: set[int] = set()  # the nodes that are being filled up to what they deserve
+        self.around: set[int] = set()  # these, and those around them
 
     def wants(self, n: int) -> bool:
         """Whether a leaf, or a piece of a job, asks for anything."""
@@ -104,12 +113,23 @@ class _Fluid:
             self.serving = {n for n in self.guarantee if self.height(n) == height}
             self.fill()
         self.serving = set()
+        inside = {n: self.inside(n) for n in self.deserved}
+        for height in range(1, max(inside.values(), default=0) + 1):
+            self.giving = {n for n, h in inside.items() if h == height}
+            self.around = {n for n, h in inside.items() if h >= height}
+            self.fill()
+        self.giving, self.around = set(), set()
         self.fill()
         return [self.tasks[n] for n in self.leaf]
 
     def height(self, n: int) -> int:
         """How many guarantees lie inside each other from here down."""
         return (n in self.guarantee) + max((self.height(c) for c in self.children[n]), default=0)
+
+    def inside(self, n: int) -> int:
+        """How many nodes that name what they deserve lie inside each other from here down."""
+        names = n in self.deserved and any(amount is not None for amount in self.deserved[n])
+        return names + max((self.inside(c) for c in self.children[n]), default=0)
 
     def fill(self) -> None:
         while True:
@@ -165,6 +185,8 @@ class _Fluid:
             limits.append(Fraction(ceiling))
         if n in self.serving and self.guarantee[n][j] > 0:
             limits.append(self.guarantee[n][j])
+        if n in self.around and (deserved := self.deserved[n][j]) is not None:
+            limits.append(Fraction(deserved))
         return min(limits, default=None)
 
     def servable(self, n: int) -> bool:
@@ -178,10 +200,12 @@ class _Fluid:
         for leaves, cap in self.users:
             if n in leaves and any(cap[j] is not None and self.together(leaves, j) >= cap[j] for j in asks):
                 return False
-        if not self.serving:
+        if not self.serving and not self.giving:
             return True
         above = n
         while above >= 0:
+            if above in self.giving and any(self.deserved[above][j] for j in asks):
+                return True
             if above in self.serving and any(self.guarantee[above][j] > 0 for j in asks):
                 return True
             above = self.parent[above]

@@ -30,9 +30,11 @@ def unsaturated(tree: ShareTree) -> set[int]:
     return {j for leaf in tree.jobs.values() if _able(leaf) for j, _ in leaf.ask or () if j != PODS}
 
 
-def ratings(tree: ShareTree, capacity: list[int], steps: int | None = None) -> dict[ShareNode, Rating]:
-    """The rule applied to every node."""
-    wanted = unsaturated(tree)
+def ratings(
+    tree: ShareTree, capacity: list[int], steps: int | None = None, resources: set[int] | None = None
+) -> dict[ShareNode, Rating]:
+    """The rule applied to every node; ``resources``: as if Y were these."""
+    wanted = unsaturated(tree) if resources is None else resources
     result: dict[ShareNode, Rating] = {}
 
     def rounded(term: Fraction) -> Fraction:

@@ -337,7 +337,7 @@ class SlowCluster:
         )
 
     def _first_tasks(self, job: JobSpec, counting: list[Pod], capacity: Vector) -> list[Pod]:
-        """The tasks a job would start with if nothing of it ran; those that hold a place have shown that there is room."""
+        """The tasks a job would start with if nothing of it ran; those that hold a place have room beside others."""
         size, roles = min(self.gang(job), len(counting)), self._first_roles(job, counting)
         most = self.slots_if_empty([pod for pod in counting if pod.status is TaskStatus.PENDING])
         for shape in most:

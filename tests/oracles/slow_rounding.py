@@ -1,7 +1,7 @@
 """Rounding by levels the slow and obvious way (fairness.md 3, step 1): sets, loops and exact fractions.
 
-It is told of every job the nodes above it, what it is entitled to, and its line of units; every number is added up again
-at every step, and every condition of the rule is checked at every node it names.
+It is told of every job the nodes above it, what it is entitled to, and its line of units; every number is added up
+again at every step, and every condition of the rule is checked at every node it names.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def slow_round(
                         got[name].append(left_in_line[name].pop(0))
 
     def skip(name: str) -> bool:
-        """Pass over the next unit of a line, and those after it that are larger than what is left; whether one is left."""
+        """Pass over the next unit of a line, and those after it that do not fit what is left; whether one is left."""
         line = left_in_line[name]
         if not line or (not got[name] and line[0].tasks > 1):
             line.clear()
@@ -147,6 +147,9 @@ def slow_round(
         own_part(name)
     passes()
     late = True
-    while any([skip(name) for name in jobs]):  # a list: everybody passes one over
+    while True:
+        going_on = [name for name in jobs if skip(name)]  # everybody passes one over
+        if not going_on:
+            break
         passes()
     return whole()

@@ -169,7 +169,7 @@ class SlowScheduler(SlowCluster):
         return next(iter([*owed, *fitting, *units]), None)
 
     def gang_to_start(self, job: JobSpec, cycle: Cycle) -> list[Pod]:
-        """The first tasks for which the empty cluster has room, or those that come next where they find no place now."""
+        """The first tasks for which the empty cluster has room, or others where these find no place now."""
         most = self.slots_if_empty(self.waiting(job.key))
         first = self.gang_of(job, most, cycle.capacity) or self.gang_of(job, None, cycle.capacity)
         unit = first

@@ -94,7 +94,7 @@ def entitled_below(branch: Branch, wishes: Mapping[str, Wish]) -> dict[int, Frac
 
 @dataclass
 class Solved:
-    """What the solver is given: inner nodes, then leaves, each a piece of the demand of one job or of several equal ones."""
+    """What the solver is given: inner nodes; leaves, each a piece of what a job, or several equal ones, ask for."""
 
     parent: list[int] = field(default_factory=list)
     weight: list[float] = field(default_factory=list)

@@ -46,9 +46,7 @@ def test_what_is_known_to_be_full_is_full(make: Callable[[], Engine], seed: int)
                 assert len(leaf.job.pending[shape]) >= count
         for unit in candidates.units:
             assert all(leaf.unit is unit for leaf in unit.waiting)
-            assert (
-                unit.waiting or unit.tried
-            )  # nobody's unit is kept only while that it was tried must not be forgotten
+            assert unit.waiting or unit.tried  # that it was tried in vain must not be forgotten; no other is kept
 
     history = History(seed)
     for step in history.steps():
@@ -136,7 +134,7 @@ def test_a_gang_is_tried_again_only_when_room_grew() -> None:
 
 
 def test_which_task_finds_no_place_depends_on_the_order_of_a_jobs_own_tasks() -> None:
-    # 3 cpu on one node, 1 on another. A gang of 2 cpu (with memory) and 2 cpu (without) finds room for one of them only.
+    # 3 cpu on one node, 1 on another. A gang of 2 cpu (with memory) and 2 cpu (without) finds room for one of them.
     # The first job has them in one order and nothing else; the second in the other, and could do with a small one. What
     # the first has tried says nothing about which of its own tasks the second has to pass over.
     plain, other, small = (2, 0, 1), (2, 1, 1), (1, 0, 1)
@@ -200,10 +198,10 @@ def test_a_job_that_a_gate_refuses_is_passed_over_and_asked_again() -> None:
 
 
 def test_why_a_job_waits_is_said_once() -> None:
-    engine = cluster(job("a"), task("a", "a", (11, 0, 1)))
+    engine = cluster(job("first"), task("first", "first", (5, 0, 1)), job("a"), task("a", "a", (10, 0, 1)))
     said = [decision for now in range(3) for decision in engine.cycle(now) if isinstance(decision, Condition)]
     assert [(d.job, d.type, d.message) for d in said] == [
-        ("ns/a", "Unschedulable", "no node has a place now for one task (cpu 11m)")
+        ("ns/a", "Unschedulable", "no node has a place now for one task (cpu 10m)")
     ]
 
 

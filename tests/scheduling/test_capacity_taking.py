@@ -77,3 +77,37 @@ def test_two_queues_with_rights_to_different_resources_do_not_take_turns(gang: i
     moved = 1 if gang == 1 else 0
     assert len(shell.evictions) == moved
     assert (shell.running("a1"), shell.running("b1")) == (2 - moved, moved)
+
+
+# --- what has to be taken and what lies idle --------------------------------------------------------------------------
+
+
+def lent_memory(held_cpu: int, deserved_cpu: int) -> Shell:
+    """16 cpu and 8 memory. b has borrowed all the memory; a deserves 4 of it, and holds so much cpu already."""
+    shell = capacity(16, 8)
+    shell.child("a", deserved=((CPU, deserved_cpu), (MEMORY, 4)))
+    shell.child("b", deserved=((CPU, 8), (MEMORY, 4)))
+    shell.job("b", [(0, 1)] * 8)
+    shell.job("a", [(1, 0)] * held_cpu)
+    shell.settle()
+    return shell
+
+
+def test_what_lies_idle_may_be_borrowed_beside_what_is_taken() -> None:
+    # a holds 6 cpu and deserves 4; 10 lie idle. Its tasks of 1 cpu and 1 memory have to take memory alone.
+    shell = lent_memory(6, 4)
+    shell.job("a", [(1, 1)] * 8)
+    shell.settle()
+    memory = shell.engine.tree.root.children
+    assert [queue.held[MEMORY] for queue in memory.values()] == [4, 4]
+    assert len(shell.evictions) == 4
+
+
+def test_what_has_to_be_taken_must_be_deserved() -> None:
+    # The same with all cpu in use: a holds 6 of the 4 that it deserves, so it can't take more of it.
+    shell = lent_memory(6, 4)
+    shell.job("b", [(1, 0)] * 10)
+    shell.settle()
+    shell.job("a", [(1, 1)] * 8)
+    shell.settle()
+    assert not shell.evictions

@@ -367,10 +367,12 @@ def test_nobody_goes_for_a_unit_that_has_room_in_another_arrangement() -> None:
 @pytest.mark.parametrize(
     ("gang", "takers", "goes"),
     [
-        # The gang is more than what its queue is entitled to beside the takers, so it may go, but only whole, and only
-        # for at least half of its room: 2 of 4 are exactly half, 1 of 4 is not, 2 of 5 is just below, 3 of 5 above.
-        (4, [1, 1], True),
-        (4, [2], True),
+        # c is entitled to all it asks for, a to the rest. The gang is more than that, so it may go, but only whole:
+        # then a is short of its rest, and c no longer of what its takers start. 2 : 2 is no better, 1 : 3 is.
+        (4, [1, 1], False),
+        (4, [2], False),
+        (4, [1, 1, 1], True),
+        (4, [3], True),
         (4, [1], False),
         (5, [1, 1], False),
         (5, [2], False),
@@ -380,7 +382,7 @@ def test_nobody_goes_for_a_unit_that_has_room_in_another_arrangement() -> None:
     ],
     ids=str,
 )
-def test_a_gang_goes_whole_for_at_least_half_of_its_room(gang: int, takers: list[int], goes: bool) -> None:
+def test_a_gang_goes_whole_where_the_split_gets_better(gang: int, takers: list[int], goes: bool) -> None:
     shell = shell_of(gang)
     shell.queue("root/a", "1/1")
     shell.queue("root/c", "1/9")  # entitled to all it asks for
@@ -396,14 +398,15 @@ def test_a_gang_goes_whole_for_at_least_half_of_its_room(gang: int, takers: list
 
 
 def test_several_jobs_of_several_queues_fill_the_room_of_a_gang_together() -> None:
-    shell = shell_of(4, "a", "b", "c")
+    # Everybody is entitled to 1 of 4: three get theirs, a is short of 1.
+    shell = shell_of(4, "a", "b", "c", "d")
     shell.job("a", [(1,)] * 4, 4, name="a")
     shell.cycle()
-    shell.job("b", [(1,)], name="b")
-    shell.job("c", [(1,)], name="c")
+    for queue in ("b", "c", "d"):
+        shell.job(queue, [(1,)], name=queue)
     assert len(victims(shell)) == 4
     shell.settle()
-    assert (shell.running("b"), shell.running("c")) == (1, 1)
+    assert (shell.running("b"), shell.running("c"), shell.running("d")) == (1, 1, 1)
 
 
 def test_what_is_above_the_minimum_goes_by_itself() -> None:
@@ -429,7 +432,7 @@ def test_the_minimum_of_a_role_is_kept() -> None:
 @pytest.mark.parametrize("how", ["cordoned", "lost", "gone"])
 def test_a_gang_goes_whole_wherever_its_tasks_are(how: str) -> None:
     # a's gang of two tasks of 2 cpu, one of them on a node that takes nothing more. What is shared is the other node
-    # and what is still held there, 2 + 2 cpu: b is owed its task of 2, and the gang has to go whole for half its size.
+    # and what is still held there, 2 + 2 cpu: b, nine times as heavy, is entitled to 3.6 of them and owed a task of 2.
     shell = shell_of(2, nodes=2, audited=False)
     shell.queue("root/a", "1/1")
     shell.queue("root/b", "1/9")
@@ -438,7 +441,7 @@ def test_a_gang_goes_whole_wherever_its_tasks_are(how: str) -> None:
     away = NodeSpec("n1", (2, 1000, 1000), unschedulable=how == "cordoned", ready=how != "lost")
     shell.engine.apply(Changed(away) if how != "gone" else Gone(NodeSpec, "n1"))
     assert shell.engine.state.capacity[0] == 4
-    shell.job("b", [(2,)], name="b")
+    shell.job("b", [(2,)] * 2, name="b")
     decisions = shell.engine.cycle(shell.now + SECOND)
     assert sorted(d.task for d in decisions if isinstance(d, Evict)) == ["ns/a-t-0", "ns/a-t-1"]
     shell.engine.validate()

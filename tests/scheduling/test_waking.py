@@ -13,7 +13,7 @@ from itertools import combinations
 
 import pytest
 
-from pumice.fairness.tree import JobNode
+from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.accounts import ClusterNode
 from pumice.model.objects import TaskStatus
 from pumice.model.resources import PODS
@@ -117,9 +117,8 @@ def unit_of(leaf: JobNode) -> list[tuple[int, ...]]:
 def can_be_placed(engine: Engine, taker: JobNode) -> bool:
     """Task by task, each on the first node where it fits once everybody there that may go went."""
     unit = unit_of(taker)
-    size = len(unit) * max(part_of(engine, unit[0]), 0.0)
     spare = {
-        leaf: may_lose(engine, leaf, size)
+        leaf: may_lose(leaf)
         for leaf in engine.tree.jobs.values()
         if leaf is not taker and leaf.queue is not taker.queue
     }
@@ -143,7 +142,48 @@ def can_be_placed(engine: Engine, taker: JobNode) -> bool:
                 break
         else:
             return False
-    return True
+    return worth_it(engine, taker, unit, gone)
+
+
+def worth_it(engine: Engine, taker: JobNode, unit: list[tuple[int, ...]], gone: set[str]) -> bool:
+    """Whether less is missing afterwards where jobs go whole: on their sides together than on the taker's before."""
+    lost: dict[JobNode, list[str]] = {}
+    for key in gone:
+        job = engine.state.tasks[key].job
+        assert job is not None
+        lost.setdefault(engine.tree.jobs[job.key], []).append(key)
+    whole = [leaf for leaf, keys in lost.items() if len(keys) == leaf.job.running]
+    capacity = engine.state.capacity
+    short: dict[ShareNode, float] = {}
+    gains = []
+    for leaf in whole:
+        ours, theirs = sides(taker, leaf)
+        gone_here = [
+            engine.state.tasks[k].spec.request for other in lost if theirs in line_of(other) for k in lost[other]
+        ]
+        gain = after = 0.0
+        for j, total in enumerate(capacity):
+            if j != PODS and total:
+                asked = sum(request[j] for request in unit)
+                missing = max(0.0, ours.due[j] - ours.held[j])
+                gain = max(gain, (missing - max(0.0, ours.due[j] - ours.held[j] - asked)) / total)
+                left = theirs.held[j] - sum(request[j] for request in gone_here)
+                after = max(after, (theirs.due[j] - left) / total)
+        gains.append(gain)
+        short[theirs] = after
+    return not whole or sum(short.values()) < min(gains) - 1e-9
+
+
+def line_of(node: ShareNode) -> list[ShareNode]:
+    """A node and everybody above it."""
+    return [node, *(line_of(node.parent) if node.parent is not None else ())]
+
+
+def sides(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode]:
+    """The children of the last common node that the two are below."""
+    ours, theirs = line_of(taker)[::-1], line_of(victim)[::-1]
+    k = next(k for k, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a is not b)
+    return ours[k], theirs[k]
 
 
 def part_of(engine: Engine, request: tuple[int, ...]) -> float:
@@ -151,7 +191,7 @@ def part_of(engine: Engine, request: tuple[int, ...]) -> float:
     return max((request[j] / capacity[j] for j in range(len(request)) if j != PODS and request[j]), default=0.0)
 
 
-def may_lose(engine: Engine, leaf: JobNode, size: float) -> int:
+def may_lose(leaf: JobNode) -> int:
     """How many of its tasks, all alike, a job may lose: down to its whole target and to its minimum."""
     running = [task for task in leaf.job.tasks.values() if task.status is TaskStatus.RUNNING]
     if not running or leaf.job.spec is None:
@@ -160,7 +200,7 @@ def may_lose(engine: Engine, leaf: JobNode, size: float) -> int:
     asks = [j for j, amount in enumerate(request) if amount and j != PODS]
     above = min(((leaf.held[j] - leaf.whole[j]) // request[j] for j in asks), default=0)
     keep = leaf.job.spec.min_member
-    if above >= leaf.job.running and (keep == 1 or 2 * size >= part_of(engine, request) * leaf.job.running):
+    if above >= leaf.job.running:
         return leaf.job.running
     return max(0, min(above, leaf.job.running - keep, len(running)))
 

@@ -121,11 +121,31 @@ def test_queues_that_take_no_work() -> None:
     answer = world.why(below)
     assert answer.cause == "queue"
     assert answer.verdict == "ns/b waits: queue a, above its own, is Paused"
-    assert answer.needs == ["queue a has to be resumed"]
+    # a is also stopped, because a job is in it although it has a queue below.
+    assert answer.needs == ["queue a has to be resumed", "what is wrong with queue a has to be put right"]
     assert world.why(parent).notes == ["queue root/a has queues below it, and only leaf queues take jobs"]
     assert world.why(orphan).cause == "no queue"
     assert "there is no queue 'gone'" in world.why(orphan).verdict
     assert world.why(nowhere).verdict == "ns/nowhere waits: there is no queue nowhere"
+
+
+def test_of_queues_that_show_a_state_from_above_the_one_is_named_that_was_told() -> None:
+    """In a cluster the queue controller writes the state of a paused parent into all queues below it."""
+    world = World()
+    world.node("n")
+    for name, parent, state in (
+        ("org", "root", QueueState.PAUSED),
+        ("team", "org", QueueState.PAUSED),
+        ("shut", "team", QueueState.CLOSED),
+        ("leaf", "team", QueueState.PAUSED),
+    ):
+        world.queue(name, parent=parent, state=state)
+    answer = world.why(world.job("j", "leaf", 1))
+    assert answer.verdict == "ns/j waits: queue org, above its own, is Paused"
+    assert answer.needs == ["queue org has to be resumed"]
+    both = world.why(world.job("k", "shut", 1))
+    assert both.notes == ["queue org, above its own, is Paused", "queue shut is Closed"]
+    assert both.needs == ["queue org has to be resumed", "queue shut has to be opened"]
 
 
 def test_a_subtree_whose_numbers_contradict_each_other() -> None:
@@ -255,20 +275,20 @@ def test_what_others_are_guaranteed() -> None:
 
 
 def test_the_limit_of_a_user_with_its_arithmetic() -> None:
-    # 3/5 of 20 cpu: Q = 12. alice, bob and carol hold 4 each: all 12 are used, so with one more task C = 12 + 1 = 13,
+    # 3/5 of 20 cpu: Q = 12. alice holds 5, bob 4 and carol 3: all 12 are used, so with one more task C = 12 + 1 = 13,
     # and a third of that is 4.333; 25 % would be less. A factor of 0.5 would allow 6.
     world = World()
     world.node("n", 20, unschedulable=False)
     world.queue("lab", weight=3, min_user_limit_percent=25, user_limit_factor=0.5)
     world.queue("other", weight=2)
-    for user in ("alice", "bob", "carol"):
-        world.job(user, "lab", 6, on=("n",) * 4, user=user)
+    for user, runs in (("alice", 5), ("bob", 4), ("carol", 3)):
+        world.job(user, "lab", 6, on=("n",) * runs, user=user)
     answer = world.why("ns/alice")
     (limit,) = answer.limits
     assert limit.kind == "user"
     assert limit.message == (
-        "user alice holds cpu 4 in queue root/lab and asks for 1 more; "
-        "a user may hold 4333m = min(max(13 / 3 users, 13 x 25 %), 12 x 0.5)"
+        "user alice holds cpu 5 in queue root/lab and asks for 1 more; "
+        "a user may hold 4334m = min(max(13 / 3 users, 13 x 25 %), 12 x 0.5)"
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pumice.fairness.tree import ShareNode
 from pumice.model.events import Changed
 from pumice.model.objects import (
     Constraints,
@@ -264,7 +265,13 @@ def test_a_job_whose_queue_is_shut_is_told_which(objects: list) -> None:
         assert answer is not None
         takes_work = engine.takes_work(engine.state.jobs[key])
         if answer.cause == "queue":
-            shut = engine.shut_at(engine.tree.jobs[key].queue)
-            assert not takes_work and shut is not None and f"queue {shut.name}" in answer.notes[0]
+            queue: ShareNode | None = engine.tree.jobs[key].queue
+            shut = []
+            while queue is not None:
+                found = engine.queue_of(queue)
+                if found is not None and (found.state is not QueueState.OPEN or found.name in engine.refused_queues):
+                    shut.append(found.name)
+                queue = queue.parent
+            assert not takes_work and any(f"queue {name}" in answer.notes[0] for name in shut)
         else:
             assert takes_work or answer.cause in ("running", "finished")

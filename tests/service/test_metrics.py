@@ -189,3 +189,22 @@ def test_cycles_are_measured_on_under_another_configuration(tmp_path: Path) -> N
             await eventually(lambda: series(metrics.collect())[allocate] >= seen + 1)
 
     live(tmp_path, check)
+
+
+def test_weights_are_those_that_count_and_inner_nodes_are_shown_by_their_path(tmp_path: Path) -> None:
+    async def check(running: Cluster) -> None:
+        for name, weights in (("prod", "1/2/8"), ("dev", "1/2/0.5")):
+            annotations = {"volcano.sh/hierarchy": f"root/eng/{name}", "volcano.sh/hierarchy-weights": weights}
+            await running.api.create(QUEUES, "", {"metadata": {"name": name, "annotations": annotations}})
+        async with scheduling(running.server) as scheduler:
+            metrics = Metrics(scheduler)
+            await submit(running, "one", 3, queue="prod")
+            await submit(running, "two", 2, queue="dev")
+            await eventually(lambda: sum(map(len, placed(running).values())) == 5)
+            found = series(metrics.collect())
+        weights_shown = {"root": 1, "default": 1, "root/eng": 2, "prod": 8, "dev": 0.5}
+        assert of(found, "volcano_queue_weight") == weights_shown
+        assert of(found, "volcano_queue_allocated_milli_cpu")["root/eng"] == 5 * CPU_EACH
+        assert of(found, "volcano_queue_pod_group_running_count").keys() == weights_shown.keys()
+
+    live(tmp_path, check)

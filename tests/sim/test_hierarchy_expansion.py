@@ -1,8 +1,11 @@
 """``spec.hierarchy`` becomes queues."""
 
+import pytest
+
 from pumice.model.objects import HierarchyEntry, Queue
-from pumice.sim.hierarchy import expand, named_in, released
-from tests.sim.samples import counts, job, node, queue, ran
+from pumice.sim.hierarchy import grown, named_in, parents_by_hierarchy, released
+from pumice.sim.problems import BadInput
+from tests.sim.samples import counts, job, node, opened, queue, ran
 
 
 def entry(name, *below, **parameters):
@@ -23,36 +26,40 @@ WORKED = Queue(
 )
 
 
+def made(owner, *others):
+    """The queues that a hierarchy makes or changes."""
+    return by_name(*grown(owner, by_name(owner, *others)))
+
+
 def test_one_object_makes_a_queue_of_every_entry():
-    found = expand(by_name(WORKED))
-    assert list(found.queues) == ["default", "dev", "test1", "test2"]
-    dev, test1 = found.queues["dev"], found.queues["test1"]
+    found = made(WORKED)
+    assert list(found) == ["default", "dev", "test1", "test2"]
+    dev, test1 = found["dev"], found["test1"]
     assert (dev.parent, dev.weight, dev.hierarchy) == ("root", 5, WORKED.hierarchy[1].hierarchy)
     assert (test1.parent, test1.weight, test1.reclaimable) == ("dev", 1, False)
-    assert found.queues["test2"].weight == 2
-    assert found.owner == {"default": "root", "dev": "root", "test1": "dev", "test2": "dev"}
-    assert not found.conflicts
+    assert found["test2"].weight == 2
+    places = {"default": ("root", "root"), "dev": ("root", "root"), "test1": ("dev", "root"), "test2": ("dev", "root")}
+    assert parents_by_hierarchy([WORKED]) == places
 
 
 def test_entries_are_as_old_as_they_stand_in_the_file():
-    queues = expand(by_name(WORKED)).queues
-    assert [queues[name].created for name in ("default", "dev")] == [11, 12]
+    queues = made(WORKED)
+    assert [queues[name].created for name in ("default", "dev", "test1", "test2")] == [11, 12, 13, 14]
 
 
 def test_what_a_queue_says_itself_stays_unless_the_hierarchy_names_it():
     dev = Queue("dev", created=3, weight=9, priority=4, deserved=(1000,))
-    found = expand(by_name(WORKED, dev)).queues["dev"]
+    found = made(WORKED, dev)["dev"]
     assert (found.weight, found.priority, found.deserved, found.created) == (5, 4, (1000,), 3)
 
 
 def test_a_strategy_is_a_parameter_like_any_other():
-    root = Queue("root", hierarchy=(entry("a", dequeueStrategy="fifo"),))
-    assert expand(by_name(root)).queues["a"].fifo
+    assert made(Queue("root", hierarchy=(entry("a", dequeueStrategy="fifo"),)))["a"].fifo
 
 
 def test_limits_of_users_are_parameters_too():
     root = Queue("root", hierarchy=(entry("a", minUserLimitPercent=25, userLimitFactor=0.5), entry("b")))
-    queues = expand(by_name(root, Queue("b", parent="root", user_limit_factor=2.0))).queues
+    queues = made(root, Queue("b", parent="root", user_limit_factor=2.0))
     assert (queues["a"].min_user_limit_percent, queues["a"].user_limit_factor) == (25, 0.5)
     assert (queues["b"].min_user_limit_percent, queues["b"].user_limit_factor) == (None, 2.0)
 
@@ -64,38 +71,51 @@ def test_and_they_count():
 
 
 def test_expanding_again_changes_nothing():
-    once = expand(by_name(WORKED))
-    again = expand(by_name(WORKED, *once.queues.values()))
-    assert again.queues == once.queues
-    assert not again.conflicts
+    once = made(WORKED)
+    assert made(WORKED, *once.values()) == once
 
 
-def test_a_queue_that_is_elsewhere_already_is_a_conflict():
-    found = expand(by_name(WORKED, Queue("other"), Queue("test1", parent="other")))
-    assert found.conflicts == [("dev", "'test1' is below 'other' already; take it out of one of the two")]
+WEIGHT = [{"name": "weight", "value": 5}]
 
 
-def test_two_hierarchies_can_not_both_have_a_queue():
-    a, b = Queue("a", hierarchy=(entry("x"),)), Queue("b", hierarchy=(entry("x"),))
-    found = expand(by_name(a, b))
-    assert found.queues["x"].parent == "a"
-    assert [name for name, _ in found.conflicts] == ["b"]
+@pytest.mark.parametrize("own_first", [True, False])
+def test_a_manifest_and_an_entry_of_one_queue_go_together_in_either_order(own_first):
+    own, owner = queue("a", weight=2, priority=3), queue("eng", hierarchy=[{"name": "a", "parameters": WEIGHT}])
+    simulation = opened(node(cpu=1), *((own, owner) if own_first else (owner, own)), job("j", "a", 1, cpu=1))
+    found = simulation.cluster.objects.queues["a"]
+    assert (found.parent, found.weight, found.priority) == ("eng", 5, 3)
 
 
-def test_queues_that_have_each_other_as_children_go_round_in_a_circle():
-    a, b = Queue("a", hierarchy=(entry("b"),)), Queue("b", hierarchy=(entry("a"),))
-    found = expand(by_name(a, b))
-    assert "circle" in found.conflicts[0][1]
+@pytest.mark.parametrize(
+    ("documents", "subject", "reason"),
+    [
+        (
+            [queue("eng", hierarchy=[{"name": "a"}]), queue("other"), queue("a", parent="other")],
+            "Queue/a",
+            "spec.parent: the hierarchy of 'eng' has 'a' below 'eng'; take it out there first",
+        ),
+        (
+            [queue("a", hierarchy=[{"name": "b"}]), queue("b", hierarchy=[{"name": "a"}])],
+            "Queue/a",
+            "spec.parent: goes round in a circle: a -> b -> a",
+        ),
+    ],
+)
+def test_who_contradicts_a_hierarchy_is_refused(documents, subject, reason):
+    with pytest.raises(BadInput) as refused:
+        opened(*documents)
+    first = refused.value.problems[0]
+    assert (first.object, first.reason) == (subject, reason)
 
 
 def test_a_hierarchy_that_was_handed_down_can_be_taken_back():
-    queues = by_name(WORKED, *expand(by_name(WORKED)).queues.values())
+    queues = by_name(WORKED, *made(WORKED).values())
     (dev,) = released(WORKED, queues)
     assert (dev.name, dev.hierarchy, dev.weight) == ("dev", (), 5)
 
 
 def test_one_that_a_queue_wrote_itself_stays_its_own():
-    queues = by_name(WORKED, *expand(by_name(WORKED)).queues.values())
+    queues = by_name(WORKED, *made(WORKED).values())
     queues["dev"] = Queue("dev", parent="root", hierarchy=(entry("own"),))
     assert released(WORKED, queues) == []
 

@@ -80,7 +80,8 @@ class TestQueues:
 
     def test_hierarchies_that_contradict_are_refused(self):
         found = loaded(queue("a", hierarchy=[{"name": "x"}]), queue("b", hierarchy=[{"name": "x"}, {"name": "y"}]))
-        assert [(p.object, p.field) for p in found.problems] == [("Queue/b", "spec.hierarchy")]
+        assert {(p.object, p.field) for p in found.problems} == {("Queue/b", "spec.hierarchy")}
+        assert found.problems[-1].message == "the hierarchy of 'a' has 'x' below 'a'; take it out there first"
         assert found.objects.queues.keys() == {"a", "x"}
 
     def test_a_fault_in_a_queue_that_a_hierarchy_made_is_said_of_that_queue(self):
@@ -99,16 +100,84 @@ class TestJobs:
 
     def test_need_a_queue_that_was_let_in(self):
         (_, message) = messages(queue("dev", parent="nope"), group("g", queue="dev"))
-        assert message == "the queue 'dev' was refused"
+        assert message == "there is no queue 'dev'"
 
-    def test_need_a_leaf(self):
-        documents = (queue("a"), queue("b", parent="a"), queue("c", parent="a"), group("g", queue="a"))
-        (message,) = messages(*documents)
-        assert "takes no jobs" in message
-        assert message.endswith("b, c")
+    def test_for_a_parent_go_to_the_least_used_leaf_below_it(self):
+        # b and c weigh the same; the first job goes to b by name, and its 2 cpu send the second to c.
+        queues = (node(cpu=8), queue("a"), queue("b", parent="a"), queue("c", parent="a"))
+        found = loaded(*queues, job("i", "a", 2, cpu=1), job("j", "a", 2, cpu=1))
+        assert not found.problems
+        assert {name: one.queue for name, one in found.objects.jobs.items()} == {"default/i": "b", "default/j": "c"}
 
-    def test_can_not_be_in_the_root(self):
-        assert problems(group("g", queue="root")) == [("PodGroup/default/g", "spec.queue")]
+    def test_for_no_queue_go_to_the_least_used_leaf_of_all(self):
+        # Half of the 8 cpu are default's by weight; it runs 1, so both jobs that come go to x, the second with a tie
+        # at 1 of 4 cpu that would go to default by its name, were it not for the 2 that the first waits for.
+        documents = (node(cpu=8), queue("default"), queue("x"), group("g", queue="default"), pod("p", "g", "n", cpu=1))
+        found = loaded(*documents, job("j", "", 2, cpu=1), pod("q", cpu=1))
+        assert not found.problems
+        queues = {name: one.queue for name, one in found.objects.jobs.items()}
+        assert queues == {"default/g": "default", "default/j": "x", "default/q": "default"}
+
+    def test_for_the_queue_of_their_namespace_go_there(self):
+        annotations = {"volcano.sh/queue-name": "x"}
+        namespace = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": "default", "annotations": annotations},
+        }
+        found = loaded(group("g"), queue("x"), namespace)
+        assert found.objects.jobs["default/g"].queue == "x"
+        assert "default" not in found.objects.queues
+
+    def test_for_the_root_go_to_the_queue_that_every_cluster_has(self):
+        assert loaded(group("g", queue="root")).objects.jobs["default/g"].queue == "default"
+
+    def test_of_a_pod_that_names_its_queue_are_there(self):
+        document = pod("p", cpu=1)
+        document["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "nope"}
+        (problem,) = loaded(queue("dev"), document).problems
+        assert (problem.object, problem.field, problem.message) == (
+            "Pod/default/p",
+            "metadata.annotations[scheduling.volcano.sh/queue-name]",
+            "there is no queue 'nope'; there are dev",
+        )
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({"tasks": []}, "spec.tasks: is empty; a job needs at least one task"),
+            ({"minAvailable": 3}, "spec.minAvailable: 3 is more than the 2 replicas of all tasks together"),
+            ({"maxRetry": -1}, "spec.maxRetry: -1 given; write 0 or more"),
+            (
+                {"policies": [{"event": "PodLost", "action": "RestartJob"}]},
+                "spec.policies[0]: 'PodLost' is no event of a policy; write one of *, PodFailed, PodEvicted, "
+                "PodPending, PodRunning, Unknown, TaskCompleted, TaskFailed, JobUpdated",
+            ),
+            (
+                {"volumes": [{"mountPath": "/x"}]},
+                "spec.volumes[0]: names no claim and describes none; write volumeClaimName or volumeClaim",
+            ),
+            ({"policies": 3}, "spec.policies: 3 given, but a list is needed"),
+        ],
+    )
+    def test_are_refused_as_a_cluster_refuses_them(self, change, reason):
+        document = job("j", "dev", 2, cpu=1)
+        document["spec"] |= change
+        (problem,) = loaded(queue("dev"), document).problems
+        assert (problem.object, problem.reason) == ("Job/default/j", reason)
+
+    def test_need_tasks_with_names_of_their_own(self):
+        document = job("j", "dev", 2, cpu=1)
+        document["spec"]["tasks"] *= 2
+        (problem,) = loaded(queue("dev"), document).problems
+        assert problem.reason == "spec.tasks[1].name: 't' is the name of task 0 already; rename one"
+
+    def test_without_a_minimum_start_with_what_their_tasks_need(self):
+        document = job("j", "dev", 4, cpu=1)
+        del document["spec"]["minAvailable"]
+        assert loaded(queue("dev"), document).objects.jobs["default/j"].min_member == 4
+        document["spec"]["tasks"][0]["minAvailable"] = 3
+        assert loaded(queue("dev"), document).objects.jobs["default/j"].min_member == 3
 
     def test_that_pods_name_must_exist(self):
         (problem,) = loaded(queue("a"), group("train", queue="a"), pod("p", "trian")).problems

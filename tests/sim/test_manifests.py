@@ -92,27 +92,22 @@ class TestJob:
         document["spec"]["tasks"][0]["template"]["spec"] = change
         assert refusal(document)[:2] == ("Job/default/train", field)
 
-    def test_two_tasks_of_one_name_are_refused(self):
-        document = job("train", "dev", 1, cpu=1)
-        document["spec"]["tasks"] *= 2
-        assert refusal(document)[:2] == ("Job/default/train", "spec.tasks[1].name")
-
     def test_a_job_of_another_api_is_refused(self):
         document = job("train", "dev", 1) | {"apiVersion": "batch/v1"}
         subject, field, message = refusal(document)
         assert (subject, field) == ("Job/default/train", "apiVersion")
         assert "batch.volcano.sh/v1alpha1" in message
 
-    def test_a_job_needs_tasks(self):
-        document = job("train", "dev", 1)
-        del document["spec"]["tasks"]
-        assert refusal(document)[:2] == ("Job/default/train", "spec.tasks")
-
 
 class TestPod:
-    def test_that_waits_without_a_group_is_a_group_of_its_own(self):
+    @pytest.mark.parametrize("named", ["volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"])
+    def test_that_waits_without_a_group_is_a_group_of_its_own(self, named):
         document = pod("p", cpu=1)
-        annotations = {"volcano.sh/queue-name": "dev", "volcano.sh/user": "ada", "sla-waiting-time": "1s"}
+        annotations = {
+            named: "dev",
+            "volcano.sh/user": "ada",
+            "sla-waiting-time": "1s",
+        }
         document["metadata"]["annotations"] = annotations
         group, task = parts(document)
         assert group == JobSpec("default", "p", "dev", created=5, user="ada", longest_wait=1_000_000)

@@ -43,6 +43,31 @@ DOCUMENTS = [
     pod("q", "g", cpu=2),
     pod("r", "g", on="n", cpu=1),
     pod("alone"),
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x", "annotations": {"volcano.sh/queue-name": "a"}}},
+    {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "full", "namespace": "x"},
+        "spec": {
+            "minSuccess": 1,
+            "maxRetry": 2,
+            "ttlSecondsAfterFinished": 3,
+            "plugins": {"svc": []},
+            "policies": [{"events": ["PodFailed"], "action": "RestartJob"}, {"exitCode": 3, "action": "AbortJob"}],
+            "volumes": [{"mountPath": "/x", "volumeClaimName": "y"}],
+            "tasks": [
+                {"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}},
+                {
+                    "replicas": 2,
+                    "dependsOn": {"name": ["t"]},
+                    "partitionPolicy": {"totalPartitions": 2, "partitionSize": 1, "minPartitions": 1},
+                    "policies": [{"event": "TaskCompleted", "action": "CompleteJob"}],
+                    "template": {"spec": {"containers": [{"name": "main"}]}},
+                },
+            ],
+        },
+        "status": {"state": {"phase": "Pending"}},
+    },
 ]
 
 VALUES: list[Any] = [

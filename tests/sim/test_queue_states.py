@@ -62,6 +62,11 @@ def with_state(document, state):
     return {**document, "status": {"state": state}}
 
 
+def waiting(name, **spec):
+    """A PodGroup that was let in before: later it would find its queue closed."""
+    return {**group(name, **spec), "status": {"phase": "Pending"}}
+
+
 class TestOneQueue:
     @pytest.mark.parametrize("state", ["Paused", "Closing", "Closed", "Unknown"])
     def test_nothing_new_starts_what_runs_goes_on_and_what_waits_stays(self, state):
@@ -72,7 +77,7 @@ class TestOneQueue:
             group("g", queue="q"),
             pod("runs", "g", on="n", cpu=1),
             pod("waits", "g", cpu=1),
-            group("late", queue="q"),
+            waiting("late", queue="q"),
             pod("best-effort", "late"),
             job("k", "r", 9, cpu=1),
         )
@@ -121,14 +126,15 @@ class TestOneQueue:
         # The 2 cpu went to eng in the meantime (3 and 3); of the 3 that come other gets as much as it still has: all.
         assert running(simulation) == {"site": 3, "backup": 3, "train": 3}
 
-    def test_a_closed_queue_that_gets_work_is_closing_and_starts_none_of_it(self):
-        simulation = ran(
-            scenario(events=[{"cycle": 2, "apply": job("j", "q", 1, cpu=1)}]),
-            node(cpu=1),
-            with_state(queue("q"), "Closed"),
-        )
+    def test_a_closed_queue_with_work_is_closing_and_starts_none_of_it_and_takes_no_more(self):
+        late = {"cycle": 2, "apply": job("late", "q", 1, cpu=1)}
+        documents = (node(cpu=1), with_state(queue("q"), "Closed"), waiting("j", queue="q"), pod("p", "j", cpu=1))
+        simulation = ran(scenario(events=[late]), *documents)
         assert simulation.cluster.objects.queues["q"].state is CLOSING
         assert counts(simulation) == {"default/j": (0, 1)}
+        assert [str(error) for error in simulation.errors] == [
+            "try.yaml: Job/default/late: spec.queue: queue 'q' takes no jobs: it is Closing; open it or use another"
+        ]
 
 
 class TestParents:
@@ -199,7 +205,9 @@ class TestParents:
             with_state(queue("top"), above.value),
             queue("middle", parent="top"),
             with_state(queue("leaf", parent="middle"), own.value),
-            job("j", "leaf", 2, cpu=1),
+            waiting("j", queue="leaf"),
+            pod("p", "j", cpu=1),
+            pod("q", "j", cpu=1),
         )
         starts = above is OPEN and own is OPEN
         assert counts(simulation) == {"default/j": (2, 0) if starts else (0, 2)}

@@ -112,13 +112,12 @@ class TestApply:
         [
             (queue("x", parent="nope"), "Queue/x", "spec.parent"),
             (queue("x", weight=0), "Queue/x", "spec.weight"),
-            (queue("x", parent="q"), "Queue/x", ""),
+            (queue("x", parent="q"), "Queue/x", "spec.parent"),
             (queue("q", parent="r"), "Queue/q", "spec.parent"),
             (queue("u", hierarchy=[{"name": "q"}]), "Queue/u", "spec.hierarchy"),
             (queue("u", hierarchy=[{"name": "t"}]), "Queue/u", "spec.hierarchy"),
             (queue("s", parent="t"), "Queue/s", "spec.parent"),
             (job("x", "nope", 1, cpu=1), "Job/default/x", "spec.queue"),
-            (job("x", "s", 1, cpu=1), "Job/default/x", "spec.queue"),
             (pod("x", "nope", cpu=1), "Pod/default/x", "metadata.annotations[scheduling.k8s.io/group-name]"),
             (node("m", cpu="4GB"), "Node/m", "status.allocatable.cpu"),
             ({"kind": "Nod"}, "Nod/?", "kind"),
@@ -190,6 +189,32 @@ class TestApply:
         assert simulation.cluster.objects.queues.keys() == {"root", "c"}
         assert not simulation.cluster.objects.tasks
 
+    def test_a_parameter_that_is_taken_out_goes_back_to_the_manifest_or_to_its_default(self):
+        def named(*parameters):
+            return queue("root", hierarchy=[{"name": "a", "parameters": parameters}, {"name": "b"}])
+
+        weight, priority = {"name": "weight", "value": 7}, {"name": "priority", "value": 2}
+        simulation = ran(
+            scenario(events=[{"cycle": 2, "apply": named()}, {"cycle": 3, "apply": named(weight)}]),
+            node(cpu=1),
+            queue("a", priority=4),
+            named(weight, priority),
+        )
+        # The manifest of a says priority 4 and nothing of its weight; in the end the hierarchy says 7 again.
+        assert refusals(simulation) == []
+        found = simulation.cluster.objects.queues["a"]
+        assert (found.weight, found.priority) == (7, 4)
+
+    def test_queues_below_one_that_is_named_no_more_go_with_the_entry(self):
+        below = {"name": "hand", "parameters": [{"name": "weight", "value": 3}], "hierarchy": [{"name": "below"}]}
+        simulation = ran(
+            scenario(events=[{"cycle": 2, "apply": queue("root", hierarchy=[{"name": "other"}])}]),
+            node(cpu=1),
+            queue("hand", weight=2),
+            queue("root", hierarchy=[below, {"name": "other"}]),
+        )
+        assert "below" not in simulation.cluster.objects.queues
+
     def test_a_queue_that_went_by_itself_can_not_be_deleted_again(self):
         simulation = ran(
             scenario(
@@ -215,6 +240,92 @@ class TestApply:
         )
         assert not simulation.errors
         assert counts(simulation) == {"default/g": (1, 0), "default/other": (0, 0)}
+
+
+class TestAdmission:
+    def test_a_job_is_routed_by_what_the_queues_hold_at_that_time(self):
+        # i runs 2 of the 4 cpu that are a's by weight, k 3 of the 4 of b: the first goes to a. Then k ends: b is idle.
+        queues = (queue("p"), queue("a", parent="p"), queue("b", parent="p"))
+        documents = (node(cpu=8), *queues, job("i", "a", 2, cpu=1), job("k", "b", 3, cpu=1))
+        first = {"cycle": 2, "apply": job("first", "p", 3, cpu=1)}
+        done = {"cycle": 3, "finish": {"job": "default/k", "tasks": 3}}
+        second = {"cycle": 4, "apply": job("second", "p", 1, cpu=1)}
+        simulation = ran(scenario(events=[first, done, second]), *documents)
+        assert not simulation.errors
+        jobs = simulation.cluster.objects.jobs
+        assert (jobs["default/first"].queue, jobs["default/second"].queue) == ("a", "b")
+
+    def test_a_queue_takes_jobs_as_long_as_it_is_open(self):
+        def submit(cycle, name):
+            return {"cycle": cycle, "apply": job(name, "a", 1, cpu=1)}
+
+        def command(cycle, action):
+            return {"cycle": cycle, "command": {"queue": "a", "action": action}}
+
+        events = [command(2, "CloseQueue"), submit(2, "no"), command(3, "OpenQueue"), submit(3, "yes")]
+        simulation = ran(scenario(events=events), node(cpu=2), queue("a"))
+        assert [(error.object, error.reason) for error in simulation.errors] == [
+            ("Job/default/no", "spec.queue: queue 'a' takes no jobs: it is Closed; open it or use another")
+        ]
+        assert counts(simulation) == {"default/yes": (1, 0)}
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("root", "queue 'root' stands for the cluster and cannot be deleted"),
+            ("default", "queue 'default' cannot be deleted; close it if it is to take no jobs"),
+            (
+                "eng",
+                "'prod' is protected (annotation pumice.dev/protected), so nothing was deleted; "
+                "this would have gone: queue prod, queue eng, Job default/j",
+            ),
+        ],
+    )
+    def test_some_queues_stay(self, name, message):
+        precious = queue("prod", parent="eng")
+        precious["metadata"]["annotations"] = {"pumice.dev/protected": "true"}
+        documents = (node(cpu=1), queue("eng"), precious, job("j", "prod", 1, cpu=1))
+        simulation = ran(happening({"delete": {"kind": "Queue", "name": name}}), *documents)
+        first = simulation.errors[0]
+        assert (first.object, first.reason) == (f"Queue/{name}", message)
+        assert counts(simulation) == {"default/j": (1, 0)}
+
+    def test_of_a_job_only_numbers_change(self):
+        simulation = ran(
+            happening({"apply": job("j", "q", 1, cpu=2)}), node(cpu=4), queue("q"), job("j", "q", 1, cpu=1)
+        )
+        (error,) = simulation.errors
+        assert error.reason.startswith("spec: tasks may not change once the job is there; only minAvailable,")
+        assert simulation.cluster.engine.tree.root.held[0] == 1000
+
+    def test_promises_are_judged_by_the_nodes_there_are(self):
+        promise = queue("a", guarantee={"resource": {"cpu": 6}})
+        events = [
+            {"cycle": 2, "apply": promise},
+            {"cycle": 3, "apply": node("m", cpu=4)},
+            {"cycle": 4, "apply": promise},
+        ]
+        simulation = ran(scenario(events=events), node(cpu=4), queue("a"))
+        (error,) = simulation.errors
+        assert error.field == "spec.guarantee.resource"
+        assert error.message.endswith("guarantee cpu 6 together, more than the allocatable cpu 4 of the cluster")
+        assert dict(simulation.cluster.objects.queues["a"].guarantee) == {0: 6000}
+
+    def test_limits_of_users_come_back_to_a_queue_that_has_none_below_it_any_more(self):
+        # A user of q may hold half of the 8 cpu. While r is below q that limits nobody.
+        gone = {"cycle": 3, "delete": {"kind": "Queue", "name": "r"}}
+        comes = {"cycle": 4, "apply": job("j", "q", 8, cpu=1)}
+        events = [{"cycle": 2, "apply": queue("q", userLimitFactor=0.5)}, gone, comes]
+        simulation = ran(scenario(events=events), node(cpu=8), queue("q"), queue("r", parent="q"))
+        assert not simulation.errors
+        assert counts(simulation) == {"default/j": (4, 4)}
+
+    def test_a_refused_job_brings_no_default_queue(self):
+        no_tasks = job("j", "", 1)
+        no_tasks["spec"]["tasks"] = []
+        simulation = ran(happening({"apply": no_tasks}), node(cpu=1), queue("a"))
+        assert refusals(simulation) == [("Job/default/j", "spec.tasks")]
+        assert simulation.cluster.objects.queues.keys() == {"a"}
 
 
 class TestDelete:

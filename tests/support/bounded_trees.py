@@ -26,6 +26,7 @@ class BoundedTree:
     ceiling: dict[int, Amounts] = field(default_factory=dict)
     guarantee: dict[int, list[Fraction]] = field(default_factory=dict)
     users: list[tuple[int, list[int], Amounts]] = field(default_factory=list)
+    deserved: dict[int, Amounts] = field(default_factory=dict)
 
     def target(self) -> list[float]:
         tree = self.tree
@@ -35,6 +36,9 @@ class BoundedTree:
             ceiling[n] = floats(amounts)
         for n, reserved in self.guarantee.items():
             guarantee[n] = floats(reserved)
+        deserved = np.full(shape, np.inf)
+        for n, named in self.deserved.items():
+            deserved[n] = floats(named)
         user = np.full(len(tree.leaf), -1)
         for number, (_, leaves, _) in enumerate(self.users):
             user[leaves] = number
@@ -51,6 +55,7 @@ class BoundedTree:
                 user,
                 np.array([floats(cap) for _, _, cap in self.users]).reshape(-1, tree.width),
                 np.array([queue for queue, _, _ in self.users], dtype=np.int64),
+                deserved if self.deserved else None,
             ),
             tree.job_nodes,
         ).tolist()
@@ -69,6 +74,7 @@ class BoundedTree:
             self.ceiling,
             self.guarantee,
             users,
+            self.deserved,
             tree.jobs,
         )
 
@@ -124,6 +130,7 @@ def bounded_trees(
     ceilings: bool = True,
     guarantees: bool = True,
     users: bool = True,
+    deserved: bool = False,
     ranked: bool = False,
     unlike: bool = False,
     of: st.SearchStrategy[Tree] | None = None,
@@ -139,6 +146,9 @@ def bounded_trees(
         for n in draw(st.lists(st.sampled_from(inner[1:]), unique=True)):
             bounded.guarantee[n] = [draw(st.just(F(0)) | parts) for _ in range(tree.width)]
         make_possible(bounded)
+    if deserved and len(inner) > 1:
+        for n in draw(st.lists(st.sampled_from(inner[1:]), unique=True)):
+            bounded.deserved[n] = [draw(st.none() | st.just(F(0)) | parts | parts) for _ in range(tree.width)]
     if users:
         queues = [n for n in inner if not any(c in inner for c in tree.children(n))]
         # Some queues have their jobs in namespaces: then the node above is the queue.

@@ -66,7 +66,7 @@ def values(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
         return st.sampled_from(schema["enum"])
     if schema.get("x-kubernetes-int-or-string"):
         return st.integers(0, 10**12) | st.sampled_from(QUANTITIES)
-    if schema.get("x-kubernetes-preserve-unknown-fields"):
+    if schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
         return pod_specs if schema.get("type") == "object" else anything
     match schema.get("type"):
         case "object" if "additionalProperties" in schema:

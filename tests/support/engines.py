@@ -7,7 +7,7 @@ from typing import Any
 
 from pumice.fairness.tree import JobNode, latest_owed_start, latest_start
 from pumice.model.events import Changed, Event
-from pumice.scheduling.decisions import Condition, Decision
+from pumice.scheduling.decisions import Condition, Decision, QueueCondition
 from pumice.scheduling.engine import Engine
 from tests.support.histories import final_objects, picture, registry
 from tests.support.pools import make_engine
@@ -71,7 +71,7 @@ def started_now(make: Callable[[], Engine], engine: Engine) -> Engine:
 
 def carried_out(decisions: list[Decision]) -> list[Decision]:
     """Without conditions: what was said before is not said again."""
-    return [decision for decision in decisions if not isinstance(decision, Condition)]
+    return [decision for decision in decisions if not isinstance(decision, Condition | QueueCondition)]
 
 
 def everything(engine: Engine) -> dict[str, Any]:

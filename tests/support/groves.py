@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pumice.fairness.tree import Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.demand import Demand
+from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
 from pumice.model.resources import CPU, MEMORY
@@ -62,7 +63,7 @@ class Grove:
         leaf.demand = Demand(tuple(parts), floor, unit)
         leaf.targets = (0.0,) * len(leaf.demand.pieces)
         self._show_tasks(leaf)
-        self.tree.moved[leaf] = None
+        self.tree.moved[leaf], leaf.whole_line = None, None
 
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
         order.hold(leaf, items, stamp, 1, owed)

@@ -4,7 +4,8 @@
                           └────────── World: what rules may look up ──────────┘
 
 Pure functions over objects as JSON has them, one a rule, each with its own message; ``table`` says which apply to what.
-The embedded API server calls them in its write path, a webhook for a real one behind HTTP.
+The embedded API server calls them in its write path, a webhook for a real one behind HTTP, the simulator when it reads
+a scenario.
 
 What is *not* admission's part: it writes one object at a time, the one it is asked about. Expanding a hierarchy,
 deleting what is below a deleted queue, giving a plain pod its podgroup (it has no uid to be named after yet), settling
@@ -14,6 +15,7 @@ the user limits of a queue whose first child came or whose last child went, and 
 
 from __future__ import annotations
 
+from pumice.admission.new_queues import admit_queues
 from pumice.admission.queue_deletion import PROTECTED, Doomed, doomed
 from pumice.admission.request import (
     CREATE,
@@ -50,6 +52,7 @@ __all__ = [
     "Verdict",
     "World",
     "admit",
+    "admit_queues",
     "doomed",
     "mutate",
     "route",

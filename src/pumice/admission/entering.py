@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from pumice.admission.queue_place import some
 from pumice.admission.request import UPDATE, Refusal, Request, spec_of
 from pumice.admission.world import World
-from pumice.model.objects import QueueState
+from pumice.model.objects import ROOT, QueueState
 
 QUEUE = "spec.queue"
 TAKING = (QueueState.OPEN, QueueState.PAUSED)
@@ -17,36 +18,43 @@ TAKING = (QueueState.OPEN, QueueState.PAUSED)
 def queue_exists(request: Request, world: World) -> Iterator[Refusal]:
     """The queue is there, and has a place in the tree."""
     name = _entered(request)
-    if name is None or world.tree.path(name) is not None:
+    if name is None:
+        return
+    if world.is_planned(name) and not world.plans_come_true:
+        yield Refusal(f"queue '{name}' is {_state(name, world)}; try again in a moment", QUEUE)
+    if world.expanded_tree.path(name) is not None:
         return
     if name in world.queues:
-        refusal = world.tree.refusals().get(name)
+        refusal = world.expanded_tree.refusals().get(name)
         why = f"; see there: {refusal.field}: {refusal.message}" if refusal else ""
-        yield Refusal(f"queue '{name}' has no place in the tree{why}", QUEUE)
+        yield Refusal(f"queue {name!r} has no place in the tree{why}", QUEUE)
     else:
-        leaves = world.tree.leaves("root")
-        hint = f"; there are {some(leaves)}" if leaves else ""
-        yield Refusal(f"there is no queue '{name}'{hint}", QUEUE)
+        leaves = world.expanded_tree.leaves(ROOT)
+        close = get_close_matches(name[:253], leaves, 1)
+        hint = f", did you mean '{close[0]}'?" if close else f"; there are {some(leaves)}" if leaves else ""
+        yield Refusal(f"there is no queue {name[:253]!r}{hint}", QUEUE)
 
 
 def queue_is_leaf(request: Request, world: World) -> Iterator[Refusal]:
     """Only leaves take jobs. Whoever names a parent was sent to a leaf below, unless none is open."""
     name = _entered(request)
-    if name is None or world.tree.path(name) is None or world.tree.is_leaf(name):
+    if name is None or world.expanded_tree.path(name) is None or world.expanded_tree.is_leaf(name):
         return
-    states = [f"{leaf} is {_state(leaf, world)}" for leaf in world.tree.leaves(name)]
+    leaves = world.expanded_tree.leaves(name)
+    states = [f"{leaf} is {_state(leaf, world)}" for leaf in leaves]
     why = f"no queue below it is open: {some(states)}" if states else "there is no queue below it"
-    yield Refusal(f"queue '{name}' is no leaf, and {why}; open one or use another", QUEUE)
+    advice = "try again in a moment" if any(map(world.is_planned, leaves)) else "open one or use another"
+    yield Refusal(f"queue '{name}' is no leaf, and {why}; {advice}", QUEUE)
 
 
 def queue_takes_jobs(request: Request, world: World) -> Iterator[Refusal]:
     """The queue is open, or only paused, and so is everybody above it."""
     name = _entered(request)
-    if name is None or not world.tree.is_leaf(name):
+    if name is None or not world.expanded_tree.is_leaf(name):
         return
-    leaving = next((q for q in (name, *(above.name for above in world.tree.above(name))) if world.is_leaving(q)), None)
-    decides = world.tree.in_force(name)
-    if leaving is not None or decides.state not in TAKING:
+    tree = world.expanded_tree
+    leaving = any(world.is_leaving(queue) for queue in (name, *(above.name for above in tree.above(name))))
+    if leaving or tree.in_force(name).state not in TAKING:
         yield Refusal(f"queue '{name}' takes no jobs: it is {_state(name, world)}; open it or use another", QUEUE)
 
 
@@ -69,10 +77,12 @@ def _entered(request: Request) -> str | None:
 
 def _state(name: str, world: World) -> str:
     """A queue's state as people should read it, with who above decides it."""
-    for queue in (name, *(above.name for above in world.tree.above(name))):
+    for queue in (name, *(above.name for above in world.expanded_tree.above(name))):
         if world.is_leaving(queue):
             return "being deleted" if queue == name else f"below '{queue}', which is being deleted"
-    decides = world.tree.in_force(name)
+    if world.is_planned(name) and not world.plans_come_true:
+        return "named by a hierarchy and not created yet"
+    decides = world.expanded_tree.in_force(name)
     return decides.state.value + ("" if decides.name == name else f" by '{decides.name}' above it")
 
 

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from pumice.admission.request import Refusal, Request
+from pumice.admission.request import Refusal, Request, spec_of
 from pumice.admission.tree import NEWEST, Tree, expanded
 from pumice.admission.world import World, described
 from pumice.kube.errors import FieldError
+from pumice.kube.hierarchy_entries import entry_errors
+from pumice.model.hierarchy import HIERARCHY, entries_below
 from pumice.model.objects import Queue
+
+MOST_SHOWN = 10
+"""Errors about the keys of a hierarchy that one answer lists."""
+PATH_SHOWN = 80
+"""Characters of a path that a message repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +43,42 @@ class QueueChange:
         return self.queue.name
 
     def new_parents(self) -> Iterator[str]:
-        """Queues that took jobs before and will have queues below them."""
+        """Queues that had none below them before, or were only planned, and will have some."""
         above = {queue.name: None for one in self.touched for queue in self.after.above(one.name)}
-        return (name for name in above if self.before.is_leaf(name))
+        return (name for name in above if self.before.path(name) is None or self.before.is_leaf(name))
 
 
-def queue_change(request: Request, world: World) -> QueueChange | Refusal | None:
-    """The change that a request means; a refusal if it cannot be read, None if it is none."""
+def queue_change(request: Request, world: World) -> QueueChange | list[Refusal] | None:
+    """The change that a request means; refusals if it cannot be read, None if it is none."""
+    hierarchy = spec_of(request.object).get("hierarchy")
+    stays = request.old is not None and hierarchy == spec_of(request.old).get("hierarchy")
+    if errors := [] if stays else list(islice(entry_errors(hierarchy), MOST_SHOWN)):
+        return [Refusal(error.message, error.field) for error in errors]
     try:
         queue = described(request.object, world.registry)
     except FieldError as error:
-        return Refusal(error.message, error.field)
+        return [Refusal(error.message, error.field)]
     before = world.tree
     old = before.queues.get(queue.name)
-    if old is not None and replace(queue, state=old.state, created=old.created) == old:
+    levels, most = (queue.path or "").count("/"), world.settings.max_queue_depth
+    if most is not None and levels > most and (old is None or old.path != queue.path):
+        # Before the tree is laid out: that takes time with the square of the depth, and everybody waits for it.
+        field = f"metadata.annotations[{HIERARCHY}]"
+        return [Refusal(too_deep(queue.path or "", levels, most), field)]
+    unchanged = {"state", "created", "weights_written"}
+    if old is not None and replace(queue, **{name: getattr(old, name) for name in unchanged}) == old:
         return None
     judged = replace(queue, created=NEWEST) if old is None or _moves(queue, old) else queue
     anew = judged if old is None or judged.hierarchy != old.hierarchy else replace(judged, hierarchy=())
-    touched = (judged, *expanded(anew, before.queues))
+    named = {entry.name: entry for entry in entries_below(old.hierarchy)} if old is not None else {}
+    touched = (judged, *expanded(anew, before.queues, named))
     return QueueChange(world, judged, old, before, before.changed(touched), touched)
+
+
+def too_deep(path: str, levels: int, most: int) -> str:
+    """The message about a queue that would stand too far below root."""
+    shown = path if len(path) <= PATH_SHOWN else f"{path[:PATH_SHOWN]}..."
+    return f"{shown!r} is {levels} levels below root; {most} are allowed"
 
 
 def _moves(queue: Queue, old: Queue) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pumice.admission import user_limits
 from pumice.admission.request import CREATE, Object, Request, annotate, annotations_of, spec_of
 from pumice.admission.world import World
-from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS
+from pumice.kube.times import micro_stamp
+from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from pumice.model.objects import ROOT
 
 
@@ -23,6 +24,23 @@ def begin_path_at_root(new: Object, request: Request, world: World) -> None:
         annotate(new, HIERARCHY_WEIGHTS, weights)
 
 
+def date_path_weights(new: Object, request: Request, world: World) -> None:
+    """Note when the path or its weights were last written: of contradicting weights the latest write counts.
+
+    The note is later than every other one, so that the order holds even where the clock was set back.
+    """
+    given, had = annotations_of(new), annotations_of(request.old or {})
+    if all(given.get(name) == had.get(name) for name in (HIERARCHY, HIERARCHY_WEIGHTS)):
+        written = had.get(WEIGHTS_WRITTEN) if request.old else None
+    elif HIERARCHY_WEIGHTS not in given or not request.moment:
+        written = None
+    else:
+        latest = max((queue.weights_written for queue in world.tree.queues.values()), default=0)
+        written = micro_stamp(max(request.moment, latest + 1) / 10**6)
+    if given.get(WEIGHTS_WRITTEN) != written:
+        annotate(new, WEIGHTS_WRITTEN, written)
+
+
 def hang_under_root(new: Object, request: Request, world: World) -> None:
     """A queue that says nowhere where it stands hangs under root."""
     if not spec_of(new).get("parent") and not annotations_of(new).get(HIERARCHY) and request.name != ROOT:
@@ -38,7 +56,10 @@ def weigh_one(new: Object, request: Request, world: World) -> None:
 
 def settle_user_limits(new: Object, request: Request, world: World) -> None:
     """A parent keeps its user limits in an annotation; a leaf has them in its spec."""
-    user_limits.settle(new, leaf=not _is_parent(new, request.name, world))
+    if request.name != ROOT:  # which has no use for them, and is told so
+        if request.old is not None:
+            user_limits.forget_removed(new, request.old)
+        user_limits.settle(new, leaf=not _is_parent(new, request.name, world))
 
 
 def keep_until_cleared(new: Object, request: Request, world: World) -> None:
@@ -61,4 +82,4 @@ def _is_parent(new: Object, name: str, world: World) -> bool:
     return above is not None and bool(tree.children((*above, name)))
 
 
-RULES = (begin_path_at_root, hang_under_root, weigh_one, settle_user_limits, keep_until_cleared)
+RULES = (begin_path_at_root, date_path_weights, hang_under_root, weigh_one, settle_user_limits, keep_until_cleared)

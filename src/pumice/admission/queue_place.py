@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pumice.admission.queue_change import QueueChange
+from pumice.admission.queue_change import QueueChange, too_deep
 from pumice.admission.request import Refusal
 from pumice.admission.tree import named_parents
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import ROOT
 from pumice.model.resources import PODS
+from pumice.model.root_queue import fields_without_effect
 
 PARENT = "spec.parent"
 PATH = f"metadata.annotations[{HIERARCHY}]"
@@ -24,6 +25,13 @@ def root_has_no_place(change: QueueChange) -> Iterator[Refusal]:
         yield Refusal("'root' stands for the cluster and has no parent; leave it out", PARENT)
     if change.name == ROOT and change.queue.path is not None:
         yield Refusal("'root' stands for the cluster and has no path; leave it out", PATH)
+
+
+def root_says_what_counts(change: QueueChange) -> Iterator[Refusal]:
+    """Root has no fields that could not have an effect; those it had before this rule may stay."""
+    if change.name == ROOT:
+        for field, message in fields_without_effect(change.queue, change.old):
+            yield Refusal(message, field)
 
 
 def not_its_own_parent(change: QueueChange) -> Iterator[Refusal]:
@@ -87,7 +95,10 @@ def hierarchies_agree(change: QueueChange) -> Iterator[Refusal]:
         there = change.before.queues.get(name)
         if there is not None and (there.path is not None or (there.parent or ROOT) != parent):
             stands = there.path or f"below '{there.parent or ROOT}'"
-            yield Refusal(f"'{name}' would stand below '{parent}', but there is a queue '{name}' {stands}; rename one")
+            yield Refusal(
+                f"'{name}' would stand below '{parent}', but there is a queue '{name}' {stands}; rename one",
+                "spec.hierarchy",
+            )
     if _moved(change) or own:
         parents = {change.name: change.queue.parent or ROOT} | own
         for name, parent, owner in named_parents(change.before.queues.values()):
@@ -112,7 +123,9 @@ def within_depth(change: QueueChange) -> Iterator[Refusal]:
     for name in dict.fromkeys([*(queue.name for queue in change.touched), *change.after.below(change.name)]):
         path, was = change.after.path(name), change.before.path(name)
         if path is not None and len(path) - 1 > most and path != was:
-            yield Refusal(f"{'/'.join(path)!r} is {len(path) - 1} levels below root; {most} are allowed", PARENT)
+            named = name != change.name and any(queue.name == name for queue in change.touched)
+            where = PATH if change.queue.path is not None else "spec.hierarchy" if named else PARENT
+            yield Refusal(too_deep("/".join(path), len(path) - 1, most), where)
 
 
 def _moved(change: QueueChange) -> bool:
@@ -134,6 +147,7 @@ def some(names: list[str]) -> str:
 
 RULES = (
     root_has_no_place,
+    root_says_what_counts,
     not_its_own_parent,
     has_a_place,
     not_below_a_leaving_queue,

@@ -38,7 +38,7 @@ from pumice.admission.request import (
     spec_of,
 )
 from pumice.admission.routing import send_to_leaf
-from pumice.admission.users import stamp_user
+from pumice.admission.users import stamp_user, user_is_printable
 from pumice.admission.world import World
 
 Default = Callable[[Object, Request, World], None]
@@ -47,16 +47,17 @@ Default = Callable[[Object, Request, World], None]
 Rule = Callable[[Request, World], Iterable[Refusal]]
 """Says what is wrong."""
 
-_PLACES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_place.RULES, *queue_amounts.RULES)
+PLACE_RULES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_place.RULES, *queue_amounts.RULES)
+"""What is asked of a queue that is created or changed."""
 
 
 def queue_is_sound(request: Request, world: World) -> Iterator[Refusal]:
     """The queue can be read, and the tree with it is sound: every rule about places and amounts, in turn."""
     change = queue_change(request, world)
-    if isinstance(change, Refusal):
-        yield change
+    if isinstance(change, list):
+        yield from change
     elif change is not None:
-        for rule in _PLACES:
+        for rule in PLACE_RULES:
             yield from rule(change)
 
 
@@ -75,10 +76,10 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (QUEUES, CREATE): (queue_is_sound,),
     (QUEUES, UPDATE): (queue_is_sound,),
     (QUEUES, DELETE): queue_deletion.RULES,
-    (PODGROUPS, CREATE): entering.RULES,
-    (PODGROUPS, UPDATE): (*entering.RULES, entering.moves_only_while_pending),
-    (JOBS, CREATE): (*entering.RULES, *job_tasks.RULES, *job_policies.RULES),
-    (JOBS, UPDATE): (*job_update.RULES, *job_tasks.RULES, *job_policies.RULES),
+    (PODGROUPS, CREATE): (*entering.RULES, user_is_printable),
+    (PODGROUPS, UPDATE): (*entering.RULES, entering.moves_only_while_pending, user_is_printable),
+    (JOBS, CREATE): (*entering.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
+    (JOBS, UPDATE): (*job_update.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
 }
 
 ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))

@@ -11,8 +11,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from pumice.model.hierarchy import Path, Refusal, fields_of, lay_out
+from pumice.model.hierarchy import Path, Refusal, fields_of, lay_out, taken_back
 from pumice.model.objects import ROOT, HierarchyEntry, Queue, QueueState
+from pumice.model.queue_amounts import QueueAmounts
 from pumice.model.states import in_force
 
 NEWEST: Final = 2**62
@@ -25,9 +26,10 @@ class Tree:
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self.queues = queues
         self._layout = lay_out(queues)
+        self._refused = {refusal.queue: refusal for refusal in self._layout.refusals if refusal.refused}
         self._below: dict[Path, list[Path]] = {}
         self._parts: dict[Path, Fraction] = {}  # all of them, once anybody has asked for one
-        self._sums: dict[str, dict[Path, dict[int, int]]] = {}  # the same, by field
+        self.amounts = QueueAmounts(self._layout.places, queues)
         for path in self._layout.places:
             if len(path) > 1:
                 self._below.setdefault(path[:-1], []).append(path)
@@ -97,34 +99,40 @@ class Tree:
                 waiting += weights
         return self._parts[path]
 
-    def together(self, field: str, path: Path) -> dict[int, int]:
-        """What the children of a node name in a resource list of theirs, added up.
-
-        A child that does not name a resource counts with what its own children name.
-        """
-        if field not in self._sums:
-            sums = self._sums[field] = {}
-            for child in reversed(self._layout.places):  # children before their parents
-                if len(child) > 1:
-                    queue = self.at(child)
-                    named = dict(getattr(queue, field)) if queue is not None else {}
-                    above = sums.setdefault(child[:-1], {})
-                    for j, amount in (sums.get(child, {}) | named).items():
-                        above[j] = above.get(j, 0) + amount
-        return self._sums[field].get(path, {})
-
-    def refusals(self) -> dict[str, Refusal]:
+    def refusals(self) -> Mapping[str, Refusal]:
         """Why some queues have no place, by name."""
-        return {refusal.queue: refusal for refusal in self._layout.refusals if refusal.refused}
+        return self._refused
 
 
-def expanded(queue: Queue, existing: Mapping[str, Queue]) -> Iterator[Queue]:
-    """The queues that a queue's hierarchy will make of itself, parents first; of those that exist, as they will be."""
+def expanded(queue: Queue, existing: Mapping[str, Queue], before: Mapping[str, HierarchyEntry]) -> Iterator[Queue]:
+    """The queues that a queue's hierarchy will make of itself, parents first; of those that exist, as they will be.
+
+    ``before``: the entries of the hierarchy until now, by name. What they gave and give no more is taken back.
+    """
     for entry in queue.hierarchy:
         child = existing.get(entry.name) or Queue(entry.name, created=NEWEST)
+        if entry.name in before:
+            child = taken_back(child, before[entry.name])
         child = replace(child, parent=queue.name, hierarchy=entry.hierarchy or child.hierarchy, **fields_of(entry))
         yield child
-        yield from expanded(replace(child, hierarchy=entry.hierarchy), existing)
+        yield from expanded(replace(child, hierarchy=entry.hierarchy), existing, before)
+
+
+def planned_queues(queues: Mapping[str, Queue]) -> list[Queue]:
+    """The queues that hierarchies name and that do not exist, as the queue controller will create them."""
+    found: dict[str, Queue] = {}
+    waiting = [(queue.name, queue.hierarchy) for queue in queues.values() if queue.hierarchy]
+    while waiting:
+        parent, entries = waiting.pop()
+        for entry in entries:
+            there = queues.get(entry.name)
+            if there is not None and (there.path is not None or (there.parent or ROOT) != parent):
+                continue  # another queue of that name: the controller will complain
+            if there is None and entry.name not in found:
+                found[entry.name] = replace(Queue(entry.name, NEWEST, parent=parent), **fields_of(entry))
+            if entry.hierarchy:
+                waiting.append((entry.name, entry.hierarchy))
+    return list(found.values())
 
 
 def named_parents(queues: Iterable[Queue]) -> Iterator[tuple[str, str, str]]:

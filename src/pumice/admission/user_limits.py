@@ -12,9 +12,10 @@ import json
 import math
 from typing import Any, Final
 
-from pumice.admission.request import Object, annotate, annotations_of
+from pumice.admission.request import Object, annotate, annotations_of, spec_of
 
 USER_LIMITS: Final = "pumice.dev/user-limits"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 FIELDS: Final = ("minUserLimitPercent", "userLimitFactor")
 
 
@@ -30,17 +31,46 @@ def settle(queue: Object, *, leaf: bool) -> None:
     spec = queue["spec"]
     given = {name: spec[name] for name in FIELDS if spec.get(name) is not None}
     if leaf:
-        kept = _kept(queue)
+        kept = kept_limits(queue)
         if USER_LIMITS in annotations_of(queue):
             annotate(queue, USER_LIMITS, None)
             spec.update(kept | given)  # what was written since then counts
     elif given:
         for name in given:
             del spec[name]
-        annotate(queue, USER_LIMITS, json.dumps(_kept(queue) | given, sort_keys=True))
+        keep_limits(queue, kept_limits(queue) | given)
 
 
-def _kept(queue: Object) -> Object:
+def forget_removed(queue: Object, old: Object) -> None:
+    """Forget limits that the author of a parent has taken out of its manifest.
+
+    The spec of a parent has no limits, so an update that removes one looks like no change. What ``kubectl apply`` last
+    applied shows it: the limit was in the manifest before, and is not any more.
+    """
+    kept, new = kept_limits(queue), last_applied(queue)
+    if not kept or new is None or annotations_of(queue).get(USER_LIMITS) != annotations_of(old).get(USER_LIMITS):
+        return
+    before = spec_of(last_applied(old) or {})
+    left = {name: value for name, value in kept.items() if before.get(name) is None or name in spec_of(new)}
+    if left != kept:
+        keep_limits(queue, left)
+
+
+def last_applied(found: Object) -> Object | None:
+    """The manifest that ``kubectl apply`` last applied; None if there is none that can be read."""
+    try:
+        manifest = json.loads(annotations_of(found).get(LAST_APPLIED) or "null")
+    except (ValueError, RecursionError):
+        return None
+    return manifest if isinstance(manifest, dict) and isinstance(manifest.get("spec") or {}, dict) else None
+
+
+def keep_limits(queue: Object, limits: Object) -> None:
+    """Keep these limits of a parent that is ours to edit, and no others."""
+    annotate(queue, USER_LIMITS, json.dumps(limits, sort_keys=True) if limits else None)
+
+
+def kept_limits(queue: Object) -> Object:
     """What the annotation keeps. Anybody may write there, so only what could stand in the spec counts."""
     try:
         kept = json.loads(annotations_of(queue).get(USER_LIMITS, "{}"))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import zip_longest
 from typing import Final
 
@@ -29,20 +30,18 @@ from pumice.admission.request import (
     annotations_of,
     spec_of,
 )
-from pumice.admission.tree import Tree
+from pumice.admission.tree import Tree, planned_queues
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
+from pumice.kube.policies import queue_name
 from pumice.kube.queues import queue as queue_of
 from pumice.kube.reading import microseconds, read
-from pumice.model.objects import Queue, Vector
+from pumice.model.objects import ROOT, Queue, Vector
 from pumice.model.podrequest import pod_request
 from pumice.model.resources import Registry, ResourceError, add, subtract
 
 FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
 """The resources whose objects a world wants to be told of."""
-
-QUEUE_NAME: Final = "volcano.sh/queue-name"
-"""The annotation with which a namespace names the queue of its jobs."""
 
 _OVER = frozenset({"Completed", "Failed", "Terminated"})  # phases that nothing comes after; an aborted job may resume
 _WAITING = frozenset({"", "Pending", "Inqueue"})
@@ -65,18 +64,31 @@ class Work:
     """The Job that a PodGroup stands for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The leaves below a queue that take routed jobs, the least used first (see ``routing``).
+
+    It lasts as long as only loads change; those of ``stale`` leaves have to be looked up again.
+    """
+
+    heap: list[tuple[Fraction, str]]
+    used: dict[str, Fraction]
+    stale: set[str]
+
+
 class World:
     """The newest state of a cluster, as admission sees it."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, registry: Registry | None = None) -> None:
         self.settings = settings or Settings()
-        self.registry = Registry()
+        self.registry = Registry() if registry is None else registry
         self.queues: dict[str, Object] = {}
         """All queues as they are written; not to be changed."""
         self.capacity: Vector = ()
         """What all nodes have together, ready or not: what a queue may be promised does not follow every reboot."""
         self._described: dict[str, Queue] = {}
         self._tree: Tree | None = None
+        self._expanded: tuple[Tree, Tree] | None = None  # the tree it was made from, and itself
         self._work: dict[Key, Work] = {}
         self._in_queue: dict[str, set[Key]] = {}
         self._waiting: dict[str, Vector] = {}
@@ -84,6 +96,8 @@ class World:
         self._groups: Counter[Key] = Counter()  # of each job
         self._nodes: dict[str, Vector] = {}
         self._default_queues: dict[str, str] = {}
+        self.rankings: dict[str, Ranking] = {}
+        """By queue, as far as jobs were routed from it since the tree or a state last changed."""
 
     # ---- what rules ask ------------------------------------------------------------------------------------
 
@@ -93,6 +107,27 @@ class World:
         if self._tree is None:
             self._tree = Tree(self._described)
         return self._tree
+
+    @property
+    def expanded_tree(self) -> Tree:
+        """The tree with the queues that hierarchies name and the queue controller has yet to create.
+
+        A queue whose hierarchy is not expanded yet is no leaf there.
+        """
+        tree = self.tree
+        if self._expanded is None or self._expanded[0] is not tree:
+            planned = planned_queues(self._described)
+            self._expanded = (tree, tree.changed(planned) if planned else tree)
+        return self._expanded[1]
+
+    def is_planned(self, queue: str) -> bool:
+        """Whether a hierarchy names a queue that does not exist yet."""
+        return queue not in self.queues and self.expanded_tree.path(queue) is not None
+
+    @property
+    def plans_come_true(self) -> bool:
+        """Whether a queue controller works here, which creates the queues that hierarchies name."""
+        return bool(self.settings.queue_finalizer)
 
     def is_leaving(self, queue: str) -> bool:
         """Whether a queue is being deleted."""
@@ -136,18 +171,21 @@ class World:
             case "nodes":
                 self._note_node(name, found)
             case "namespaces":
-                queue = annotations_of(found).get(QUEUE_NAME) if found else None
-                if queue:
+                if queue := queue_name(annotations_of(found or {})):
                     self._default_queues[name] = queue
                 else:
                     self._default_queues.pop(name, None)
 
     def _note_queue(self, name: str, found: Object | None) -> None:
+        self.note_described(name, found, self._read(found))
+
+    def note_described(self, name: str, found: Object | None, new: Queue | None) -> None:
+        """A queue is as described, for a caller that has read its object already (None: it is gone)."""
+        was_leaving, old = self.is_leaving(name), self._described.get(name)
         if found is None:
             self.queues.pop(name, None)
         else:
             self.queues[name] = found
-        old, new = self._described.get(name), self._read(found)
         if new is None:
             self._described.pop(name, None)
         else:
@@ -155,6 +193,11 @@ class World:
         stays = old is not None and new is not None and replace(old, state=new.state) == new
         if not stays and (old, new) != (None, None):
             self._tree = None
+        elif old != new and self._expanded is not None and self._expanded[1] is not self._tree:
+            self._expanded = None  # it has copies of all queues, and this one has another state
+        if old != new or was_leaving != self.is_leaving(name):
+            self.rankings.clear()
+        self._load_changed(name)
 
     def _read(self, found: Object | None) -> Queue | None:
         """A queue that cannot be read has no place, as if it were not there."""
@@ -170,6 +213,7 @@ class World:
             self._nodes[name] = has
         if has != had:
             self.capacity = add(subtract(self.capacity, had), has)
+            self.rankings.clear()
 
     def _note_work(self, key: Key, new: Work | None) -> None:
         old = self._work.get(key)
@@ -189,10 +233,17 @@ class World:
     def _count(self, key: Key, work: Work, sign: int) -> None:
         """What waits and what runs, or no longer does. A job does not wait, once its PodGroup does."""
         change = add if sign > 0 else subtract
+        self._load_changed(work.queue)
         if work.waits_for and not self._groups[key]:
             self._waiting[work.queue] = change(self._waiting.get(work.queue, ()), work.waits_for)
         if work.runs_on:
             self._running[work.queue] = change(self._running.get(work.queue, ()), work.runs_on)
+
+    def _load_changed(self, queue: str) -> None:
+        if self.rankings:
+            for name in (ROOT, *(above.name for above in self.expanded_tree.above(queue))):
+                if name in self.rankings:
+                    self.rankings[name].stale.add(queue)
 
     def _stand_for(self, job: Key | None, sign: int) -> None:
         """A PodGroup stands for a job from now on, or no longer."""

@@ -72,7 +72,16 @@ class Admission:
     def _judged(
         self, operation: str, resource: Resource, new: Object | None, old: Object | None, call: Call, dry_run: bool
     ) -> Verdict:
-        request = Request(operation, resource.qualified, new, old, call.user, _may_impersonate(call), dry_run)
+        request = Request(
+            operation,
+            resource.qualified,
+            new,
+            old,
+            call.user,
+            _may_impersonate(call),
+            dry_run,
+            int(call.moment * 10**6),
+        )
         world = self._made if resource.qualified not in FOLLOWED else self.world
         verdict = admit(request, world)
         if verdict.refusals:

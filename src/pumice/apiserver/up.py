@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pumice.admission import QUEUE_FINALIZER
 from pumice.admission import Settings as Rules
+from pumice.admission.request import DEEPEST
 from pumice.apiserver import builtin, controllers, shipped
 from pumice.apiserver.admission import Admission
 from pumice.apiserver.builtin import definitions
@@ -52,6 +53,8 @@ class Settings:
     speed: float = 1.0
     admission: bool = True
     """Whether queues, jobs and podgroups are judged by our rules too; if not, by their definitions only."""
+    max_queue_depth: int = DEEPEST
+    """How many levels of queues there may be below root."""
     scheduler: bool = False
     """Whether our scheduler will work here, and no other."""
     controllers: bool = False
@@ -90,7 +93,8 @@ async def cluster(settings: Settings) -> AsyncIterator[Cluster]:
         api = Api(store, Catalogue(builtin.resources()))
         finalizer = QUEUE_FINALIZER if settings.controllers else ""
         if settings.admission:
-            api.writes.admission = Admission(store, Rules(queue_finalizer=finalizer, alone=settings.scheduler))
+            rules = Rules(max_queue_depth=settings.max_queue_depth, queue_finalizer=finalizer, alone=settings.scheduler)
+            api.writes.admission = Admission(store, rules)
         for definition in api.list(definitions.QUALIFIED):
             definitions.install(api.catalogue, definition)
         await accounts.furnish(api)

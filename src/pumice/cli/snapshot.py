@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
+from pumice.cli.why_rules import published
 from pumice.extensions import plugin_factories
 from pumice.kube.client import Client, Document
 from pumice.kube.convert import SCHEDULERS, describe
@@ -74,6 +75,8 @@ class Snapshot:
     def __init__(self, client: Client) -> None:
         self._client = client
         self.documents = {resource.name: _listed(client, resource) for resource in READ}
+        self.scheduler = published(self.documents[QUEUES.name])  # what the scheduler at work says of itself
+        self._ours = frozenset(map(str, self.scheduler.get("names") or SCHEDULERS))  # whose pods it places
         self.unreadable: list[str] = []
 
     def engine(self, config: SchedulerConfig, now: int) -> Engine:
@@ -84,7 +87,8 @@ class Snapshot:
         for resource in READ:
             for document in self.documents[resource.name]:
                 try:
-                    described = describe(resource.kind, read(document, resource.shape), registry=registry)
+                    shown = read(document, resource.shape)
+                    described = describe(resource.kind, shown, registry=registry, schedulers=self._ours)
                 except ObjectError as error:
                     self.unreadable.append(str(error))
                 except FieldError as error:
@@ -197,8 +201,8 @@ class Snapshot:
         if pod is None:
             return None
         scheduler = pod["spec"].get("schedulerName") or ""
-        if scheduler and scheduler not in SCHEDULERS:
-            ours = " or ".join(sorted(SCHEDULERS))
+        if scheduler and scheduler not in self._ours:
+            ours = " or ".join(sorted(self._ours))
             return Found("", f"pod {namespace}/{name} is not ours: it names the scheduler {scheduler}, not {ours}")
         group = _group_name(pod)
         if not group:

@@ -20,7 +20,7 @@ PLAIN = 100
 @click.command(
     cls=ClusterCommand,
     examples="""
-        # The tree of queues, kept up to date: q ends it, arrows scroll, w shows amounts
+        # The tree of queues, kept up to date: q ends it, arrows scroll, w shows amounts, n hides namespaces
         {me}
 
         # Once, as text
@@ -37,11 +37,14 @@ PLAIN = 100
     show_default=True,
     help="Wide adds weights and amounts: used/entitled/at most. json and yaml are printed once.",
 )
-def top(cluster: Cluster, once: bool, output: str) -> int:
+@click.option(
+    "--namespaces/--no-namespaces", default=True, help="Whether to show the namespaces that have jobs in a queue."
+)
+def top(cluster: Cluster, once: bool, output: str, namespaces: bool) -> int:
     """Show what the queues use, are entitled to and may use at most.
 
     A bar is the whole cluster, a queue's part of it by its dominant resource. The counts are podgroups: running, let
-    in, pending.
+    in, pending. A line ns/NAME is a namespace with jobs in the queue above it.
     """
     wide = output == "wide"
     if output in ("json", "yaml"):
@@ -49,11 +52,12 @@ def top(cluster: Cluster, once: bool, output: str) -> int:
 
         echo_values(board_values(_board(cluster)), output)
     elif once or not sys.stdout.isatty():
-        _print(_board(cluster), wide)
+        found = _board(cluster)
+        _print(found if namespaces else found.without_namespaces(), wide)
     else:
         from pumice.cli.top_screen import show
 
-        return show(cluster, wide=wide)
+        return show(cluster, wide=wide, namespaces=namespaces)
     return 0
 
 

@@ -189,6 +189,20 @@ def board_values(board: Board) -> dict[str, Any]:
     def amounts(found: dict[str, int]) -> dict[str, str]:
         return {name: board.registry.format_amount(board.registry.index(name), n) for name, n in found.items()}
 
+    def figures(row: Row) -> dict[str, Any]:
+        return {
+            "weight": row.weight,
+            "used": row.used,
+            "entitled": row.entitled,
+            "podgroups": dict(row.counts),
+            "allocated": amounts(row.allocated),
+            "entitledTo": amounts(row.entitled_to),
+        }
+
+    namespaces: dict[str, list[dict[str, Any]]] = {}
+    for row in board.rows:
+        if row.namespace:
+            namespaces.setdefault(row.path, []).append({"name": row.name.removeprefix("ns/"), **figures(row)})
     return {
         "nodes": {"known": board.nodes, "atWork": board.ready},
         "capacity": {name: text for name, text in board.registry.format(board.capacity).items() if name != "pods"},
@@ -196,19 +210,17 @@ def board_values(board: Board) -> dict[str, Any]:
             {
                 "name": row.name,
                 "path": row.path,
-                "weight": row.weight,
                 "state": row.state,
-                "used": row.used,
-                "entitled": row.entitled,
+                **figures(row),
                 "limit": row.limit,
-                "podgroups": dict(row.counts),
-                "allocated": amounts(row.allocated),
-                "entitledTo": amounts(row.entitled_to),
                 "deserved": amounts(row.deserved),
                 "guarantee": amounts(row.guarantee),
                 "capability": amounts(row.capability),
+                "userLimits": dict(row.user_limits),
+                "namespaces": namespaces.get(row.path, []),
             }
             for row in board.rows
+            if not row.namespace
         ],
         "notes": board.notes,
     }

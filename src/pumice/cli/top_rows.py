@@ -1,12 +1,12 @@
 """The tree of queues in figures: what each uses, is entitled to and may use at most, as parts of the cluster.
 
 Everything is read from objects: what the scheduler has written into the status of queues, and what the nodes offer.
-Parts are dominant shares: the largest part of any resource.
+Parts are dominant shares: the largest part of any resource. Below a queue stand the namespaces that have jobs in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ Document = dict[str, Any]
 Amounts = dict[str, int]
 
 COUNTED = ("running", "inqueue", "pending", "unknown")
+USER_LIMITS = ("minUserLimitPercent", "userLimitFactor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ class Row:
     deserved: Amounts = field(default_factory=dict)
     guarantee: Amounts = field(default_factory=dict)
     capability: Amounts = field(default_factory=dict)
+    user_limits: Mapping[str, float] = field(default_factory=dict)
+    namespace: bool = False
+    """Whether it is a namespace of the queue above it, whose path it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,10 @@ class Board:
     nodes: int
     ready: int
     notes: list[str]
+
+    def without_namespaces(self) -> Board:
+        """The queues alone."""
+        return replace(self, rows=[row for row in self.rows if not row.namespace])
 
     @property
     def resources(self) -> list[str]:
@@ -69,15 +77,17 @@ def board(queues: Iterable[Document], nodes: Iterable[Document]) -> Board:
     capacity = [sum(vector[j] for vector in offers if j < len(vector)) for j in range(len(registry))]
     found = tree(queues)
     limits: dict[tuple[str, ...], float] = {}
-    rows = [_row(line, registry, capacity, limits) for line in (*found.lines, *found.strays)]
+    rows: list[Row] = []
+    for line in (*found.lines, *found.strays):
+        row = _row(line, registry, capacity, limits)
+        rows += [row, *_namespaces(row, line.figures, registry, capacity)]
     if not any(row.entitled for row in rows):  # a policy without targets is in force, or nothing is asked for
         rows = [replace(row, entitled=None, entitled_to={}) for row in rows]
     return Board(rows, registry, capacity, len(nodes), len(working), found.notes)
 
 
 def _row(line: Line, registry: Registry, capacity: list[int], limits: dict[tuple[str, ...], float]) -> Row:
-    queue = line.queue or {}
-    spec, status = queue.get("spec") or {}, queue.get("status") or {}
+    spec, status = (line.queue or {}).get("spec") or {}, line.figures
     allocated = _vector(registry, status.get("allocated"))
     entitled = _vector(registry, status.get("entitled"))
     capability = _amounts(registry, spec.get("capability"))
@@ -100,7 +110,30 @@ def _row(line: Line, registry: Registry, capacity: list[int], limits: dict[tuple
         _amounts(registry, spec.get("deserved")),
         _amounts(registry, _part(spec, "guarantee", "resource")),
         capability,
+        {name: spec[name] for name in USER_LIMITS if spec.get(name) is not None},
     )
+
+
+def _namespaces(queue: Row, figures: Document, registry: Registry, capacity: list[int]) -> Iterator[Row]:
+    """The namespaces of a queue, as the scheduler lists them in its status."""
+    listed = figures.get("namespaces")
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, dict):
+            weight = entry.get("weight")
+            yield Row(
+                f"ns/{entry.get('name')}",
+                queue.path,
+                queue.depth + 1,
+                f"{weight:g}" if isinstance(weight, int | float) else "-",
+                "",
+                dominant_share(_vector(registry, entry.get("allocated")), capacity),
+                dominant_share(_vector(registry, entry.get("entitled")), capacity),
+                None,
+                {phase: int(entry.get(phase) or 0) for phase in COUNTED},
+                _amounts(registry, entry.get("allocated")),
+                _amounts(registry, entry.get("entitled")),
+                namespace=True,
+            )
 
 
 def _limit(registry: Registry, capability: Amounts, allocated: Sequence[int], capacity: Sequence[int]) -> float:

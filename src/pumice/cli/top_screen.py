@@ -40,6 +40,7 @@ KEYS = {
     b"Q": "quit",
     b"\x1b": "quit",
     b"w": "wide",
+    b"n": "namespaces",
     b"j": "down",
     b"\x1b[B": "down",
     b"\x1bOB": "down",
@@ -88,10 +89,12 @@ class Followed:
 class Screen:
     """What is shown: the board, and which part of it."""
 
-    def __init__(self, server: str, *, wide: bool) -> None:
+    def __init__(self, server: str, *, wide: bool, namespaces: bool = True) -> None:
         self.server = server
         self.wide = wide
+        self.namespaces = namespaces
         self.first = 0
+        self.rows = 0  # that there were to show when it was last drawn
 
     def press(self, key: str, rows: int, height: int) -> None:
         """Somebody wants to see another part."""
@@ -101,15 +104,19 @@ class Screen:
         self.first = min(max(0, self.first + step), last)
         if key == "wide":
             self.wide = not self.wide
+        elif key == "namespaces":
+            self.namespaces = not self.namespaces
 
     def lines(self, found: Board, columns: int, height: int, now: str, trouble: str = "") -> list[str]:
         """All lines of the screen."""
-        left, right = f"pumice top  {self.server}", f"{now}  q quits, w {'less' if self.wide else 'more'}"
+        left = f"pumice top  {self.server}"
+        right = f"{now}  q quits, w {'less' if self.wide else 'more'}, n namespaces"
+        found = found if self.namespaces else found.without_namespaces()
         gap = " " * max(2, columns - len(left) - len(right))
         yield_ = [click.style(left, bold=True) + gap + click.style(right, dim=True)]
         yield_.append(summary(found))
         heading, *rows = board_lines(found, columns, wide=self.wide)
-        room = max(1, height - AROUND)
+        self.rows, room = len(rows), max(1, height - AROUND)
         self.first = min(self.first, max(0, len(rows) - room))
         shown = rows[self.first : self.first + room]
         more = len(rows) - self.first - len(shown)
@@ -119,12 +126,12 @@ class Screen:
         return [*yield_, last][:height]
 
 
-def show(cluster: Cluster, *, wide: bool) -> int:
+def show(cluster: Cluster, *, wide: bool, namespaces: bool = True) -> int:
     """Show the tree until somebody has seen enough."""
     access, changed = cluster.client.access, threading.Event()
     queues = Followed(Client(access), QUEUES.path(), changed)
     nodes = Followed(Client(access), NODES.path(), changed)
-    screen, console = Screen(access.server, wide=wide), Console()
+    screen, console = Screen(access.server, wide=wide, namespaces=namespaces), Console()
     try:
         with keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
             _draw_on(screen, console, live, pressed, queues, nodes, changed)
@@ -152,7 +159,7 @@ def _draw_on(
         if key == "quit" or queues.failed is not None or nodes.failed is not None:
             return
         if key:
-            screen.press(key, len(queues.objects) + 1, size[1])
+            screen.press(key, screen.rows, size[1])
         if not (key or changed.is_set() or (size, second) != seen) or time.monotonic() - drawn < EVERY / 2:
             continue
         changed.clear()

@@ -73,6 +73,7 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the kubeconfig. [default: beside the data]",
 )
+@click.option("--max-queue-depth", type=click.IntRange(1), help="Levels of queues there may be. [default: 200]")
 @click.option("--no-scheduler", is_flag=True, help="Place no pods: bind them yourself, or run a scheduler of your own.")
 @click.option("--no-controllers", is_flag=True, help="Make nothing for others: no pods of Volcano Jobs, no podgroups.")
 @click.option(
@@ -105,6 +106,7 @@ def up(
     tls_key: Path | None,
     speed: float,
     kubeconfig: Path | None,
+    max_queue_depth: int | None,
     no_scheduler: bool,
     no_controllers: bool,
     config: Path | None,
@@ -148,6 +150,7 @@ def up(
         load_asyncio()  # before anybody else does
     import asyncio
 
+    from pumice.admission.request import DEEPEST
     from pumice.apiserver.nodes.description import nodes as make_nodes
     from pumice.apiserver.nodes.description import parse_capacity, read_nodes
     from pumice.apiserver.up import Settings
@@ -178,6 +181,7 @@ def up(
             token=token or "",
             own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
             speed=speed,
+            max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
             scheduler=not no_scheduler,
             controllers=not no_controllers,
         )

@@ -38,7 +38,9 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     multiple=True,
     help="A user that makes objects for others; with ':' at the end, how such users begin. May be repeated.",
 )
-@click.option("--max-queue-depth", type=click.IntRange(1), help="How many levels of queues there may be.")
+@click.option(
+    "--max-queue-depth", type=click.IntRange(1), help="How many levels of queues there may be. [default: 200]"
+)
 @metrics_option("127.0.0.1:8082")
 def webhooks(
     kubeconfig: Path | None,
@@ -66,6 +68,7 @@ def webhooks(
         raise click.UsageError("--tls-cert and --tls-key belong together, and --tls-ca to both of them")
 
     from pumice.admission import QUEUE_FINALIZER, Settings
+    from pumice.admission.request import DEEPEST
     from pumice.admission.webhooks.server import Webhooks, bound
     from pumice.admission.webhooks.sources import FromFiles, FromSecret
     from pumice.service.endpoints import AddressError, parse_address
@@ -75,7 +78,7 @@ def webhooks(
     place = namespace or access.namespace
     usual = Settings()
     settings = Settings(
-        max_queue_depth=max_queue_depth,
+        max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
         schedulers=schedulers,
         controllers=(*usual.controllers, f"system:serviceaccount:{place}:", *controllers),
         queue_finalizer=QUEUE_FINALIZER,

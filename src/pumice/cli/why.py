@@ -13,7 +13,7 @@ from pumice.cli.terminal import complain, echo, echo_values
 
 if TYPE_CHECKING:
     from pumice.cli.snapshot import Found, Snapshot
-    from pumice.scheduling.config import SchedulerConfig
+    from pumice.cli.why_rules import Rules
     from pumice.scheduling.why import Answer
 
 NO_SUCH_JOB = 1
@@ -41,7 +41,7 @@ SECOND = 1_000_000
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The configuration that the scheduler runs with. [default: Pumice's own]",
+    help="Go by this configuration. [default: that of the scheduler at work, as it says]",
 )
 @click.option(
     "-f", "--file", "files", metavar="FILE", multiple=True, help="Ask about the end of a scenario, not a cluster."
@@ -58,7 +58,8 @@ def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...],
     """Say why a job waits, in numbers.
 
     Who is served before it at which level of the queues, which limits and which nodes are in its way, what time alone
-    will change, and what would have to happen. The rules are those of the scheduler; nothing is changed.
+    will change, and what would have to happen. The rules are those of the scheduler at work, which writes them into
+    the status of the queue root; where it does not, the answer says that they are guessed. Nothing is changed.
 
     \b
     Exit status: 0 explained, 1 there is no such job, 2 bad input.
@@ -80,14 +81,15 @@ def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...],
 
 
 def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path | None) -> Answer | None:
+    from pumice.cli.why_rules import config_in
     from pumice.scheduling.why import explain
     from pumice.sim.files import read_manifests
     from pumice.sim.simulation import open_simulation
 
     simulation = open_simulation(read_manifests(files), files[0])
     simulation.run()
-    if config is not None:
-        simulation.cluster.reconfigure(_config(config))
+    if (given := config_in(config)) is not None:
+        simulation.cluster.reconfigure(given)
     engine = simulation.cluster.engine
     name = job.rpartition("/")[2]
     key = f"{namespace}/{name}"
@@ -101,18 +103,19 @@ def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path 
 
 def _of_cluster(job: str, cluster: Cluster, config: Path | None) -> Answer | None:
     from pumice.cli.snapshot import NoSuchJobError, Snapshot
+    from pumice.cli.why_rules import config_in, rules_in_force
 
-    chosen = _config(config)
+    chosen = config_in(config)
     snapshot = Snapshot(cluster.client)
     try:
         found = snapshot.find(job, cluster.namespace)
     except NoSuchJobError as error:
         complain(str(error))
         return None
-    return _explained(snapshot, found, chosen)
+    return _explained(snapshot, found, rules_in_force(snapshot.scheduler, chosen))
 
 
-def _explained(snapshot: Snapshot, found: Found, config: SchedulerConfig) -> Answer:
+def _explained(snapshot: Snapshot, found: Found, rules: Rules) -> Answer:
     import time
 
     from pumice.scheduling.why import Answer, explain
@@ -120,8 +123,9 @@ def _explained(snapshot: Snapshot, found: Found, config: SchedulerConfig) -> Ans
     now = int(time.time() * SECOND)
     if not found.key:
         return Answer("", "no group", verdict=found.verdict, now=now, needs=list(found.notes))
-    answer = explain(snapshot.engine(config, now), found.key, now)
+    answer = explain(snapshot.engine(rules.config, now), found.key, now)
     assert answer is not None, f"{found.key} is among the objects"
+    answer.rules = rules.origin
     answer.notes += found.notes
     if found.called:
         answer.called = found.called
@@ -131,14 +135,5 @@ def _explained(snapshot: Snapshot, found: Found, config: SchedulerConfig) -> Ans
     if answer.cause == "next" and now - max(answer.created, answer.last_start) > 30 * SECOND:
         answer.notes.append("nothing has been in its way for a while, as far as objects tell: is a scheduler running?")
     answer.notes += [f"left out, because it cannot be read: {what}" for what in snapshot.unreadable]
+    answer.notes += rules.notes
     return answer
-
-
-def _config(config: Path | None) -> SchedulerConfig:
-    from pumice.scheduling.config import ConfigError
-    from pumice.sim.configuration import default_config, read_config
-
-    try:
-        return read_config(config.read_text(encoding="utf-8"), str(config)) if config else default_config()
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from None

@@ -1,14 +1,19 @@
-"""Commands: whom each is for, and in which order they count.
+"""Commands: whom each is for, in which order they count, and what people are told of one that fails.
 
 A server's clock has seconds, and two commands may come within one. Then the revision says which came first.
+
+A Command is deleted when it is taken, whether it could be carried out or not. If not, an Event about it says why: it
+stays for a while in the namespace of the Command (``kubectl get events``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from pumice.kube.resources import Document, Resource
+from pumice.controllers.telling import tell
+from pumice.kube.api import Api
+from pumice.kube.resources import COMMANDS, Document, Resource
 
 
 def is_for(command: Document, resource: Resource[Any]) -> bool:
@@ -21,6 +26,32 @@ def is_for(command: Document, resource: Resource[Any]) -> bool:
 def in_order(commands: Iterable[Document]) -> list[Document]:
     """Commands, the oldest first."""
     return sorted(commands, key=_age)
+
+
+def failure(command: Document, target: Document | None, actions: Collection[str] | None = None) -> str:
+    """Why a command cannot be carried out on what its target is now; empty: it can.
+
+    ``actions``: those that objects of that kind understand, if not all are passed on.
+    """
+    wanted = command.get("target") or {}
+    kind, name, uid = str(wanted.get("kind") or "object").lower(), wanted.get("name"), wanted.get("uid")
+    if not name:
+        return "target.name is missing: it names nobody"
+    if target is None:
+        return f"there is no {kind} '{name}'"
+    if uid and uid != target["metadata"]["uid"]:
+        there = target["metadata"]["uid"]
+        return f"target.uid is {uid}, but {kind} '{name}' has the uid {there}: it was made anew since"
+    if actions is not None and command.get("action") not in actions:
+        return f"{command.get('action')} is no command for a {kind}; use one of {', '.join(actions)}"
+    return ""
+
+
+async def tell_failure(api: Api, command: Document, why: str, now: str) -> None:
+    """Say in an Event why a command is not carried out. Repeating it changes nothing."""
+    about = {**command, "apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind}
+    message = f"{command.get('action')} was not carried out: {why}"
+    await tell(api, about, "CommandFailed", message, now, "Warning")
 
 
 def _age(command: Document) -> tuple[str, int, str]:

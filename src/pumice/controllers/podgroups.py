@@ -24,12 +24,12 @@ from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
 from pumice.kube.feed import Change
 from pumice.kube.pods import GROUP_NAME
-from pumice.kube.policies import USER
+from pumice.kube.policies import QUEUE_NAMES, USER, queue_name
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
 from pumice.kube.times import stamp
 
-QUEUE: Final = "scheduling.volcano.sh/queue-name"
+QUEUE: Final = QUEUE_NAMES[1]
 MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
 COPIED: Final = (USER, "volcano.sh/preemptable", "sla-waiting-time", "volcano.sh/sla-waiting-time")
 """What a pod, or its owner, says about itself that the scheduler reads from its group."""
@@ -80,8 +80,8 @@ def group_of(pod: Document, made_by: Document | None = None) -> Document:
     }
     said = {**(_annotations(made_by) if made_by else {}), USER: "", **_annotations(pod)}  # nobody judges owners
     spec: Document = {"minMember": min(_count(said.get(MIN_MEMBER, "")), _wanted(made_by))}
-    if said.get(QUEUE):
-        spec["queue"] = said[QUEUE]
+    if queue := queue_name(_annotations(pod)) or queue_name(said):
+        spec["queue"] = queue
     if pod["spec"].get("priorityClassName"):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]
     metadata: Document = {"name": group_name(pod), "namespace": about["namespace"], "ownerReferences": [reference]}

@@ -1,8 +1,9 @@
 """What plugins allow and reserve in the tree, made consistent: the limits that targets and rounding keep.
 
-Plugins write what they know on the nodes: a ceiling, a guarantee, ceilings for the users of a leaf queue. Here
-these are collected, with what must not be left to chance: guarantees that are more than there is (nodes were lost,
-or a parent may have less than its children were promised) are cut, in proportion, level by level from the root.
+Plugins write what they know on the nodes: a ceiling, a guarantee, what is deserved, ceilings for the users of a leaf
+queue. Here these are collected, with what must not be left to chance: guarantees that are more than there is (nodes
+were lost, or a parent may have less than its children were promised) are cut, in proportion, level by level from the
+root; and so is what queues deserve.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Bounds:
     ceilings: dict[ShareNode, Vector]
     guarantees: dict[ShareNode, Vector]
     users: dict[ShareNode, dict[str, Vector]]  # of leaf queues: the ceilings of their users
+    deserved: dict[ShareNode, dict[int, int]]  # of queues that name it, where it is more than is guaranteed
 
     def user_of(self, leaf: JobNode) -> tuple[ShareNode, str] | None:
         """The queue and the user whose ceiling holds for a job; None if none does."""
@@ -50,12 +52,34 @@ def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> Bounds | None:
         for node in inner
         if node.user_ceilings
     }
-    if not (ceilings or wishes or users):
+    deserved = _deserved(inner, ceilings, capacity)
+    if not (ceilings or wishes or users or deserved):
         return None
     guarantees = _possible(inner, wishes, ceilings, capacity) if wishes else {}
     above = {node for guaranteed in guarantees for node in _up(guaranteed)}
     nodes = [node for node in inner if node in above or node in ceilings or node.parent is None]
-    return Bounds(nodes, ceilings, guarantees, users)
+    return Bounds(nodes, ceilings, guarantees, users, deserved)
+
+
+def _deserved(
+    inner: Sequence[ShareNode], ceilings: dict[ShareNode, Vector], capacity: Vector
+) -> dict[ShareNode, dict[int, int]]:
+    """What queues deserve beyond their guarantees; where that is more than there is, cut like guarantees."""
+    named: dict[ShareNode, dict[int, int]] = {}
+    for node in inner[1:]:
+        reserved = node.guarantee or [0] * len(capacity)
+        more = {j: amount for j, amount in node.deserved or () if amount > reserved[j] or not amount}
+        if any(more.values()):
+            named[node] = more
+    if not named:
+        return {}
+    nothing = [0] * len(capacity)
+    wishes = {
+        node: _as_wide([dict(node.deserved or ()).get(j, 0) for j in range(len(capacity))], nothing, capacity)
+        for node in named
+    }
+    possible = _possible(inner, wishes, ceilings, capacity)
+    return {node: {j: possible[node][j] for j in more} for node, more in named.items()}
 
 
 def _as_wide(vector: Vector, missing: Vector, most: Vector) -> Vector:

@@ -21,8 +21,9 @@ from pumice.model.resources import PODS
 class DeservedOrder(HeapOrder):
     """Queues by priority and share. ``deserved`` and ``priority`` are set by the plugin that gives the order."""
 
-    def __init__(self, tree: ShareTree, capacity: list[int], *, jobs_by_share: bool) -> None:
+    def __init__(self, tree: ShareTree, capacity: list[int], *, jobs_by_share: bool, by_weight: bool = False) -> None:
         super().__init__(tree, capacity)
+        self.by_weight = by_weight  # what is deserved follows from weights, nobody wrote it
         self._jobs_by_share = jobs_by_share
         self._deserved: Mapping[ShareNode, Items] = {}
         self._priority: Mapping[ShareNode, int] = {}
@@ -38,6 +39,16 @@ class DeservedOrder(HeapOrder):
     def deserved_by(self, node: ShareNode) -> Items:
         """What a queue deserves now, as far as that is said."""
         return self._deserved.get(node, ())
+
+    def is_within(self, queue: ShareNode, asked: Items) -> bool:
+        """Whether a queue holds no more than it deserves of what is asked for.
+
+        Of a resource that is deserved whole only the nodes say when it is used up.
+        """
+        deserved = dict(self.deserved_by(queue))
+        return all(
+            queue.held[j] <= deserved.get(j, 0) or deserved.get(j, 0) >= self.capacity[j] for j, _ in asked if j != PODS
+        )
 
     def side_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
         """By the first queue on the way down that names something of what is asked for; nobody does: it is borrowed, 1.

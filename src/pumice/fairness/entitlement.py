@@ -45,9 +45,10 @@ leaf's is: a resource that is used up still counts, where for a group of jobs it
 
 *Limits.* A ceiling that is reached, of a node or of a user, freezes those below who need that resource; it is
 not used up in the cluster, so it still counts in shares. Guarantees are served first, the innermost before
-those around them: the same walk, of those who ask for something guaranteed, as far as the guarantee goes. The
-ordinary walk goes on from what everybody holds then; what is guaranteed and not used is used up for all
-others. ``limits`` says who is held back by what, ``phase`` how paths keep within it.
+those around them: the same walk, of those who ask for something guaranteed, as far as the guarantee goes. Then
+comes what queues deserve, likewise. The ordinary walk goes on from what everybody holds then; what is
+guaranteed and not used is used up for all others, what is deserved and not used is not. ``limits`` says who is
+held back by what, ``phase`` how paths keep within it.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _fits(direction: FloatArray, demand: FloatArray) -> bool:
 
 
 def _fill(tree: Outline, direction: FloatArray, demand: FloatArray, restraint: Restraint | None) -> FloatArray:
-    """The tasks of each leaf: guarantees first, then all that is left."""
+    """The tasks of each leaf: guarantees first, then what is deserved, then all that is left."""
     dominant = direction.max(axis=1)
     unit = direction / dominant[:, None]
     wanted = demand * dominant
@@ -145,7 +146,7 @@ def _hand_out_within(restraint: Restraint, rows: FloatArray, held: FloatArray, w
         closed = restraint.none_closed()
         closed[0, :width] = ~available
         standing = restraint.standing(given, closed)
-        used = given.sum(axis=0) if restraint.serving is not None else standing.sums[0]
+        used = given.sum(axis=0) if restraint.guaranteeing else standing.sums[0]
         if (used >= 1 - FULL)[available].any():
             available &= used < 1 - FULL
             continue

@@ -50,6 +50,7 @@ class Limits:
     user: IntArray  # of every leaf: the number of the user, -1: one without a cap
     cap: FloatArray  # of every user
     home: IntArray  # of every user: the node of the queue
+    deserved: FloatArray | None = None  # of every node: served before weights share the rest; inf: it names none
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class Restraint:
     cap: FloatArray
     home: IntArray
     purse: IntArray  # of every user: which of the purses of its queue, -1: it needs none
-    serving: BoolArray | None = None  # while guarantees are served: the leaves that take part
+    deserved: FloatArray | None = None
+    serving: BoolArray | None = None  # while guarantees, or what is deserved, are served: the leaves that take part
+    guaranteeing: bool = False  # whether that is guarantees
 
     @property
     def width(self) -> int:
@@ -192,24 +195,43 @@ class Restraint:
         return most
 
     def stages(self) -> Iterator[Restraint]:
-        """The fills, one after another: guarantees, the innermost first, and then everything."""
-        outline, guaranteed = self.outline, self.guarantee > 0
-        height = np.zeros(len(self.ceiling), dtype=np.int64)  # how many guarantees lie inside each other here
+        """The fills, one after another: guarantees, then what is deserved, the innermost first; then everything.
+
+        What a queue deserves is no reservation. So it is the ceiling of the queue while its turn, and that of the
+        queues inside it, lasts: what those deserve comes out of it, before weights share out the rest of it.
+        """
+        for here, _ in self._inside_out(self.guarantee > 0):
+            ceiling = np.where(here, np.minimum(self.ceiling, self.guarantee), self.ceiling)
+            ceiling[0] = np.minimum(ceiling[0], 1.0)
+            serving = self._asking_below(here)
+            if serving.any():
+                yield replace(self, ceiling=ceiling, serving=serving, guaranteeing=True)
+        if self.deserved is not None:
+            for here, around in self._inside_out(np.isfinite(self.deserved)):
+                ceiling = np.where(around[:, None], np.minimum(self.ceiling, self.deserved), self.ceiling)
+                serving = self._asking_below(here & (self.deserved > 0))
+                if serving.any():
+                    yield replace(self, ceiling=ceiling, serving=serving)
+        yield self
+
+    def _inside_out(self, named: BoolArray) -> Iterator[tuple[BoolArray, BoolArray]]:
+        """Nodes that name amounts of resources, the innermost first: what is named there; and who is no further in."""
+        outline = self.outline
+        height = np.zeros(len(named), dtype=np.int64)  # how many that name something lie inside each other here
         for depth in reversed(outline.depths):
-            height[depth] += guaranteed[depth].any(axis=1)
+            height[depth] += named[depth].any(axis=1)
             if depth.start > 0:
                 np.maximum.at(height, outline.parent[depth], height[depth])
         for h in range(1, int(height.max()) + 1):
-            here = guaranteed & (height == h)[:, None]
-            ceiling = np.where(here, np.minimum(self.ceiling, self.guarantee), self.ceiling)
-            ceiling[0] = np.minimum(ceiling[0], 1.0)
-            named = here.copy()
-            for depth in outline.depths[1:]:
-                named[depth] |= named[outline.parent[depth]]
-            serving = (named.take(outline.leaf_parent, axis=0) & self.needs).any(axis=1)
-            if serving.any():
-                yield replace(self, ceiling=ceiling, serving=serving)
-        yield self
+            yield named & (height == h)[:, None], height >= h
+
+    def _asking_below(self, named: BoolArray) -> BoolArray:
+        """The leaves that ask for what is named by a node above them."""
+        named = named.copy()
+        for depth in self.outline.depths[1:]:
+            named[depth] |= named[self.outline.parent[depth]]
+        asking: BoolArray = np.any(named.take(self.outline.leaf_parent, axis=0) & self.needs, axis=1)
+        return asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +284,10 @@ def restrain(
     )
     capped: BoolArray = np.any(restraint.spent(asked) > limits.cap, axis=1)
     user[mine] = np.where(capped[user[mine]], user[mine], -1)
-    if not (restraint.reserving or np.isfinite(ceiling).any() or capped.any()):
+    deserved = None if limits.deserved is None or (asked.sum(axis=0) <= 1).all() else limits.deserved[nodes]
+    if not (restraint.reserving or np.isfinite(ceiling).any() or capped.any() or deserved is not None):
         return None
-    return replace(restraint, purse=_purses(restraint))
+    return replace(restraint, purse=_purses(restraint), deserved=deserved)
 
 
 def _purses(restraint: Restraint) -> IntArray:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from pumice.fairness.order import TIE, HeapOrder, Level, dominant_share, entry_of
+from pumice.fairness.order import TIE, HeapOrder, Level, entry_of
 from pumice.fairness.tree import Entry, JobNode, ShareNode, ShareTree
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
@@ -73,12 +73,13 @@ class PaperOrder(HeapOrder):
         return self.lane.of[node].next_entry()
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
-        """Its weighted share of the cluster as it is, not rescaled.
+        """Its rescaled share where the resources asked for are those to be had."""
+        standing = self._lane_for(tuple(j for j, _ in asked if j != PODS)).of.get(node)
+        return (standing.share + TIE) - TIE if standing is not None else 0.0
 
-        This judges who may take from whom. A rescaled share falls when somebody below wants more, and a task that is
-        evicted does: each of two sides could come before the other in turn, and they would take for ever.
-        """
-        return (dominant_share(node.held, self.capacity) / node.weight + TIE) - TIE
+    def share_if(self, node: ShareNode, resources: tuple[int, ...], leaf: JobNode, held: list[int]) -> float:
+        """The rescaled share of a node if Y were these resources and a job below it held that much."""
+        return self._lane_for(resources).share_if(node, leaf, held)
 
     def explain(self) -> tuple[Level, ...]:
         """The levels of the next pick, with the shares that decide."""
@@ -88,22 +89,26 @@ class PaperOrder(HeapOrder):
         return super().explain()
 
     def _choose_lane(self) -> None:
-        """Tell every lane who changed, and bring the one for the present Y up to date."""
+        """Use the lane for the resources that somebody who can be placed asks for now."""
+        self.lane = self._lane_for(tuple(j for j in self.tree.root.able_asks if j != PODS))
+
+    def _lane_for(self, wanted: tuple[int, ...]) -> Lane:
+        """The lane of these resources. Tells every lane who changed, and brings this one up to date."""
         changed = _gather(self.tree.root)
         for resources, lane in list(self.lanes.items()):
             lane.behind.update(changed)
             if lane.lags:
                 del self.lanes[resources]
-        wanted = tuple(j for j in self.tree.root.able_asks if j != PODS)
         chosen = self.lanes.pop(wanted, None)
         if chosen is None:
             chosen = Lane(self.tree, self.capacity, wanted)
             chosen.build()
         else:
             chosen.catch_up()
-        self.lane = self.lanes[wanted] = chosen
+        self.lanes[wanted] = chosen
         if len(self.lanes) > LANES:
             del self.lanes[next(iter(self.lanes))]
+        return chosen
 
 
 def _gather(root: ShareNode) -> dict[JobNode, None]:
@@ -237,6 +242,7 @@ class Lane:
         self.open = frozenset((*resources, PODS))  # asking for these does not block
         self.of: dict[ShareNode, Standing] = {}  # parents before their children
         self.behind: dict[JobNode, None] = {}  # jobs that changed since the lane was last used
+        self._assumed: tuple[JobNode, list[int]] | None = None  # what a job holds, for the time of one question
 
     @property
     def lags(self) -> bool:
@@ -265,6 +271,19 @@ class Lane:
             if not here:
                 self._leave(standing)
         self.behind.clear()
+
+    def share_if(self, node: ShareNode, leaf: JobNode, held: list[int]) -> float:
+        """The share of a node if a job below it held that much; nothing is changed when this returns.
+
+        Only the path of the job is computed anew. Fronts are not: all sums are back before anybody reads one.
+        """
+        standing = self.of[leaf]
+        self._assumed = leaf, held
+        self._carry_up(standing)
+        share = self.of[node].share
+        self._assumed = None
+        self._carry_up(standing)
+        return share
 
     def first(self, node: ShareNode) -> ShareNode:
         """The child of a node that its front has first."""
@@ -307,12 +326,19 @@ class Lane:
                 moving = standing.move(*self._measure(standing))
             standing = above
 
+    def _carry_up(self, standing: Standing) -> None:
+        """Take a job's new vector into the sums above, as far as they change."""
+        while standing.above is not None and standing.move(*self._measure(standing)):
+            standing = standing.above
+
     def _measure(self, standing: Standing) -> tuple[list[float], bool]:
         if isinstance(standing, Group):
             return standing.measure()
         leaf = standing.node
         assert isinstance(leaf, JobNode)
         held = leaf.held
+        if self._assumed is not None and self._assumed[0] is leaf:
+            held = self._assumed[1]
         vector = [held[j] / whole if whole > 0 else float(held[j] > 0) for j, whole in self.scale]
         if leaf.ask is None:
             return vector, True

@@ -45,7 +45,7 @@ def _able(
         for leaf, path in paths.items()
         if leaf.head
         and leaf.head_held is held
-        and all(rounding.fits(node, leaf.head) for node in path[: depth + 1])
+        and all(rounding.holds(node, leaf.head) for node in path[: depth + 1])
         and (not missing_only or all(rounding.misses(node, leaf.head) for node in path[depth + 1 :]))
         and (rounding.rooms is None or rounding.rooms.fits(leaf, leaf.head))
     }

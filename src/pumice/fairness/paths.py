@@ -158,6 +158,6 @@ class Limited:
         """What of the cluster is used up at each point of the root's path: claimed or, for guarantees, held."""
         restraint = self.restraint
         used: FloatArray = self.standing.sums[0] + root.rows[:, restraint.claims]
-        if restraint.serving is not None:
+        if restraint.guaranteeing:
             used = base[0] + root.rows[:, : restraint.width]
         return used

@@ -19,8 +19,8 @@ from pumice.fairness.tree import JobNode, ShareNode, ShareTree
 from pumice.model.objects import Items, Queue
 
 
-def set_bounds(tree: ShareTree, queues: Mapping[str, Queue], capacity: list[int]) -> None:
-    """Set the bounds of every queue, and claims by them."""
+def set_bounds(tree: ShareTree, queues: Mapping[str, Queue], capacity: list[int]) -> list[int]:
+    """Set the bounds of every queue, and claims by them; returns what all queues are guaranteed together."""
     nodes = tree.queues()
     for node in nodes[1:]:
         node.guarantee = _guarantee(_queue(node, queues), tree.width)
@@ -40,6 +40,7 @@ def set_bounds(tree: ShareTree, queues: Mapping[str, Queue], capacity: list[int]
             node.deserved = deserved
             tree.mark(node)
     tree.reserve()
+    return promised[tree.root]
 
 
 def _queue(node: ShareNode, queues: Mapping[str, Queue]) -> Queue | None:

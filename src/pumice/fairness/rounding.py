@@ -1,7 +1,8 @@
 """Whole targets: how the divisible target becomes tasks that can be started (fairness.md 3, step 1).
 
-A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start together
-are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by right.
+A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start
+together are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by
+right.
 
 Units are handed out level by level, from the jobs up to the root. At a node of depth d, its *pass*, units below it that
 fit wholly into what the node still misses (its entitlement less the whole targets below it) are handed out:
@@ -9,10 +10,10 @@ fit wholly into what the node still misses (its entitlement less the whole targe
     1  those below which every deeper node also misses something the unit asks for;
     2  any: what one child cannot use stays in the group before its cousins get it (not at the root).
 
-In each step units that run already come first, the largest of them first, so that small ones do not push a gang out. The
-next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the root
-nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its job:
-once all passes are done these are tried by the same passes.
+In each step units that run already come first, the largest of them first, so that small ones do not push a gang out.
+The next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the
+root nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its
+job: once all passes are done these are tried by the same passes.
 
 *Why a pass looks at one node only.* Before the pass of depth d no node down to that depth has more than it is entitled
 to. So a unit that fits a node fits everybody above it too, and two nodes of one depth never get into each other's way.
@@ -34,6 +35,7 @@ from pumice.model.objects import Items
 
 TOLERANCE = 10**6
 """A unit fits if it is larger than what is missing by no more than one part in so many."""
+LEAST = EXACT * (TOLERANCE - 1)
 HAIR = 4  # parts in so many: more than a target may be below the whole number that it is taken for
 
 Given = tuple[JobNode, Items, int, int, int]
@@ -148,13 +150,13 @@ class Rounding:
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
         """Hand a job the units that its own entitlement holds, in the order of its line.
 
-        A task that it holds, and that does not fit, is no reason to keep waiting ones from it: it may run on what others
-        leave. A task that waits keeps those behind it waiting until every pass has found no room for it.
+        A task that it holds, and that does not fit, is no reason to keep waiting ones from it: it may run on what
+        others leave. A task that waits keeps those behind it waiting until every pass has found no room for it.
         """
         self._touch(leaf)
-        if any(leaf.whole):
-            _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.whole) if amount), -1)
-        line, rest = line_of(leaf), list[Run]()
+        if leaf.whole_line is None:
+            leaf.whole_line = line_of(leaf)
+        line, rest = leaf.whole_line, list[Run]()
         if len(leaf.demand.pieces) > 1:
             self._unlike[leaf] = None
         else:
@@ -164,7 +166,7 @@ class Rounding:
         for k, (items, tasks, number, held) in enumerate(line):
             fit = number
             for j, amount in items:
-                if amount * number * EXACT > missing[j]:
+                if amount * fit * EXACT > missing[j]:
                     fit = min(fit, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance)))
             if fit:
                 leaf.whole_tasks += fit * tasks
@@ -172,14 +174,15 @@ class Rounding:
                     whole[j] += fit * amount
                     missing[j] -= fit * amount * EXACT
             if fit < number:
-                rest.append(Run(items, tasks, number - fit, held))
+                rest.append(Run(items, tasks, number - fit, held) if fit else line[k])
                 if not held or tasks > 1:
                     rest += line[k + 1 :]
                     break
-        leaf.line = tuple(rest)
+        leaf.line = tuple(rest) if any(whole) else line
         leaf.base = whole
-        if any(whole):
-            _add(leaf, tuple((j, amount) for j, amount in enumerate(whole) if amount), 1)
+        if whole != leaf.whole:
+            pairs = enumerate(zip(whole, leaf.whole, strict=True))
+            _add(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
         self._set_head(leaf)
 
     def _limit_bases(self) -> Rooms:
@@ -226,6 +229,9 @@ class Rounding:
 
     def _pass(self, group: ShareNode, given: list[Given]) -> None:
         """Hand out the units below a node that fit wholly into what it misses."""
+        holds = self.holds
+        if not any(holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads):
+            return  # what is missing only falls: nobody below has a turn here
         for missing_only in (True, False) if group.parent is not None else (True,):
             self._serve_held(group, given, missing_only=missing_only)
             self._serve_waiting(group, given, missing_only=missing_only)
@@ -264,16 +270,14 @@ class Rounding:
                         break
 
     def size(self, leaf: JobNode) -> float:
+        """How much of the cluster the next unit of a job is."""
         return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
 
     def _candidates(self, group: ShareNode, *, held: bool, missing_only: bool) -> list[JobNode]:
         """The jobs below a node whose next unit fits what it misses."""
-        heads = group.held_heads if held else group.waiting_heads
-        room = self.room(group) if heads else []
-        units = [unit for unit in heads if all(amount <= room[j] for j, amount in unit)]
+        fitting = {unit for unit in (group.held_heads if held else group.waiting_heads) if self.holds(group, unit)}
         found: list[JobNode] = []
-        stack = [group] if units else []
-        fitting = set(units)
+        stack = [group] if fitting else []
         while stack:
             for child in stack.pop().children.values():
                 if isinstance(child, JobNode):
@@ -281,27 +285,25 @@ class Rounding:
                         found.append(child)
                 elif not fitting.isdisjoint(child.held_heads if held else child.waiting_heads):
                     stack.append(child)
-        return [leaf for leaf in found if self.is_able(group, leaf, missing_only=missing_only)]
+        return [leaf for leaf in found if self._is_admitted(group, leaf, missing_only=missing_only)]
 
-    def room(self, node: ShareNode) -> list[int]:
-        """The most of each resource that one more unit may ask for at a node."""
+    def holds(self, node: ShareNode, unit: Items) -> bool:
+        """Whether what a node misses holds a unit wholly."""
+        return all(amount <= self.room(node, j) for j, amount in unit)
+
+    def room(self, node: ShareNode, j: int) -> int:
+        """The most of a resource that one more unit may ask for in the pass of a node."""
         if node.parent is None:
-            return [offered - whole for offered, whole in zip(self.capacity, node.whole, strict=True)]
-        least = EXACT * (TOLERANCE - 1)
-        return [
-            (exact - whole * EXACT) * TOLERANCE // least for exact, whole in zip(node.exact, node.whole, strict=True)
-        ]
-
-    def fits(self, node: ShareNode, unit: Items) -> bool:
-        """Whether a unit fits wholly into what a node misses."""
-        room = self.room(node)
-        return all(amount <= room[j] for j, amount in unit)
+            return self.capacity[j] - node.whole[j]
+        return (node.exact[j] - node.whole[j] * EXACT) * TOLERANCE // LEAST
 
     def is_able(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
         """Whether a job may have its next unit in the pass of a node."""
+        return self.holds(group, leaf.head) and self._is_admitted(group, leaf, missing_only=missing_only)
+
+    def _is_admitted(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
+        """Whether no limit is in the way and, if asked for, everybody between a job and a node misses something."""
         unit = leaf.head
-        if not self.fits(group, unit):
-            return False
         if missing_only:
             node: ShareNode | None = leaf
             while node is not None and node is not group:
@@ -336,14 +338,13 @@ class Rounding:
         # A job that cannot have the tasks it must start together has no use for the others.
         blocked = [leaf for leaf in self._unlike if leaf.head and (leaf.run or leaf.line[0].tasks <= 1)]
         while blocked:
-            room = self.room(self.tree.root)
-            blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf, room)]
+            blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf)]
             serve_passed_over(self, blocked, self._given_late)
 
-    def _skip(self, leaf: JobNode, room: list[int]) -> bool:
+    def _skip(self, leaf: JobNode) -> bool:
         """Move to the next unit of a line that is no larger than what is left of the cluster; whether there is one."""
         for run in range(leaf.run + 1, len(leaf.line)):
-            if all(amount <= room[j] for j, amount in leaf.line[run][0]):
+            if self.holds(self.tree.root, leaf.line[run].items):
                 self.passed_over.append((leaf, leaf.run, leaf.used))
                 leaf.run, leaf.used = run, 0
                 self._set_head(leaf)

@@ -8,7 +8,7 @@ is furthest above its entitlement is asked first. Of jobs that are equals it is 
 right: one that has may hand it over to one that runs without (its *heir*), and go instead. Who holds something is ahead
 in the next rounding, so it stays that way. ``ByKeys`` serves every other order: where the paths of the two
 jobs part, the taker's side must have come before the victim's, and must not come after it now. The way back is then
-never open.
+never open. Two orders need more than their keys: see ``paper_taking`` and ``deserved_taking``.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Judge(Protocol):
     def key(self, node: ShareNode) -> float:
         """The key of a node, for people."""
 
-    def judged(self, side: ShareNode, leaf: JobNode) -> tuple[float | None, float]:
-        """By what a side was judged, with that job below it: before (None: by its key then), and now."""
+    def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
+        """By what a side with that job below it was judged when the victim lost this: before (None: its key), now."""
 
 
 def parting(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
@@ -115,7 +115,7 @@ class ByTarget:
         """What is missing, as ``steer`` compares it."""
         return -self.excess(node)
 
-    def judged(self, side: ShareNode, leaf: JobNode) -> tuple[float | None, float]:
+    def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
         """By its key, whoever is below."""
         return None, self.key(side)
 
@@ -137,16 +137,23 @@ def equality(leaf: JobNode) -> tuple[ShareNode | None, object, Items]:
 
 
 class ByKeys:
-    """The keys of the order in force decide; made before the taker's unit is counted in."""
+    """The keys of the order in force decide; made before the taker's unit is counted in.
+
+    ``by_class``: a job may take from jobs of lower classes whatever both hold. ``by_share``: jobs of one class may
+    take from each other by their keys. Each is False where no plugin has a say in it.
+    """
 
     measure = "share"
     by_target = False
 
-    def __init__(self, order: Order, taker: JobNode, ask: Items, *, jobs_by_share: bool) -> None:
+    def __init__(
+        self, order: Order, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
+    ) -> None:
         self._order = order
         self._taker = taker
         self._ask = ask
-        self._jobs_by_share = jobs_by_share
+        self._by_share = by_share
+        self._by_class = by_class
         self._before: dict[tuple[ShareNode, ShareNode], float] = {}
         node: ShareNode = taker
         while node.parent is not None:
@@ -164,21 +171,34 @@ class ByKeys:
     def may_lose(self, victim: JobNode, items: Items) -> bool:
         """Whether the victim's side came after the taker's to begin with."""
         _, ours, theirs = parting(self._taker, victim)
-        if isinstance(ours, JobNode) and isinstance(theirs, JobNode):
-            if ours.rank_class != theirs.rank_class:
-                return ours.rank_class < theirs.rank_class
-            if not self._jobs_by_share:
-                return False
+        decided = self._by_classes(ours, theirs)
+        if decided is not None:
+            return decided
+        if isinstance(theirs, JobNode) and not self._by_share:
+            return False
+        return self._comes_before(ours, theirs, victim, items)
+
+    def agrees(self, victim: JobNode, items: Items) -> bool:
+        """Whether the taker's side still does not come after the victim's."""
+        _, ours, theirs = parting(self._taker, victim)
+        decided = self._by_classes(ours, theirs)
+        return self._stays_before(ours, theirs, victim, items) if decided is None else decided
+
+    def _by_classes(self, ours: ShareNode, theirs: ShareNode) -> bool | None:
+        """What the classes of two jobs of one queue say: nothing if they are equals, or if only shares have a say."""
+        if not isinstance(ours, JobNode) or not isinstance(theirs, JobNode) or ours.rank_class == theirs.rank_class:
+            return None
+        if ours.rank_class < theirs.rank_class:
+            return True if self._by_class else None
+        return False
+
+    def _comes_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
         before = self._before.get((theirs, victim.queue))
         if before is None:
             before = self._before[theirs, victim.queue] = self._side(theirs, victim)
         return self._before[ours, self._taker.queue] < before - TOLERANCE
 
-    def agrees(self, victim: JobNode, items: Items) -> bool:
-        """Whether the taker's side still does not come after the victim's."""
-        _, ours, theirs = parting(self._taker, victim)
-        if isinstance(ours, JobNode) and isinstance(theirs, JobNode) and ours.rank_class != theirs.rank_class:
-            return ours.rank_class < theirs.rank_class
+    def _stays_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
         return self._side(ours, self._taker) <= self._side(theirs, victim) + TOLERANCE
 
     def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
@@ -189,7 +209,7 @@ class ByKeys:
         """The key as the order compares it, over what is asked for."""
         return self._order.key_of(node, self._ask)
 
-    def judged(self, side: ShareNode, leaf: JobNode) -> tuple[float | None, float]:
+    def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
         """By what it was measured by on the way down to the job."""
         return self._before.get((side, leaf.queue)), self._side(side, leaf)
 

@@ -1,9 +1,9 @@
 """From the tree to everybody's target: collect what the solver needs, solve, write entitlements back.
 
 Jobs that are equal in parent, class, demand and, where users are limited, user are one leaf of the solve, as heavy
-as they are many; a job of unlike tasks is an inner node with a leaf for each piece of its demand. Where the whole demand fits, and nothing is limited, the target is the demand and nothing is
-solved. A target within a millionth of a whole number of tasks is that number, so that arithmetic noise never costs
-a task.
+as they are many; a job of unlike tasks is an inner node with a leaf for each piece of its demand. Where the whole
+demand fits, and nothing is limited, the target is the demand and nothing is solved. A target within a millionth of a
+whole number of tasks is that number, so that arithmetic noise never costs a task.
 """
 
 from __future__ import annotations
@@ -13,38 +13,60 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pumice.fairness.bounds import Bounds, bounds_of
+from pumice.fairness.demand import Demand
 from pumice.fairness.entitlement import solve
 from pumice.fairness.limits import Limits
 from pumice.fairness.outline import JobNodes
-from pumice.fairness.tree import EXACT, Demand, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.tree import EXACT, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.users import cap_users
 from pumice.model.objects import Items
 
 SNAP = 1e-6
 
 
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
-    """Solve the static H-DRF target and set ``targets`` of every job and ``entitled`` of every node."""
+    """Solve the static H-DRF target and set ``targets`` of every job and ``entitled`` of every node.
+
+    What a user may be entitled to depends on what the queue is entitled to if nobody slows its users down: where
+    queues have a limit of that kind, that is solved first.
+    """
+    limited = tree.limited.values()
+    cap_users(limited, solved=False)
+    if any(queue.rule.percent is not None for queue in limited):
+        _set_targets(tree, capacity)
+        cap_users(limited, solved=True)
+    _set_targets(tree, capacity)
+
+
+def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
     jobs = list(tree.jobs.values())
     inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
     tree.bounds = bounds_of(inner, capacity)
     if tree.bounds is None and _fits(jobs, capacity):
         for leaf in jobs:
-            leaf.targets = tuple(float(count) for _, count in leaf.demand.pieces)
+            _entitle(tree, [leaf], tuple(float(count) for _, count in leaf.demand.pieces))
     else:
         _solve(tree, capacity)
-    width = tree.width
-    for leaf in jobs:
-        # The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every
-        # sum from there on is exact. What is equal in truth is equal here.
-        exact = [0] * width
-        for (items, _), tasks in zip(leaf.demand.pieces, leaf.targets, strict=True):
-            grid = round(tasks * EXACT)
-            for j, amount in items:
-                exact[j] += grid * amount
-        if leaf.entitle(exact):
+    _sum_up(tree, inner)
+
+
+def _entitle(tree: ShareTree, members: list[JobNode], targets: tuple[float, ...]) -> None:
+    """Equal jobs have these targets.
+
+    The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every sum from
+    there on is exact. What is equal in truth is equal here.
+    """
+    exact = [0] * tree.width
+    for (items, _), tasks in zip(members[0].demand.pieces, targets, strict=True):
+        grid = round(tasks * EXACT)
+        for j, amount in items:
+            exact[j] += grid * amount
+    for leaf in members:
+        leaf.targets = targets
+        if exact != leaf.exact:
+            leaf.entitle(list(exact))
             tree.flag(leaf)
             tree.moved[leaf] = None
-    _sum_up(tree, inner)
 
 
 def _fits(jobs: list[JobNode], capacity: list[int]) -> bool:
@@ -84,11 +106,12 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
                 stack.append((child, index))
             else:
                 assert isinstance(child, JobNode)
-                child.targets = (0.0,) * len(child.demand.pieces)
                 # What the cluster has nothing of (all of it is taken by others' pods) can't be given.
                 if any(all(capacity[j] > 0 for j, _ in items) for items, _ in child.demand.pieces):
                     user = bounds.user_of(child) if bounds is not None else None
                     alike.setdefault((child.rank_class, child.demand, user), []).append(child)
+                else:
+                    _entitle(tree, [child], (0.0,) * len(child.demand.pieces))
         for (rank_class, demand, user), members in alike.items():
             all_.groups.append((index, demand, members))
             all_.classes.append(rank_class)
@@ -127,9 +150,8 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
             job_rank.append(rank)
             parent.append(above)
             weight.append(float(len(members)))
-            above = job_node[-1]
         for k, items, count in pieces:
-            leaves.parent.append(above)
+            leaves.parent.append(job_node[-1] if len(pieces) > 1 else above)
             leaves.asks.append(items)
             leaves.count.append(float(count * len(members)))
             leaves.members.append(len(members))
@@ -158,8 +180,7 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
     for (number, k), total in zip(leaves.place, tasks, strict=True):
         targets[number][k] = _snap(total / len(collected.groups[number][2]))
     for (_, _, members), pieces_of in zip(collected.groups, targets, strict=True):
-        for leaf in members:
-            leaf.targets = tuple(pieces_of)
+        _entitle(tree, members, tuple(pieces_of))
 
 
 def _limits(
@@ -178,12 +199,17 @@ def _limits(
     for (queue, name), k in users.items():
         most = bounds.users[queue][name]
         cap[k] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]
+    deserved = np.full((count, width), np.inf) if bounds.deserved else None
+    for node, named in bounds.deserved.items():
+        assert deserved is not None
+        deserved[number[node]] = [named[j] / capacity[j] if j in named else np.inf for j in used]
     return Limits(
         ceiling,
         guarantee,
         np.array([-1 if user is None else users[user] for user in leaves.user], dtype=np.int64),
         cap,
         np.array([number[queue] for queue, _ in users], dtype=np.int64),
+        deserved,
     )
 
 

@@ -15,12 +15,14 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from pumice.fairness.counting import claim, claim_anew, count_job
+from pumice.fairness.demand import NO_DEMAND
 from pumice.fairness.line import Line
 from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items
 
 if TYPE_CHECKING:
     from pumice.fairness.bounds import Bounds
+    from pumice.fairness.users import LimitedQueue
 
 EXACT = 2**40
 """Entitlements are counted in this part of a unit."""
@@ -161,7 +163,12 @@ class ShareNode:
     @property
     def path(self) -> str:
         """Names from the root down, as people write them."""
-        return self.name if self.parent is None else f"{self.parent.path}/{self.name}"
+        names: list[str] = []
+        node: ShareNode | None = self
+        while node is not None:  # a loop: a tree may be deeper than Python's stack
+            names.append(node.name)
+            node = node.parent
+        return "/".join(reversed(names))
 
     @property
     def queue(self) -> ShareNode:
@@ -216,6 +223,7 @@ class JobNode(ShareNode):
         "used",
         "user",
         "user_held",
+        "whole_line",
         "whole_tasks",
     )
 
@@ -238,8 +246,9 @@ class JobNode(ShareNode):
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
         self.whole_tasks = 0  # the tasks of its whole target
         self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
-        # The units beyond ``base`` in the order in which they are handed out, where rounding is among them (the run, and
-        # how many units of it), and what the next one asks for.
+        self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
+        # The units beyond ``base`` in the order in which they are handed out; where rounding is among them (the run,
+        # and how many units of it); and what the next one asks for.
         self.line: Line = ()
         self.run = 0
         self.used = 0
@@ -256,51 +265,6 @@ class JobNode(ShareNode):
         return sum(self.targets[: len(self.demand.parts)])
 
 
-Pieces = tuple[tuple[Items, int], ...]
-"""Runs of equal tasks: what one asks for, and how many."""
-
-
-class Demand:
-    """What a job asks for: a path of pieces, its unfinished tasks in task order, equal neighbours together.
-
-    Where its minResources are more than its tasks ask for, because pods are still to come, the difference (``reserve``)
-    is the last piece.
-    """
-
-    __slots__ = ("gang_items", "parts", "pieces", "reserve", "total")
-
-    def __init__(self, parts: Pieces, floor: Items, gang_items: Items) -> None:
-        self.parts = parts
-        self.gang_items = gang_items  # what it must start with, summed; () if it may start with any one task
-        total: dict[int, int] = {}
-        for items, count in parts:
-            for j, amount in items:
-                total[j] = total.get(j, 0) + amount * count
-        self.reserve: Items = tuple((j, least - total.get(j, 0)) for j, least in floor if least > total.get(j, 0))
-        for j, amount in self.reserve:
-            total[j] = total.get(j, 0) + amount
-        self.pieces: Pieces = (*parts, (self.reserve, 1)) if self.reserve else parts
-        self.total: Items = tuple(sorted(total.items()))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Demand) and (self.pieces, len(self.parts), self.gang_items) == (
-            other.pieces,
-            len(other.parts),
-            other.gang_items,
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.pieces)
-
-    @property
-    def alike(self) -> bool:
-        """Whether it is tasks with one request and nothing else."""
-        return len(self.parts) == 1 and not self.reserve
-
-
-NO_DEMAND = Demand((), (), ())
-
-
 class ShareTree:
     """The tree with its accounts. Structure is changed by ``layout``, accounts by ``hold`` and ``release``."""
 
@@ -309,6 +273,7 @@ class ShareTree:
         self.root = ShareNode(Kind.QUEUE, "root", None, width)
         self.jobs: dict[str, JobNode] = {}
         self.bounds: Bounds | None = None  # the limits within which the targets were set; None: there are none
+        self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
         self.reserving = False  # whether some queue has a guarantee, so that claims are kept
         self.touched: dict[JobNode, None] | None = None  # jobs to count again (see ``ledger``); None: nobody asks
         self.moved: dict[JobNode, None] = {}  # jobs to round again: what they hold, ask for or are entitled to changed
@@ -387,7 +352,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, items)
-        self.moved[leaf] = None
+        self.moved[leaf], leaf.whole_line = None, None
         if self.touched is not None:
             self.touched[leaf] = None
 
@@ -432,7 +397,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, tuple((j, -amount) for j, amount in items))
-        self.moved[leaf] = None
+        self.moved[leaf], leaf.whole_line = None, None
         if self.touched is not None:
             self.touched[leaf] = None
 

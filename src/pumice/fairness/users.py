@@ -1,22 +1,27 @@
-"""Users inside a leaf queue: how much one of them may hold (fairness.md 8).
+"""Users inside a leaf queue: how much one of them may hold (fairness.md 8, YARN's limits).
 
 A queue's *configured capacity* Q is what it deserves or, where it says nothing, its part of the cluster by weight,
-whether its siblings want anything or not. Its *base* C is Q until it is used up, then what is used. Of the base a
-user may have an equal part, or ``percent`` of it where so many share that an equal part would be less; and never
-more than ``factor`` times Q. With 25 percent two users may have half each, three a third, four and more a quarter.
+whether its siblings want anything or not. Its *base* C is Q until that is used up, then what is used and the unit that
+asks. A user may have an equal part of the base among the users whose work waits, or ``percent`` of it where that is
+more; and never more than ``factor`` times Q. With 25 percent two users may have half each, three a third, four and more
+a quarter.
 
-Limits are whole amounts, rounded down, worked out in integers: what is held is whole, so ``held <= limit`` says
-exactly what it would say with fractions.
+A user who holds the limit or more starts nothing; the unit that asks is not counted. Whoever holds least of n users
+holds less than C / n, so there is always somebody who may go on: the percentage slows users down and stops no queue.
+Limits are whole amounts, rounded up, worked out in integers: what is held is whole, so ``held >= limit`` says exactly
+what it would say with fractions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pumice.fairness.tree import Kind, ShareNode
+from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Queue
+from pumice.model.resources import LARGEST_AMOUNT, PODS
 
 Exact = Fraction | int
 
@@ -32,16 +37,27 @@ class UserRule:
     factor: Fraction | None
 
     def limit(self, configured: Exact, base: Exact, users: int) -> int | None:
-        """The most that one of so many users may hold of a resource; None: as much as there is."""
-        most = None
-        if self.percent is not None and users > 1:  # whoever is alone keeps nothing from anybody
-            equal = base.numerator // (base.denominator * users)
-            most = max(equal, base.numerator * self.percent // (base.denominator * 100))
-        if self.factor is not None:
-            factor = self.factor
-            by_factor = configured.numerator * factor.numerator // (configured.denominator * factor.denominator)
-            most = by_factor if most is None else min(most, by_factor)
-        return most
+        """What one of so many users may hold of a resource; None: as much as there is."""
+        limits = [most for most in (self.by_percent(base, users), self.by_factor(configured)) if most is not None]
+        return min(limits, default=None)
+
+    def by_percent(self, base: Exact, users: int) -> int | None:
+        """The part of the base that each of so many users may have; None: nobody is kept waiting by anybody."""
+        if self.percent is None or users <= 1:
+            return None
+        equal = _rounded_up(base.numerator, base.denominator * users)
+        return max(equal, _rounded_up(base.numerator * self.percent, base.denominator * 100))
+
+    def by_factor(self, configured: Exact) -> int | None:
+        """So many times the configured capacity, however many users there are; None: the queue does not say."""
+        if self.factor is None:
+            return None
+        factor = self.factor
+        return _rounded_up(configured.numerator * factor.numerator, configured.denominator * factor.denominator)
+
+
+def _rounded_up(amount: int, parts: int) -> int:
+    return -(-amount // parts)
 
 
 def user_rule(queue: Queue) -> UserRule | None:
@@ -55,13 +71,9 @@ def user_rule(queue: Queue) -> UserRule | None:
     return UserRule(percent, Fraction(repr(factor)))
 
 
-def base_of(configured: Exact, used: int) -> Exact:
-    """The base: the configured capacity until so much is used (the asking unit included), then what is used.
-
-    The unit counts from the beginning. Otherwise a queue whose capacity is no multiple of what its tasks ask for
-    could never use up the rest, and so never grow beyond.
-    """
-    return configured if used * configured.denominator <= configured.numerator else used
+def base_of(configured: Exact, used: int, unit: int) -> Exact:
+    """The base: the configured capacity until so much is used, then what is used and the unit that asks for more."""
+    return configured if used * configured.denominator < configured.numerator else used + unit
 
 
 def static_parts(root: ShareNode) -> dict[ShareNode, Fraction]:
@@ -94,3 +106,55 @@ def configured_capacity(queue: Queue, part: Fraction, node: ShareNode, capacity:
     for j, amount in queue.deserved:
         configured[j] = in_force.get(j, amount)
     return configured
+
+
+@dataclass(slots=True)
+class LimitedQueue:
+    """A leaf queue whose users are limited: what each of them holds and asks for there."""
+
+    node: ShareNode
+    rule: UserRule
+    configured: list[Exact]  # Q
+    held: defaultdict[str, defaultdict[int, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+    """By user; the share tree keeps it up to date, placement by placement."""
+    asked: defaultdict[str, defaultdict[int, int]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(int))
+    )
+    """By user: what the user's jobs ask for in all, what they hold included."""
+
+    def count(self, leaf: JobNode) -> None:
+        """Add a job to the accounts of its user, and let the share tree keep them from now on."""
+        held, asked = self.held[leaf.user], self.asked[leaf.user]
+        leaf.user_held = held
+        for j, amount in enumerate(leaf.held):
+            held[j] += amount
+        for j, amount in leaf.demand.total:
+            asked[j] += max(amount, leaf.held[j])
+
+    def waiting(self) -> int:
+        """How many users have work that waits: n. One whose work all runs does not count."""
+        return sum(any(most > self.held[user][j] for j, most in asked.items()) for user, asked in self.asked.items())
+
+    def base(self, j: int, unit: int) -> Exact:
+        """C, for a unit that asks for so much of a resource."""
+        return base_of(self.configured[j], self.node.held[j], unit)
+
+    def ceilings(self, entitled: Sequence[int] | None) -> dict[str, list[int]] | None:
+        """What each user may be entitled to when the queue is entitled to so much; None: no user is limited.
+
+        There C is Q or, where that is more, what the queue is entitled to. Before that is known (None) the factor alone
+        counts, which does not depend on it.
+        """
+        users = self.waiting() if entitled is not None else 1
+        bases = [max(c, e) for c, e in zip(self.configured, entitled or self.configured, strict=False)]
+        limits = [self.rule.limit(c, base, users) for c, base in zip(self.configured, bases, strict=False)]
+        if all(limit is None for limit in limits):
+            return None
+        ceiling = [LARGEST_AMOUNT if j == PODS or limit is None else limit for j, limit in enumerate(limits)]
+        return {user: list(ceiling) for user in self.held}
+
+
+def cap_users(queues: Iterable[LimitedQueue], *, solved: bool) -> None:
+    """Set what users may be entitled to; ``solved``: by what their queues are entitled to, users not slowed down."""
+    for queue in queues:
+        queue.node.user_ceilings = queue.ceilings(queue.node.entitled if solved else None)

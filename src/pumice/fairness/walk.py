@@ -120,10 +120,9 @@ class Walk:
         """A job got its unit: it, and whoever has no room or nothing missing any more, takes part no longer."""
         unit = self._asks[leaf]
         self._leave(leaf)
-        room = self._rounding.room(self._group)
         for j, _ in unit:
-            line = self._by_amount[j]
-            while line and line[-1][0] > room[j]:
+            line, room = self._by_amount[j], self._rounding.room(self._group, j)
+            while line and line[-1][0] > room:
                 for other in list(self._by_unit.get(line.pop()[1], ())):
                     self._leave(other)
         if self._rooms is not None:

@@ -16,7 +16,7 @@ from pumice.kube.placement import EFFECTS
 from pumice.kube.pods import task
 from pumice.kube.policies import budget, longest_wait, preemptable, preempts, user
 from pumice.kube.queues import queue
-from pumice.kube.reading import microseconds, one_of, read, shown
+from pumice.kube.reading import check_name, check_printable, microseconds, one_of, read, shown
 from pumice.model.events import Described
 from pumice.model.objects import (
     DEFAULT_QUEUE,
@@ -140,10 +140,9 @@ def _name(document: Mapping[str, Any], kind: _Kind | None = None) -> str:
 def _check_names(metadata: wire.Metadata, kind: _Kind) -> None:
     if not metadata.name:
         raise FieldError("metadata.name", "is missing, but needed")
-    if "/" in metadata.name:
-        raise FieldError("metadata.name", f"{metadata.name!r} contains a slash; names do not")
-    if kind.namespaced and "/" in metadata.namespace:
-        raise FieldError("metadata.namespace", f"{metadata.namespace!r} contains a slash; names do not")
+    check_name(metadata.name, "metadata.name")
+    if kind.namespaced:
+        check_name(metadata.namespace, "metadata.namespace")
 
 
 # ---- one function a kind -----------------------------------------------------------------------------------
@@ -204,6 +203,7 @@ def _queue(source: _Source) -> Described:
 def _job(source: _Source) -> JobSpec:
     group: wire.PodGroup = source.object
     spec, resources = group.spec, group.spec.min_resources
+    check_printable(spec.queue, "spec.queue")
     phases = [phase.value for phase in JobPhase]
     return JobSpec(
         namespace=source.namespace,

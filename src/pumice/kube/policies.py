@@ -6,16 +6,19 @@ Pods, PodGroups and Jobs say some of it in annotations or labels, pods and prior
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
-from pumice.kube.reading import one_of
+from pumice.kube.reading import check_printable, one_of
 from pumice.kube.selectors import label_selector
 from pumice.model.duration import DurationError, microseconds_of
 from pumice.model.objects import DisruptionBudget
 
 PREEMPTABLE = "volcano.sh/preemptable"
 USER = "volcano.sh/user"
+QUEUE_NAMES = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+"""Annotations with which a namespace or a pod names a queue; if both are there the first counts."""
 WAITING_TIMES = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
@@ -41,7 +44,15 @@ def preempts(policy: str, where: str) -> bool | None:
 
 def user(metadata: wire.Metadata) -> str | None:
     """Whose an object is; None: it does not say."""
-    return metadata.annotations.get(USER) or None
+    found = metadata.annotations.get(USER) or None
+    if found is not None:
+        check_printable(found, f"metadata.annotations[{USER}]")
+    return found
+
+
+def queue_name(annotations: Mapping[str, str]) -> str:
+    """The queue that the annotations of a namespace or a pod name; empty: none."""
+    return next((annotations[name] for name in QUEUE_NAMES if annotations.get(name)), "")
 
 
 def longest_wait(metadata: wire.Metadata) -> int | None:

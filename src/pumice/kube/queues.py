@@ -15,11 +15,14 @@ from pumice.kube import wire
 from pumice.kube.errors import FieldError
 from pumice.kube.placement import PREFERRED, REQUIRED
 from pumice.kube.reading import one_of, read
-from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, HierarchyError, parse_path
+from pumice.kube.times import moment_of
+from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN, HierarchyError, parse_path
 from pumice.model.objects import ROOT, GroupAffinity, HierarchyEntry, Items, Queue, QueueState
 from pumice.model.resources import Registry
 
 STRATEGIES = ("fifo", "traverse")
+LATEST = "9000"
+"""A moment after this year is a mistake, and admission could write none that is later."""
 
 # The place of an entry says who its parent is and what lies below; everything else may be a parameter.
 PARAMETERS = {
@@ -42,6 +45,7 @@ def queue(manifest: wire.Queue, created: int, registry: Registry) -> Queue:
         parent=spec.parent or None,
         path=path,
         path_weights=path_weights,
+        weights_written=_weights_written(manifest),
         state=_state(manifest.status.state),
         priority=spec.priority,
         reclaimable=spec.reclaimable,
@@ -70,6 +74,15 @@ def _path(manifest: wire.Queue) -> tuple[str | None, str | None]:
             f"{weights!r} weighs the levels of a path, but there is none; add the annotation {HIERARCHY}",
         )
     return path, weights
+
+
+def _weights_written(manifest: wire.Queue) -> int:
+    """When the path or its weights were last written; 0 if the annotation is absent or somebody spoiled it."""
+    text = manifest.metadata.annotations.get(WEIGHTS_WRITTEN, "")
+    try:
+        return max(0, moment_of(text)) if text < LATEST else 0
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _state(text: str) -> QueueState:
@@ -125,7 +138,7 @@ def _entries(
 
 def _entry(entry: wire.HierarchyEntry, where: str, seen: dict[str, str], registry: Registry) -> HierarchyEntry:
     """One entry with all below it. ``seen`` says where each name stands: all become queues."""
-    if not entry.name or "/" in entry.name:
+    if not entry.name or "/" in entry.name or not entry.name.isprintable():
         raise FieldError(f"{where}.name", f"{entry.name!r} is no name for a queue; write for example dev")
     if entry.name in seen:
         raise FieldError(f"{where}.name", f"{entry.name!r} stands at {seen[entry.name]} already; rename one")

@@ -60,6 +60,19 @@ def one_of(value: str, known: Iterable[str], field: str) -> str:
     return value
 
 
+def check_name(name: str, field: str) -> None:
+    """Refuse a name that would garble keys or terminals. (An API server allows far less.)"""
+    if "/" in name:
+        raise FieldError(field, f"{name!r} contains a slash; names do not")
+    check_printable(name, field)
+
+
+def check_printable(text: str, field: str) -> None:
+    """Refuse control characters, which would garble logs and terminals."""
+    if not text.isprintable():
+        raise FieldError(field, f"{shown(text)} contains control characters; write it without them")
+
+
 def microseconds(time: datetime) -> int:
     """A time that knows its zone as microseconds since 1970 in UTC."""
     return (time - EPOCH) // MICROSECOND

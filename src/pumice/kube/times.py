@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def stamp(seconds: float) -> str:
     """A moment, in seconds since 1970, as most fields have it: RFC 3339 in whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment_of(text: str) -> int:
+    """The moment that RFC 3339 text names, in microseconds since 1970. ``ValueError`` if it names none."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return (found - EPOCH) // timedelta(microseconds=1)
 
 
 def micro_stamp(seconds: float) -> str:

@@ -196,9 +196,22 @@ class QueueSpec(Wire, frozen=True):
 
 
 class QueueStatus(Wire, frozen=True):
-    """Whether a queue takes work."""
+    """Whether a queue takes work; the rest is what the scheduler writes, kept as it stands there."""
 
     state: str = ""
+    weight: Any = None
+    path: Any = None
+    allocated: Any = None
+    entitled: Any = None
+    share: Any = None
+    pending: Any = None
+    inqueue: Any = None
+    running: Any = None
+    unknown: Any = None
+    completed: Any = None
+    namespaces: Any = None
+    inner_nodes: Any = None
+    scheduler: Any = None
 
 
 class Queue(Object, frozen=True):

@@ -8,8 +8,8 @@ a parent that is not there or closes a circle is refused with a reason, and ever
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -57,13 +57,25 @@ class HierarchyError(ValueError):
 
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+MOST_LEVELS = 4000
+"""Of a path. Laying a path out takes time and memory with the square of its levels."""
+NAMES_SHOWN = 10
+"""Queues of a circle that a message names."""
+WEIGHTS_WRITTEN = "pumice.dev/hierarchy-weights-written"
+"""When the two annotations above were last written. Admission keeps it: objects have no revision per field."""
 
 
 def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, tuple[Fraction, ...]]:
     """The segments of a hierarchy annotation and the weight of each, ``root`` first."""
     segments = path.strip("/").split("/")
-    if not all(segments):
-        raise HierarchyError(HIERARCHY, f"{path!r} has an empty segment; write for example root/eng/prod")
+    if len(segments) > MOST_LEVELS:
+        raise HierarchyError(HIERARCHY, f"has {len(segments)} levels; at most {MOST_LEVELS} are supported")
+    for segment in segments:
+        if not segment.strip():
+            raise HierarchyError(HIERARCHY, f"{path!r} has an empty segment; write for example root/eng/prod")
+        if not segment.isprintable():
+            message = f"the segment {segment!r} contains control characters; write for example root/eng/prod"
+            raise HierarchyError(HIERARCHY, message)
     if weights is None:
         numbers = [Fraction(1)] * (len(segments) - 1) + [Fraction(own_weight)]
     else:
@@ -91,6 +103,19 @@ def _weight(text: str, whole: str) -> Fraction:
     return weight
 
 
+def weight_in_force(queue: Queue) -> Fraction:
+    """The weight that counts for a queue among its siblings, if it has a place; raises HierarchyError.
+
+    With both hierarchy annotations that is the last number of the second, whatever ``spec.weight`` says. Root has no
+    siblings: nothing that it says about its weight counts.
+    """
+    if queue.name == ROOT:
+        return Fraction(1)
+    if queue.path is None:
+        return Fraction(queue.weight)
+    return parse_path(queue.path, queue.path_weights, queue.weight)[1][-1]
+
+
 def lay_out(queues: Mapping[str, Queue]) -> Layout:
     """Give every queue its place. Of two that can't both stand, the one created first does."""
     layout = Layout()
@@ -109,9 +134,11 @@ def lay_out(queues: Mapping[str, Queue]) -> Layout:
                 _place_by_path(layout, queue, queues)
             else:
                 _place_by_parent(layout, queue)
+    entered = _circles(waiting)
     for queue in waiting.values():
-        _refuse_orphan(layout, queue, waiting, queues)
-    _note_other_weights(layout, by_age)
+        circle = _shown_circle(entered[queue.name], waiting) if queue.name in entered else ""
+        _refuse_orphan(layout, queue, circle, queues)
+    _weigh_inner_nodes(layout, by_age)
     return layout
 
 
@@ -130,7 +157,7 @@ def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) ->
     if len(path) == 1:
         return _refuse(layout, queue, where, "'root' stands for the cluster; write a path below it, for example root/a")
     if queue.parent not in (None, ROOT) and layout.path_of[str(queue.parent)] != path[:-1]:
-        message = f"'{queue.parent}' and the path {written!r} disagree; leave one of them out"
+        message = f"{queue.parent!r} and the path {written!r} disagree; leave one of them out"
         return _refuse(layout, queue, "spec.parent", message)
     for depth in range(2, len(path)):
         above = layout.places.get(path[:depth])
@@ -142,9 +169,7 @@ def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) ->
         by = f"is the queue '{taken.queue}'" if taken.queue else "has queues below it"
         return _refuse(layout, queue, where, f"{written!r} {by} already; choose another path")
     for depth in range(2, len(path)):
-        place = layout.places.setdefault(path[:depth], Place(path[:depth], weights[depth - 1], None, queue.created))
-        if queue.path_weights is not None and place.queue is None:
-            place.weight = weights[depth - 1]  # the latest write counts
+        layout.places.setdefault(path[:depth], Place(path[:depth], Fraction(1), None, queue.created))
     layout.places[path] = Place(path, weights[-1], queue.name, queue.created)
     layout.path_of[queue.name] = path
     return None
@@ -160,42 +185,73 @@ def _place_by_parent(layout: Layout, queue: Queue) -> None:
     return None
 
 
-def _refuse_orphan(layout: Layout, queue: Queue, waiting: Mapping[str, Queue], queues: Mapping[str, Queue]) -> None:
-    """A queue whose parent never found its place."""
-    circle = _circle(queue.name, waiting)
+def _refuse_orphan(layout: Layout, queue: Queue, circle: str, queues: Mapping[str, Queue]) -> None:
+    """A queue whose parent never found its place, perhaps because that is in a circle."""
     if circle:
-        message = f"goes round in a circle: {' -> '.join(circle)}"
+        message = f"goes round in a circle: {circle}"
     elif queue.parent in queues:
-        message = f"the queue '{queue.parent}' is refused itself; see there, or use another parent"
+        message = f"the queue {queue.parent!r} is refused itself; see there, or use another parent"
     else:
-        message = f"there is no queue '{queue.parent}'; create it first or use 'root'"
+        message = f"there is no queue {queue.parent!r}; create it first or use 'root'"
     _refuse(layout, queue, "spec.parent", message)
 
 
-def _note_other_weights(layout: Layout, queues: Iterable[Queue]) -> None:
-    """Who gave an inner node another weight than the one that counts is told so."""
-    for queue in queues:
-        if queue.path is None or queue.path_weights is None or queue.name not in layout.path_of:
+def _weigh_inner_nodes(layout: Layout, queues: Iterable[Queue]) -> None:
+    """Set the weight of every inner node without an object: of contradicting annotations the latest write counts.
+
+    Queues whose annotation names another weight than the one in force get a remark.
+    """
+    written = [queue for queue in queues if queue.path_weights is not None and queue.name in layout.path_of]
+    deciders: dict[Path, str] = {}
+    claims: list[tuple[Queue, Path, Fraction]] = []
+    for queue in sorted(written, key=lambda queue: (queue.weights_written or queue.created, queue.created, queue.name)):
+        if queue.path is None:
             continue
         path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
         for depth in range(2, len(path)):
             place = layout.places[path[:depth]]
-            if place.weight != weights[depth - 1]:
-                message = (
-                    f"gives {'/'.join(path[:depth])!r} the weight {weights[depth - 1]}; "
-                    f"{place.weight}, written later, counts"
-                )
-                _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
+            claims.append((queue, place.path, weights[depth - 1]))
+            if place.queue is None:
+                place.weight = weights[depth - 1]
+                deciders[place.path] = queue.name
+    for queue, path, weight in claims:
+        place = layout.places[path]
+        if place.weight != weight:
+            by = deciders.get(path)
+            because = f"written later by queue '{by}'" if by else f"the spec.weight of queue '{place.queue}'"
+            message = f"gives {'/'.join(path)!r} the weight {weight}, but {place.weight}, {because}, is in force"
+            _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
 
 
-def _circle(name: str, waiting: Mapping[str, Queue]) -> list[str]:
-    seen = [name]
-    while (parent := waiting[seen[-1]].parent) in waiting:
-        assert parent is not None
-        if parent in seen:
-            return [*seen[seen.index(parent) :], parent]
-        seen.append(parent)
-    return []
+def _circles(waiting: Mapping[str, Queue]) -> dict[str, str]:
+    """The queues whose parents go round in a circle, each with the queue at which its way up enters the circle.
+
+    Every queue is walked over once, however many lead into one circle.
+    """
+    entered: dict[str, str] = {}
+    done: set[str] = set()
+    for name in waiting:
+        way: dict[str, int] = {}
+        step = name
+        while step in waiting and step not in done and step not in way:
+            way[step] = len(way)
+            step = waiting[step].parent or ROOT
+        if step in way:
+            first = way[step]
+            entered |= {passed: passed if place >= first else step for passed, place in way.items()}
+        elif step in entered:
+            entered |= dict.fromkeys(way, entered[step])
+        done |= way.keys()
+    return entered
+
+
+def _shown_circle(start: str, waiting: Mapping[str, Queue]) -> str:
+    """A circle from one of its queues on; of a long one only the beginning."""
+    names, step = [start], waiting[start].parent
+    while step is not None and step != start and len(names) < NAMES_SHOWN:
+        names.append(step)
+        step = waiting[step].parent
+    return " -> ".join([*names, *([] if step == start else ["..."]), start])
 
 
 def inner_paths(paths: Iterable[Path]) -> set[Path]:
@@ -226,3 +282,22 @@ def fields_of(entry: HierarchyEntry) -> dict[str, Any]:
     if "dequeueStrategy" in given:
         found["fifo"] = given["dequeueStrategy"] == "fifo"
     return found
+
+
+def entries_below(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
+    """These entries and all below them, each before those below it."""
+    waiting = list(entries)[::-1]
+    while waiting:
+        entry = waiting.pop()
+        yield entry
+        waiting += reversed(entry.hierarchy)
+
+
+def taken_back(queue: Queue, entry: HierarchyEntry, own: Queue | None = None) -> Queue:
+    """A queue without the fields that an entry of a hierarchy gave it; one that somebody changed since then stays.
+
+    ``own``: the queue as its own manifest describes it, if it has one.
+    """
+    bare = own or Queue(queue.name)
+    fields = {name for name, value in fields_of(entry).items() if getattr(queue, name) == value}
+    return replace(queue, **{name: getattr(bare, name) for name in fields})

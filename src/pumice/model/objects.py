@@ -106,6 +106,7 @@ class Queue:
     parent: str | None = None
     path: str | None = None  # annotation volcano.sh/hierarchy
     path_weights: str | None = None  # annotation volcano.sh/hierarchy-weights
+    weights_written: int = 0  # when path or path_weights were last written; 0: when the queue was created
     state: QueueState = QueueState.OPEN
     priority: int = 0
     reclaimable: bool = True

@@ -54,3 +54,16 @@ def in_force(queue: Queue, above: Iterable[Queue]) -> Queue:
         if _STRICTNESS[parent.state] > _STRICTNESS[strictest.state]:
             strictest = parent
     return strictest
+
+
+def stopped_by(path: Iterable[Queue]) -> list[Queue]:
+    """The queues on a path from the root down that are not Open by themselves, as far as their states tell.
+
+    A queue may show the state that a queue above it gives it. So only one that is stricter than all above it is known
+    to be so by itself.
+    """
+    found: list[Queue] = []
+    for queue in path:
+        if _STRICTNESS[queue.state] > (_STRICTNESS[found[-1].state] if found else 0):
+            found.append(queue)
+    return found

@@ -55,7 +55,7 @@ class Candidates:
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
         leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
         if moved or len(demand.parts) > 1:
-            self.order.tree.moved[leaf] = None
+            self.order.tree.moved[leaf], leaf.whole_line = None, None
         self._set_keys(leaf, keys)
         can_start = (
             open_queue
@@ -255,6 +255,12 @@ class Candidates:
         """A gate refuses the job: it is no candidate for the rest of the cycle."""
         self.aside[leaf] = reason
         self.blocked[leaf] = reason
+        self._offer(leaf, leaf.unit)
+
+    def call_back(self, leaf: JobNode) -> None:
+        """A gate gives way to a job that it had refused: it is a candidate again."""
+        del self.aside[leaf]
+        self.blocked.pop(leaf, None)
         self._offer(leaf, leaf.unit)
 
     def offer_again(self, leaf: JobNode) -> None:

@@ -23,9 +23,12 @@ def conclude(engine: Engine) -> None:
     for key in moved:
         job = engine.state.jobs[key]
         job.phase = phase_of(job, waiting[job])
+    engine.unstartable.review(engine)
     for leaf, lacks in engine.candidates.blocked.items():
         key, reason = leaf.job.key, lacks + _no_turn(engine, leaf)
         if leaf.able or leaf.unit is None or engine.conditions.get(key) == reason:
+            continue
+        if engine.unstartable.is_told(key):  # which says more than that there is no room now
             continue
         engine.conditions[key] = reason
         engine.decisions.append(Condition(key, "Unschedulable", "NotEnoughResources", reason))
@@ -38,13 +41,15 @@ def conclude(engine: Engine) -> None:
 
 
 def _tell_queues(engine: Engine) -> None:
-    """Queues in which nothing may start, and those in which it may again."""
-    told, refused = engine.queue_conditions, engine.refused_queues
-    if told != refused:
-        for queue in sorted(told.keys() | refused.keys()):
-            if told.get(queue) != refused.get(queue):
-                engine.decisions.append(QueueCondition(queue, refused.get(queue, "")))
-        engine.queue_conditions = dict(refused)
+    """Queues in which nothing may start, what else people should know about queues, and what of it is over."""
+    notes = {(queue, "Halted"): why for queue, why in engine.refused_queues.items()} | engine.policy.queue_notes()
+    told, now = engine.queue_conditions, {f"{queue}/{kind}": note for (queue, kind), note in notes.items()}
+    if told != now:
+        for about in sorted(told.keys() | now.keys()):
+            if told.get(about) != now.get(about):
+                queue, _, kind = about.rpartition("/")
+                engine.decisions.append(QueueCondition(queue, now.get(about, ""), kind))
+        engine.queue_conditions = now
 
 
 def _no_turn(engine: Engine, leaf: JobNode) -> str:

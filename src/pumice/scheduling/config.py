@@ -227,7 +227,9 @@ class _Reading:
                 enabled.add(flag)
             else:
                 enabled.discard(flag)
-            if flag not in EFFECTIVE:
+            if flag is Flag.HIERARCHY and plugin == "capacity" and flag not in enabled:
+                self.notes.append(f"{plugin}: {key}: false has no effect here, a queue's parent always counts")
+            elif flag not in EFFECTIVE:
                 self.notes.append(f"{plugin}: {key} has no effect here")
             elif key != flag.value:
                 # Volcano skips such a key; whoever moves a file over should know that it now counts.

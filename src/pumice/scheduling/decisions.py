@@ -63,10 +63,14 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class QueueCondition:
-    """What people should know about a queue: why nothing starts there (empty: that is over)."""
+    """What people should know about a queue; an empty message: that is over.
+
+    ``Halted`` says why nothing starts there, ``GuaranteesExceedCapacity`` of root that not all can be kept.
+    """
 
     queue: str
     message: str
+    type: str = "Halted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Collection
 from itertools import groupby
 
-from pumice.fairness.tree import Demand, JobNode, Pieces
+from pumice.fairness.demand import Demand, Pieces
+from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items, JobPhase, TaskStatus
 from pumice.model.resources import PODS

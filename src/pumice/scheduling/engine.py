@@ -29,6 +29,7 @@ from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import PluginFactory, Policy
 from pumice.scheduling.takers import Takers
 from pumice.scheduling.transaction import Departure
+from pumice.scheduling.unstartable import Unstartable
 
 SPARED = 30_000_000
 """For how long a task whose eviction failed is spared the first time (microseconds)."""
@@ -62,9 +63,10 @@ class Engine:
         self.just_pipelined: dict[Task, None] = {}  # tasks that were told to wait in this cycle
         self._evictions_failed: dict[str, tuple[int, int]] = {}  # how often, and until when the task is spared
         self.conditions: dict[str, str] = {}
-        self.queue_conditions: dict[str, str] = {}  # what was last said about queues
+        self.unstartable = Unstartable()
+        self.queue_conditions: dict[str, str] = {}  # what was last said about queues, by queue/type
         self.tracing = False
-        self.entering: Callable[[str], None] = _nobody  # hears which part of a cycle comes next; decides nothing
+        self.entering: Callable[[str], None] = lambda part: None  # hears which part of a cycle comes next
         self.now = 0
         self.stamp = 0  # the latest start; never twice the same for two units
         self._demand_moved = True  # targets may differ
@@ -102,8 +104,7 @@ class Engine:
 
     def spared_until(self, task: Task) -> int:
         """Until when a task is left alone because its eviction failed; 0: it is not."""
-        failed = self._evictions_failed.get(task.spec.key)
-        return failed[1] if failed is not None else 0
+        return self._evictions_failed.get(task.spec.key, (0, 0))[1]
 
     def cycle(self, now: int) -> list[Decision]:
         """One scheduling cycle at that time (microseconds, never backwards); returns its decisions."""
@@ -159,6 +160,7 @@ class Engine:
             dict(self.incomplete),
             tuple(self.state.arrivals),
             self.acquainted,
+            self.unstartable.memory(),
         )
 
     def recall(self, memory: Memory) -> None:
@@ -175,6 +177,7 @@ class Engine:
         self.solved = memory.solved
         self.reclaims.recall(memory.reclaims, self.tree)
         self.preempts.recall(memory.preempts, self.tree)
+        self.unstartable.recall(memory.unstartable, self)
         if self.holds is not None and memory.holds is not None:
             self.holds.recall(memory.holds, self)
 
@@ -224,8 +227,7 @@ class Engine:
     def room_grew(self, node: ClusterNode) -> None:
         """There may be more room on a node than before."""
         self._pods_moved = True
-        index = self.nodes.touch(node)
-        if index >= 0:
+        if (index := self.nodes.touch(node)) >= 0:
             self._grown[index] = None
 
     def _hold(self, leaf: JobNode, task: Task) -> None:
@@ -261,6 +263,7 @@ class Engine:
             self.order.restructure()
             for node in self.tree.root.walk():
                 self.tree.mark(node)
+        self._demand_moved = self._demand_moved or (self._held_moved and self.policy.bounds_moved())
         moved_at_all = self._demand_moved or self._held_moved or self._pods_moved
         self.candidates.begin_cycle(self._grown, changed=self._pods_moved, gates_moved=moved_at_all)
         if self._demand_moved:
@@ -343,6 +346,7 @@ class Engine:
     def _follow_job(self, job: Job) -> None:
         home = self._home(job)
         leaf = self.tree.jobs.get(job.key)
+        self.unstartable.note(job.key)
         if leaf is not None and (leaf.parent is not home or leaf.job is not job):
             self._detach(job.key)
             leaf, home = None, self._home(job)  # that of before may have gone with its last job
@@ -380,6 +384,7 @@ class Engine:
             self.refresh(leaf)
 
     def _detach(self, key: str) -> None:
+        self.unstartable.note(key)
         leaf = self.tree.jobs.get(key)
         if leaf is None:
             return
@@ -407,10 +412,9 @@ class Engine:
     def _is_open(self, leaf: JobNode) -> bool:
         """Whether a job's queue takes new work: a leaf of the queue tree, Open, and so is every queue above it."""
         queue = leaf.queue
-        known = self._open.get(queue)
-        if known is None:
-            known = self._open[queue] = self.takes_jobs(queue) and self.shut_at(queue) is None
-        return known
+        if queue not in self._open:
+            self._open[queue] = self.takes_jobs(queue) and self.shut_at(queue) is None
+        return self._open[queue]
 
     def takes_jobs(self, queue: ShareNode) -> bool:
         """Whether a queue may have jobs: it has an object and no queues below it."""
@@ -487,10 +491,6 @@ class Engine:
         """Check the state and the share tree against the long way round."""
         self.state.validate()
         self.tree.validate()
-
-
-def _nobody(part: str) -> None:
-    """Nobody listens."""
 
 
 def _keep(chosen: dict[JobNode, None], leaf: JobNode, wanted: bool) -> None:

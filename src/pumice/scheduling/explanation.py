@@ -35,8 +35,8 @@ class Explanation:
         if self._before:
             level, ours, theirs = parting(self._leaf, gone.leaf)
             (ours_before, ours_now), (theirs_before, theirs_now) = (
-                self._judge.judged(ours, self._leaf),
-                self._judge.judged(theirs, gone.leaf),
+                self._judge.judged(ours, self._leaf, task.shape.ask),
+                self._judge.judged(theirs, gone.leaf, task.shape.ask),
             )
             before = (
                 self._before[ours] if ours_before is None else ours_before,

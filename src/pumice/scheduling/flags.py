@@ -49,7 +49,7 @@ OFF_BY_DEFAULT = frozenset({Flag.HIERARCHY})
 ON_BY_DEFAULT = frozenset(Flag) - OFF_BY_DEFAULT
 
 MEANING = {
-    Flag.HIERARCHY: "drf: H-DRF over the tree of queues instead of flat DRF; for capacity the tree counts anyway",
+    Flag.HIERARCHY: "drf: H-DRF over the tree of queues instead of flat DRF; capacity always counts parents (noted)",
     Flag.QUEUE_ORDER: "the order of queues comes from this plugin (the first one that has one)",
     Flag.NAMESPACE_ORDER: "drf: namespaces are a level of the tree between queues and jobs",
     Flag.JOB_ORDER: "the order of jobs in a queue: by priority, deadline, share",
@@ -60,8 +60,8 @@ MEANING = {
     Flag.PREDICATE: "a say in where a task may run",
     Flag.NODE_ORDER: "a say in where it would best run",
     Flag.PREEMPTIVE: "a say in which jobs may take from other queues",
-    Flag.RECLAIMABLE: "a say in which tasks of other queues they may take",
-    Flag.PREEMPTABLE: "a say in which tasks of its own queue a job may take",
+    Flag.RECLAIMABLE: "a say in which tasks of other queues they may take: whoever orders the queues must agree",
+    Flag.PREEMPTABLE: "a say in which tasks of its own queue a job may take: priority's from lower, drf's from equals",
 }
 """What the flags do that some hook or policy of ours consults."""
 

@@ -66,3 +66,4 @@ class Memory:
     incomplete: dict[str, int] = field(default_factory=dict)  # since when jobs have a part of their gang only
     arrivals: tuple[str, ...] = ()  # pods that turned up by bindings that it did not decide (see ``relieve``)
     acquainted: bool = True  # whether it has looked at the cluster once
+    unstartable: dict[str, int] = field(default_factory=dict)  # since when jobs cannot start, whatever comes free

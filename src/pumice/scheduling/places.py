@@ -45,7 +45,7 @@ def _may_start(engine: Engine, leaf: JobNode) -> bool:
 
 def _take_a_place(engine: Engine, leaf: JobNode, shape: Shape, pool: Pool) -> None:
     unit = Unit(((shape, 1),))
-    judge = ByKeys(engine.order, leaf, unit.ask, jobs_by_share=False)
+    judge = ByKeys(engine.order, leaf, unit.ask, by_share=False, by_class=engine.policy.consent.classes)
     freeable = Freeable(engine, pool, pool.below(leaf.queue))
     hunt = Hunt(engine, leaf, unit, judge, engine.preempts.levels(leaf), pool, lambda _: freeable, across=False)
     transaction = Transaction(engine)

@@ -127,11 +127,19 @@ class Plugin:
     def set_bounds(self) -> None:
         """Called before targets are set, whenever queues, demand or capacity changed.
 
-        Sets ``guarantee``, ``ceiling``, ``deserved`` or ``user_ceilings`` of nodes of the tree.
+        Sets ``guarantee``, ``ceiling`` or ``deserved`` of nodes of the tree, or ``limited`` of the tree.
         """
+
+    def bounds_moved(self) -> bool:
+        """Called after tasks started or ended: whether bounds differ though queues, demand and capacity do not."""
+        return False
 
     def queue_refusals(self) -> Mapping[str, str]:
         """Called when queues or capacity changed: queues that may not take work, nor any below them, and why."""
+        return {}
+
+    def queue_notes(self) -> Mapping[tuple[str, str], str]:
+        """Called at the end of each cycle: what people should know about queues, by queue and type of condition."""
         return {}
 
     def enqueueable(self, leaf: JobNode) -> str | None:
@@ -149,6 +157,13 @@ class Plugin:
     def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
         """Called by allocate before a unit is placed (enabledAllocatable): a reason to refuse, or None."""
         return None
+
+    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+        """Called by allocate for a unit that ``allocatable`` refused, once nobody else can start anything.
+
+        Whether it may start nevertheless, in room that would lie idle.
+        """
+        return False
 
     # --- nodes ------------------------------------------------------------------------------------------------
 
@@ -189,7 +204,8 @@ class Plugin:
     # --- victims ----------------------------------------------------------------------------------------------
     # Judged one after another: the taker's unit is counted in and victims already chosen are out of all accounts when
     # the next is judged. Only ``may_take`` comes before the unit is counted. What is refused for one task of a job is
-    # refused for its tasks of the same shape as long as that taker looks: with fewer tasks a job has less to lose.
+    # refused for its tasks of the same shape on the same node as long as that taker looks: with fewer tasks a job has
+    # less to lose.
     # What is about one task alone is ``evictable``.
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:

@@ -13,6 +13,7 @@ from pumice.model.accounts import Job, Task
 from pumice.model.shape import Rules
 from pumice.model.state import ClusterState
 from pumice.scheduling.config import Flag, PluginConfig, SchedulerConfig
+from pumice.scheduling.consent import Consent, consent_of
 from pumice.scheduling.plugin import Arguments, Plugin
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class JobKeys:
 
 class Policy:
     """All plugins in the order of the tiers."""
+
+    consent: Consent
+    """Who speaks for takers; known once the order of the tree is."""
 
     def __init__(
         self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], state: ClusterState, tree: ShareTree
@@ -68,7 +72,9 @@ class Policy:
         self._evictable = self.having("evictable", None)
         self._can_go_on = self.having("can_go_on", None)
         self._bounds = self.having("set_bounds", None)
+        self._bounds_moved = self.having("bounds_moved", None)
         self._refusals = self.having("queue_refusals", None)
+        self._notes = self.having("queue_notes", None)
         self._rules = self.having("node_rule", None)
         self.filters = self.having("node_filter", Flag.PREDICATE)
         self.scorers = [p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score")]
@@ -86,6 +92,7 @@ class Policy:
         order = self._queue_order(tree, capacity)
         for _, plugin in self.plugins:
             plugin.order = order
+        self.consent = consent_of(self.plugins)
         return order
 
     def _queue_order(self, tree: ShareTree, capacity: list[int]) -> Order:
@@ -134,12 +141,20 @@ class Policy:
         for plugin in self._bounds:
             plugin.set_bounds()
 
+    def bounds_moved(self) -> bool:
+        """Whether some plugin's bounds differ by what was placed or ended alone."""
+        return any(plugin.bounds_moved() for plugin in self._bounds_moved)
+
     def queue_refusals(self) -> dict[str, str]:
         """Queues that may not take work, and why; the first plugin that refuses one says why."""
         refused: dict[str, str] = {}
         for plugin in self._refusals:
             refused = {**plugin.queue_refusals(), **refused}
         return refused
+
+    def queue_notes(self) -> dict[tuple[str, str], str]:
+        """What people should know about queues, by queue and type of condition."""
+        return {key: note for plugin in self._notes for key, note in plugin.queue_notes().items()}
 
     def enqueueable(self, leaf: JobNode, now: int) -> str | None:
         """Why a Pending job must wait, None if it need not. Whoever comes first in the tiers decides."""
@@ -165,6 +180,10 @@ class Policy:
             if reason is not None:
                 return reason
         return None
+
+    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+        """Whether all who refuse a unit would rather let it start than leave room idle."""
+        return all(plugin.gives_way(leaf, unit) for plugin, _ in self.refusals(leaf, unit))
 
     def refusals(self, leaf: JobNode, unit: Unit) -> Iterator[tuple[Plugin, str]]:
         """Every plugin that is against a unit starting now, and why: ``allocatable`` is None iff there is none."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def swap_within_jobs(engine: Engine) -> None:
     """Serve every job that has started and has a more important task waiting than running."""
+    if not engine.policy.consent.tasks:
+        return
     for unit in [unit for unit in engine.candidates.units if not engine.candidates.is_open(unit)]:
         for leaf in list(unit.waiting):
             while leaf.unit is unit and leaf.started and unit.size == 1 and _swap(engine, leaf, unit):

@@ -13,6 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pumice.fairness.deserved import DeservedOrder
+from pumice.fairness.deserved_taking import ByDeserved
+from pumice.fairness.paper import PaperOrder
+from pumice.fairness.paper_taking import ByRescaledShares
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
@@ -22,6 +26,7 @@ from pumice.scheduling.explanation import Explanation, keys_beside
 from pumice.scheduling.freeable import HOPELESS, Freeable
 from pumice.scheduling.memory import TakersMemory
 from pumice.scheduling.pool import Pool
+from pumice.scheduling.scarce import scarce_everywhere
 from pumice.scheduling.together import take_together
 from pumice.scheduling.transaction import Transaction
 from pumice.scheduling.units import Unit, unit_tasks
@@ -69,6 +74,9 @@ class Takers:
 
     def serve(self, engine: Engine) -> None:
         """Let every taker have its turn, until none is left that can be helped."""
+        if self.across and not engine.policy.consent.queues:
+            self._since.clear()
+            return
         takers = self._patient(engine)
         if not takers:
             return
@@ -242,10 +250,17 @@ class Takers:
 
     def judge(self, engine: Engine, leaf: JobNode) -> Judge:
         """Who says what others may lose to a taker."""
-        order = engine.order
+        order, ask = engine.order, leaf.unit.ask
         if isinstance(order, SteerOrder):
-            return ByTarget(order, leaf.unit.ask)
-        return ByKeys(order, leaf, leaf.unit.ask, jobs_by_share=engine.policy.jobs_by_share)
+            return ByTarget(order, ask)
+        by_share, by_class = engine.policy.jobs_by_share, engine.policy.consent.classes
+        if isinstance(order, PaperOrder):
+            return ByRescaledShares(order, leaf, ask, by_share=by_share, by_class=by_class)
+        if isinstance(order, DeservedOrder) and order.by_weight:
+            return ByDeserved(order, leaf, ask, by_share=by_share, by_class=by_class)
+        if isinstance(order, DeservedOrder):
+            ask = scarce_everywhere(engine.nodes, leaf.unit)
+        return ByKeys(order, leaf, ask, by_share=by_share, by_class=by_class)
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:
         """The nodes of the tree below which victims are looked for, nearest first."""

@@ -6,8 +6,8 @@ lowest priority, then who has run for the shortest time. That order says which n
 node legal victims are taken in the same order until the task fits, and those who turn out not to be needed are left
 in peace. The node that needs the fewest wins. A single victim that makes room ends the search at once.
 
-A job never falls below its minimum; it can only go whole, and then only if that makes the split better (``split``); where
-there are no entitlements to compare, only for something at least half its size.
+A job never falls below its minimum; it can only go whole, and then only if that makes the split better (``split``);
+where there are no entitlements to compare, only for something at least half its size.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Hunt:
         self._size = part_of(unit.ask, engine.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
-        self._refused: set[tuple[JobNode, Shape]] = set()  # what a plugin does not let go: that stays so
+        self._refused: set[tuple[JobNode, Shape, ClusterNode | None]] = set()  # what a plugin does not let go
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
         self.allowed_gang: JobNode | None = None
         self.closely = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
@@ -237,7 +237,7 @@ class Hunt:
             for leaf in leaves
             if leaf in self._pool.tasks and self._has_to_lose(leaf)
             for task in self._pool.tasks[leaf]
-            if runs(self._engine, task) and (leaf, task.shape) not in self._refused
+            if runs(self._engine, task) and (leaf, task.shape, task.node) not in self._refused
         ]
         heapify(heap)
         while heap:
@@ -304,7 +304,7 @@ class Hunt:
             return False
         if not self._plugins_agree(victims):
             if for_good and len(victims) == 1:
-                self._refused.add((leaf, victims[0].shape))
+                self._refused.add((leaf, victims[0].shape, victims[0].node))
             return False
         if not self.let_go(victims, transaction):
             return False
@@ -352,7 +352,11 @@ class Hunt:
         if task.job is None or task not in self._pool or not runs(self._engine, task):
             return None
         leaf = self._engine.tree.jobs.get(task.job.key)
-        if leaf is None or leaf is self._taker or leaf.job is not task.job or (leaf, task.shape) in self._refused:
+        if leaf is None or leaf is self._taker or leaf.job is not task.job:
+            return None
+        if (leaf, task.shape, task.node) in self._refused:
+            return None
+        if not self._engine.policy.consent.given(self._taker, leaf, across=self._across):
             return None
         return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
 

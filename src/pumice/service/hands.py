@@ -27,6 +27,7 @@ from pumice.kube.times import stamp
 from pumice.model.events import Event
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 from pumice.service.mirror import Assumption, Mirror
+from pumice.service.queue_conditions import QueueConditions
 from pumice.service.statuses import LATER, Status, Statuses
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,11 @@ WHY_ALONE = {
     "relieve": "because the node holds more than it has",
 }
 """Why pods go that make room for nobody."""
+OVER = {
+    "Halted": ("Resumed", "jobs may start here again"),
+    "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has what the queues are guaranteed again"),
+}
+"""What is said of a queue when one of its conditions is over: reason and message."""
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
 
@@ -66,6 +72,7 @@ class Hands:
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
         self._statuses = Statuses(api)
+        self._conditions = QueueConditions(api)
         self._brakes: dict[str, Backoff] = {}  # of pods that something was refused for
         self.bound = 0
         self.evicted = 0
@@ -86,17 +93,23 @@ class Hands:
                     self.write_group(job, {"phase": "Inqueue"})
                 case Condition():
                     self._say_condition(decision)
-                case QueueCondition(queue, message):
-                    self._say_of_queue(queue, message)
+                case QueueCondition():
+                    self._say_of_queue(decision)
                 case Pipeline():
                     pass  # the task waits; its binding follows
 
-    def _say_of_queue(self, queue: str, message: str) -> None:
-        subject = Subject(GROUP_VERSION, "Queue", queue)
-        if message:
-            self._recorder.say(subject, "Halted", message, kind="Warning")
+    def _say_of_queue(self, decision: QueueCondition) -> None:
+        subject = Subject(GROUP_VERSION, "Queue", decision.queue)
+        kind, over = decision.type, OVER[decision.type]
+        self._conditions.say(decision.queue, kind, kind if decision.message else over[0], decision.message or over[1])
+        if decision.message:
+            self._recorder.say(subject, kind, decision.message, kind="Warning")
         else:
-            self._recorder.say(subject, "Resumed", "jobs may start here again")
+            self._recorder.say(subject, *over)
+
+    async def retire_conditions(self, holds: Callable[[str, str], bool]) -> None:
+        """After a start: end conditions of queues that an earlier scheduler left and that no longer hold."""
+        await self._conditions.retire(OVER, holds)
 
     @property
     def in_flight(self) -> int:
@@ -108,6 +121,7 @@ class Hands:
         while self._tasks:
             await asyncio.wait(set(self._tasks))
         await self._statuses.done()
+        await self._conditions.done()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

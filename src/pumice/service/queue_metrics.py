@@ -53,9 +53,11 @@ class _Amounts:
 
 
 def of_queues(engine: Engine) -> Families:
-    """A series for each queue that has an object."""
+    """A series for each queue by its name, and for each inner node without a Queue object by its path."""
     registry, capacity = engine.state.registry, engine.state.capacity
-    nodes = {node.object: node for node in engine.tree.root.walk() if node.object is not None}
+    queues = [node for node in engine.tree.root.walk() if node.kind is Kind.QUEUE]
+    # No queue has a name with a slash in it, so a path is never the name of a queue. Root has no path but its name.
+    nodes = {node.object or node.path: node for node in queues}
     phases, asked, missing = _counted(engine)
     shares: dict[str, float] = {}
     weights: dict[str, float] = {}
@@ -77,16 +79,16 @@ def of_queues(engine: Engine) -> Families:
     shown: dict[str, ShareNode] = {}
     for name, node in nodes.items():
         queue = engine.queue_of(node)
-        if queue is None:
+        if queue is None and node.object is not None:
             continue
         shown[name] = node
         due = engine.order.due_to(node)
         allocated.add(name, enumerate(node.held))
         request.add(name, enumerate(asked.get(node, [0] * len(node.held))))
         deserved.add(name, enumerate(due))
-        capability.add(name, queue.capability)
+        capability.add(name, queue.capability if queue is not None else ())
         ceiling.add(name, enumerate(node.ceiling if node.ceiling is not None else capacity))
-        weights[name] = queue.weight
+        weights[name] = node.weight
         shares[name] = _part(node.held, due)
         beyond[name] = float(any(h > d for j, (h, d) in enumerate(zip(node.held, due, strict=False)) if j != PODS))
         dominant[name] = dominant_share(node.held, capacity)
@@ -97,7 +99,7 @@ def of_queues(engine: Engine) -> Families:
         yield from amounts
     yield entitled
     yield gauges("volcano_queue_share", "What it holds of what it is to have by right.", "queue_name", shares)
-    yield gauges("volcano_queue_weight", "Its weight.", "queue_name", weights)
+    yield gauges("volcano_queue_weight", "Its weight among its siblings, as it counts.", "queue_name", weights)
     yield gauges("volcano_queue_overused", "1 if it holds more of something than by right.", "queue_name", beyond)
     yield gauges("pumice_queue_dominant_share", "Its dominant share of the cluster.", "queue_name", dominant)
     yield gauges(

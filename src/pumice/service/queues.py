@@ -1,30 +1,33 @@
-"""What queues say of themselves: what they hold and are entitled to, and how many podgroups they have in which phase.
+"""Keeping the status of Queue objects true: written when it changes, and again when somebody else has changed it.
 
-The engine knows all of it. It is counted in one pass over jobs and tree when something has moved, at most so often, and
-written only where it differs from what was written before. A parent counts for its whole subtree.
+What a queue should say is worked out in one pass over the tree (``queue_status``) when something has moved, at most
+once in a period, and written only where it differs from what was written before. An informer shows what the object
+says: if a field said what we wrote and then says something else, another writer has overwritten it, and it is written
+again in the next period.
+
+The status of ``root`` also says under which configuration the scheduler runs, so that whoever can read queues can
+apply the same rules (``pumice why`` does).
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pumice.fairness.tree import ShareNode
+from pumice.kube import wire
 from pumice.kube.feed import Change
 from pumice.kube.resources import QUEUES
-from pumice.model.objects import JobPhase
-from pumice.model.resources import dominant_share
+from pumice.model.objects import ROOT
+from pumice.service.queue_status import Status, statuses
 
 if TYPE_CHECKING:
+    from pumice.scheduling.config import SchedulerConfig
     from pumice.scheduling.engine import Engine
     from pumice.service.hands import Hands
 
 EVERY = 1.0
 """Seconds between two looks."""
-
-Status = dict[str, Any]
 
 
 class Queues:
@@ -34,54 +37,69 @@ class Queues:
         self._clock = clock
         self._hands = hands
         self._written: dict[str, Status] = {}
+        self._seen: dict[str, Status] = {}  # what the objects say, as informers show them
+        self._scheduler: Status | None = None
         self._next = 0.0
+        self._moved = True
+
+    def announce(self, config: SchedulerConfig, names: Collection[str]) -> None:
+        """Tell readers of ``root`` which configuration is in force, and whose pods the scheduler places."""
+        self._scheduler = {"source": config.source, "configuration": config.text, "names": sorted(names)}
         self._moved = True
 
     def refresh(self, engine: Engine, changes: Iterable[Change[Any]], *, moved: bool) -> None:
         """Look at the queues, if something has moved and the last look is long enough ago."""
         for change in changes:
-            if change.resource == QUEUES.name and (change.old is None or change.new is None):
-                self._written.pop(change.key, None)  # another one of that name has no status yet
+            if change.resource == QUEUES.name:
+                self._note(change)
         self._moved = self._moved or moved
         if not self._moved or self._clock() < self._next:
             return
         self._moved, self._next = False, self._clock() + EVERY
         found = statuses(engine)
+        if ROOT in found and self._scheduler is not None:
+            found[ROOT]["scheduler"] = self._scheduler
         for name in self._written.keys() - found.keys():
             del self._written[name]
         for name, status in found.items():
             if self._written.get(name) != status:
                 self._written[name] = status
-                self._hands.write_queue(name, status)
+                self._hands.write_queue(name, _patch(status, self._seen.get(name, {})))
+
+    def _note(self, change: Change[wire.Queue]) -> None:
+        """Keep what an object says; forget what was written if the object is new, or if somebody has changed it."""
+        if change.old is None or change.new is None:
+            self._written.pop(change.key, None)  # another queue of that name has no status yet
+        if change.new is None:
+            self._seen.pop(change.key, None)
+            return
+        before, after = self._seen.get(change.key, {}), _said(change.new)
+        self._seen[change.key] = after
+        written = self._written.get(change.key, {})
+        if any(before.get(field) == value != after.get(field) for field, value in written.items()):
+            self._written.pop(change.key, None)
 
 
-def statuses(engine: Engine) -> dict[str, Status]:
-    """The status of every queue that has an object, by its name. One without a place in the tree holds nothing."""
-    nodes = {node.object: node for node in engine.tree.root.walk() if node.object is not None}
-    elsewhere: dict[str, Counter[JobPhase]] = {name: Counter() for name in engine.state.queues if name not in nodes}
-    counts: dict[ShareNode, Counter[JobPhase]] = {}
-    for job in engine.state.jobs.values():
-        if job.spec is not None and job.spec.queue in elsewhere:
-            elsewhere[job.spec.queue][job.phase] += 1
-        node = nodes.get(job.spec.queue) if job.spec is not None else None
-        while node is not None:
-            counts.setdefault(node, Counter())[job.phase] += 1
-            node = node.parent
-    found = {
-        name: _status(engine, node.held, node.entitled, counts.get(node, Counter()))
-        for name, node in nodes.items()
-        if engine.queue_of(node) is not None
-    }
-    nothing = [0] * len(engine.state.capacity)
-    return found | {name: _status(engine, nothing, nothing, jobs) for name, jobs in elsewhere.items()}
+def _said(queue: wire.Queue) -> Status:
+    """The fields of an object's status that are kept here."""
+    status = queue.status
+    found = {field: getattr(status, name) for name, field in _NAMES.items()}
+    return {field: value for field, value in found.items() if value is not None}
 
 
-def _status(engine: Engine, held: Sequence[int], entitled: Sequence[int], counts: Counter[JobPhase]) -> Status:
-    registry, capacity = engine.state.registry, engine.state.capacity
-    return {
-        # Zeros are said: a patch would leave what it does not name.
-        "allocated": registry.format(held, zeros=True),
-        "entitled": registry.format(entitled, zeros=True),
-        "share": round(dominant_share(held, capacity), 4),
-        **{phase.value.lower(): counts[phase] for phase in JobPhase},
-    }
+_NAMES = {
+    name: field
+    for name, field in zip(wire.QueueStatus.__struct_fields__, wire.QueueStatus.__struct_encode_fields__, strict=True)
+    if name != "state"
+}
+"""Our names of the fields of a queue's status, and those on the wire."""
+
+
+def _patch(status: Status, seen: Mapping[str, Any]) -> Status:
+    """The merge patch that leaves nothing but this: amounts of resources that the object alone names go."""
+    patch = dict(status)
+    for field, value in status.items():
+        there = seen.get(field)
+        if isinstance(value, dict) and isinstance(there, Mapping):
+            patch[field] = {**dict.fromkeys(there.keys() - value.keys()), **value}
+    return patch

@@ -97,6 +97,8 @@ class Scheduler:
         self.hands = Hands(api, self.mirror, self._recorder, self._hear, write_rate)
         self._phases = Phases(self.hands)
         self._queues = Queues(self.hands)
+        self._schedulers = schedulers
+        self._queues.announce(config, schedulers)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
         self._heard: list[Event] = []
         self._told: list[Event] = []  # since the last cycle
@@ -120,6 +122,11 @@ class Scheduler:
     def ready(self) -> bool:
         """Whether everything that is there has been seen once."""
         return all(informer.synced.is_set() for informer in self._informers)
+
+    @property
+    def told_of_queues(self) -> Collection[str]:
+        """The conditions of queues that hold, as ``queue/type``."""
+        return self.engine.queue_conditions.keys()
 
     @property
     def alive(self) -> bool:
@@ -147,9 +154,11 @@ class Scheduler:
             for informer in self._informers:
                 await informer.synced.wait()
             self._begun, self._last = True, time.monotonic()
+            self.cycle()
+            tasks.create_task(self.hands.retire_conditions(lambda *about: "/".join(about) in self.told_of_queues))
             while True:
-                self.cycle()
                 await self._more()
+                self.cycle()
 
     async def done(self) -> None:
         """Wait for what is being carried out."""
@@ -226,6 +235,7 @@ class Scheduler:
         self.engine = engine
         if wanted is not None:
             self.config, self.config_refused = wanted, ""
+            self._queues.announce(wanted, self._schedulers)
             log.warning("%s: in force from now on", config.source)
         if self.decision_log is not None:
             self.decision_log.begin(config, engine.brakes, self._registry, self.cycles, inherited, now)

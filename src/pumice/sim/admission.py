@@ -1,65 +1,183 @@
-"""What a cluster would not let in: queues that have no place in the tree, jobs without a queue that takes them.
+"""The admission rules of a cluster, over the objects of a simulated one.
 
-``faults`` judges a whole set of objects at once and changes nothing. A file is judged when it is read; what an
-event brings is judged together with what is there, and refused if that adds a fault.
+``pumice.admission`` says what is filled in and what is refused; here its rules get the simulated cluster to look at:
+the queues it has, what they hold, the jobs in them and how far these are. A file or an event is therefore judged by the
+rules, and in the words, of the API server.
+
+Whoever applies a file may act for every user, so that a job belongs to the user its annotation names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pumice.kube.pods import GROUP_NAME
-from pumice.model.events import Described
-from pumice.model.hierarchy import lay_out
-from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec
-from pumice.sim.objects import Objects
-from pumice.sim.problems import did_you_mean
+from pumice.admission import CREATE, DELETE, UPDATE, Object, Refusal, Request, World, admit, admit_queues
+from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
+from pumice.kube.policies import QUEUE_NAMES, queue_name
+from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
+from pumice.model.resources import Registry
+from pumice.sim.cluster import Cluster
+from pumice.sim.manifests import Translated
 
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why one object can't be let in."""
-
-    kind: type[Described]
-    key: str
-    field: str
-    message: str
+SPEC_QUEUE = "spec.queue"
 
 
-def complete(objects: Objects) -> None:
-    """Add what every cluster has: the queue ``default``, where something uses it."""
-    used = any(job.queue == DEFAULT_QUEUE for job in objects.jobs.values())
-    if used and DEFAULT_QUEUE not in objects.queues:
-        objects.put(Queue(DEFAULT_QUEUE))
+class SimulatedWorld(World):
+    """What rules may look up. What a queue holds is counted, whatever the status of its manifest says."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry=registry)
+        self.held: Callable[[str], Vector] = lambda queue: ()
+
+    def allocated(self, queue: str) -> Vector:
+        """What the tasks of a queue hold."""
+        return self.held(queue)
 
 
-def faults(objects: Objects, announced: Collection[str] = ()) -> Iterator[Fault]:
-    """Everything that can't be let in; ``announced`` are jobs that will come later."""
-    layout = lay_out(objects.queues)
-    for refusal in layout.refusals:
-        if refusal.refused:
-            yield Fault(Queue, refusal.queue, refusal.field, refusal.message)
-    parents = {path[:-1] for path in layout.places} | {(ROOT,)}
-    leaves = {name: path for name, path in layout.path_of.items() if path not in parents}
-    for job in objects.jobs.values():
-        path = layout.path_of.get(job.queue)
-        if path is None:
-            known = {*leaves, DEFAULT_QUEUE}
-            hint = did_you_mean(job.queue, known) or f"; there are {_some(known)}"
-            why = "was refused" if job.queue in objects.queues else f"does not exist{hint}"
-            yield Fault(JobSpec, job.key, "spec.queue", f"the queue '{job.queue}' {why}")
-        elif path in parents:
-            below = {name for name, leaf in leaves.items() if leaf[: len(path)] == path} or {DEFAULT_QUEUE}
-            message = f"'{job.queue}' is no leaf of the tree and takes no jobs; write a queue below it: {_some(below)}"
-            yield Fault(JobSpec, job.key, "spec.queue", message)
-    for task in objects.tasks.values():
-        if task.job is not None and task.job not in objects.jobs and task.job not in announced:
-            message = f"there is no PodGroup {task.job}{did_you_mean(task.job, objects.jobs)}"
-            yield Fault(TaskSpec, task.key, f"metadata.annotations[{GROUP_NAME}]", message)
+@dataclass(slots=True)
+class Work:
+    """A Job or PodGroup that was let in: its object, and the phase in which the rules know it."""
+
+    resource: str
+    document: Object
+    phase: JobPhase | None = None
 
 
-def _some(names: Collection[str]) -> str:
-    """A few of the names, so that a message stays a line."""
-    few = sorted(names)[:5]
-    return ", ".join(few) + (", ..." if len(names) > len(few) else "")
+class Admission:
+    """The rules, and the objects of a scenario as they let them in."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.world = SimulatedWorld(registry)
+        self._queues: dict[str, Object] = {}  # as they are written; a queue that a hierarchy made has no manifest
+        self._work: dict[str, Work] = {}  # by the key of the PodGroup
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    def queues(self, documents: Iterable[Object], store: Callable[[Object], None]) -> list[list[Refusal]]:
+        """Judge queues in turn, parents first; ``store`` is given each that is let in and must ``put_queue`` it."""
+        requests = [_request(self._operation(new), QUEUES, new) for new in documents]
+        verdicts = admit_queues(requests, self.world, lambda _, admitted: store(admitted))
+        return [verdict.refusals for verdict in verdicts]
+
+    def queue(self, new: Object) -> tuple[Object, list[Refusal]]:
+        """Judge a queue that is created or changed: what to store, and why not."""
+        verdict = admit(
+            _request(self._operation(new), QUEUES, new, self._queues.get(new["metadata"]["name"])), self.world
+        )
+        return verdict.object or new, verdict.refusals
+
+    def deletion(self, queue: str) -> list[Refusal]:
+        """Why a queue must stay."""
+        old = self._queues.get(queue) or {"metadata": {"name": queue}}
+        return admit(_request(DELETE, QUEUES, None, old), self.world).refusals
+
+    def work(
+        self, translated: Translated, document: Mapping[str, Any], *, there: bool = False
+    ) -> tuple[Object, list[Refusal]]:
+        """Judge a Job, a PodGroup or a Pod that needs one of its own: the job to store, and why not.
+
+        ``there``: it was let in before, whatever has become of its queue since then.
+        """
+        resource, new = _job_object(translated, document)
+        group = translated.group
+        assert group is not None  # every job has one
+        known = self._work.get(group.key)
+        old = known.document if known is not None and known.resource == resource else None
+        if old is None and there and self.world.tree.is_leaf(new["spec"].get("queue") or ""):
+            old = new
+        verdict = admit(_request(CREATE if old is None else UPDATE, resource, new, old), self.world)
+        refusals = verdict.refusals
+        if translated.kind == "Pod":
+            annotations = document["metadata"].get("annotations") or {}
+            named = next((name for name in QUEUE_NAMES if annotations.get(name)), QUEUE_NAMES[0])
+            where = f"metadata.annotations[{named}]"
+            refusals = [replace(one, field=where) if one.field == SPEC_QUEUE else one for one in refusals]
+        return verdict.object or new, refusals
+
+    def needs_default_queue(self, translated: Translated, document: Mapping[str, Any]) -> bool:
+        """Whether a job may go to the queue ``default``, which every cluster has: it names it, or any below root."""
+        _, new = _job_object(translated, document)
+        queue = new["spec"].get("queue") or self.world.default_queue(new["metadata"]["namespace"]) or ROOT
+        return queue in (DEFAULT_QUEUE, ROOT) and DEFAULT_QUEUE not in self.world.queues
+
+    def _operation(self, queue: Object) -> str:
+        return UPDATE if queue["metadata"]["name"] in self.world.queues else CREATE
+
+    # --- telling ------------------------------------------------------------------------------------------------
+
+    def put_queue(self, queue: Queue, document: Object | None = None) -> None:
+        """A queue is there; ``document`` is its manifest, if it has a new one."""
+        if document is not None:
+            self._queues[queue.name] = document
+        found = self._queues.get(queue.name) or {"metadata": {"name": queue.name}}
+        self.world.note_described(queue.name, found, queue)
+
+    def put_work(self, key: str, translated: Translated, admitted: Object) -> None:
+        """A job is there, as it was let in."""
+        resource = JOBS if translated.kind == "Job" else PODGROUPS
+        self._work[key] = Work(resource, admitted)
+        self._note_work(key, self._work[key], admitted)
+
+    def put_other(self, document: Mapping[str, Any]) -> None:
+        """A node or a namespace is there; other kinds are nothing to the rules."""
+        found: Object = {"metadata": document["metadata"]}
+        if document.get("kind") == "Node":
+            status = document.get("status") or {}
+            found["status"] = {"allocatable": status.get("allocatable") or status.get("capacity")}
+        self._note_other(str(document.get("kind")), document["metadata"]["name"], found)
+
+    def drop_other(self, kind: str, name: str) -> None:
+        """A node or a namespace is gone."""
+        self._note_other(kind, name, None)
+
+    def refresh(self, cluster: Cluster) -> None:
+        """Take over what has happened in a cluster since it was last looked at."""
+        queues, jobs = cluster.objects.queues, cluster.engine.state.jobs
+        for name in self.world.queues.keys() - queues.keys():
+            self._queues.pop(name, None)
+            self.world.note_described(name, None, None)
+        for queue in queues.values():
+            self.put_queue(queue)
+        for key, work in list(self._work.items()):
+            if key not in cluster.objects.jobs:
+                del self._work[key]
+                self._note_work(key, work, None)
+            elif work.phase is not (phase := jobs[key].phase):
+                work.phase = phase
+                work.document = {**work.document, "status": _status(work.resource, phase)}
+                self._note_work(key, work, work.document)
+        held = {node.object: tuple(node.held) for node in cluster.engine.tree.queues() if node.object is not None}
+        self.world.held = lambda queue: held.get(queue, ())
+
+    def _note_work(self, key: str, work: Work, document: Object | None) -> None:
+        namespace, _, name = key.partition("/")
+        self.world.note(work.resource, namespace, name, document)
+
+    def _note_other(self, kind: str, name: str, document: Object | None) -> None:
+        resource = {"Node": NODES, "Namespace": NAMESPACES}.get(kind)
+        if resource is not None:
+            self.world.note(resource, "", name, document)
+
+
+def _request(operation: str, resource: str, new: Object | None, old: Object | None = None) -> Request:
+    return Request(operation, resource, new, old, may_impersonate=lambda user: True)
+
+
+def _status(resource: str, phase: JobPhase) -> Object:
+    return {"state": {"phase": phase.value}} if resource == JOBS else {"phase": phase.value}
+
+
+def _job_object(translated: Translated, document: Mapping[str, Any]) -> tuple[str, Object]:
+    """The Job or PodGroup that is created for a manifest, with its namespace."""
+    group = translated.group
+    assert group is not None
+    given: Mapping[str, Any] = document["metadata"]
+    about: Object = {key: value for key, value in given.items() if key != "ownerReferences"}  # nobody made it here
+    about["namespace"] = group.namespace
+    if translated.kind == "Pod":
+        queue = queue_name(about.get("annotations") or {})
+        return PODGROUPS, {"metadata": about, "spec": {"queue": queue} if queue else {}}
+    resource = JOBS if translated.kind == "Job" else PODGROUPS
+    return resource, {**document, "metadata": about, "spec": document.get("spec") or {}}

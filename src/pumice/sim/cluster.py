@@ -113,8 +113,13 @@ class Cluster:
 
     @property
     def on_the_move(self) -> bool:
-        """Whether something happens by itself: pods terminate, tasks wait for their room, brakes will be released."""
-        return bool(self.terminating or self.engine.pipelined) or self.engine.reclaims.waits_for_time(self.now)
+        """Whether something happens by itself: pods terminate, tasks wait for their room, time is up for something."""
+        engine = self.engine
+        return (
+            bool(self.terminating or engine.pipelined)
+            or engine.reclaims.waits_for_time(self.now)
+            or engine.unstartable.waits
+        )
 
     def _terminate(self) -> None:
         """Evicted pods whose time is up are gone; a controller makes those of its job anew."""

@@ -1,38 +1,72 @@
 """What happens to a cluster while it runs: tasks finish, objects come, change and go, commands are given.
 
-An event is carried out whole or refused whole. A refusal is written down and the run goes on, as it would in a
-cluster where somebody's ``kubectl apply`` was turned down.
+An event is carried out whole or refused whole, by the admission rules of a cluster and in their words. A refusal is
+written down and the run goes on, as it would in a cluster where somebody's ``kubectl apply`` was turned down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pumice.admission import Object, Refusal
 from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.pods import GROUP_NAME
 from pumice.model.events import Described
-from pumice.model.objects import DisruptionBudget, JobSpec, PriorityClass, Queue, Quota, TaskSpec, TaskStatus
+from pumice.model.objects import (
+    DEFAULT_QUEUE,
+    DisruptionBudget,
+    JobSpec,
+    PriorityClass,
+    Queue,
+    Quota,
+    TaskSpec,
+    TaskStatus,
+)
 from pumice.scheduling.config import ConfigError
-from pumice.sim.admission import complete, faults
+from pumice.sim.admission import Admission
 from pumice.sim.cluster import Cluster
 from pumice.sim.configuration import read_config
-from pumice.sim.hierarchy import expand, named_in, released
+from pumice.sim.hierarchy import named_in, parents_by_hierarchy, released, without_parameters
+from pumice.sim.judging import admitted_queue, placed_by_hierarchy, put_grown
 from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
-from pumice.sim.objects import KIND_OF, KINDS, Objects, key_of
+from pumice.sim.objects import KINDS, Objects, key_of
 from pumice.sim.problems import Problem, did_you_mean
 from pumice.sim.scenario import Command, Delete, Event, Finish, Scenario
 
 Slot = tuple[type[Described], str]
 
 
+class RefusedError(Exception):
+    """Admission does not let an object in, for these reasons."""
+
+    def __init__(self, subject: str, refusals: Sequence[Refusal]) -> None:
+        super().__init__(subject, refusals)
+        self.subject = subject
+        self.refusals = refusals
+
+    def problems(self, file: str) -> Iterator[Problem]:
+        """Each reason, said of the object."""
+        for refusal in self.refusals:
+            yield Problem(file, self.subject, refusal.field, refusal.message)
+
+
 class Events:
     """The events of a scenario, in order, and what each manifest brought into the cluster."""
 
-    def __init__(self, scenario: Scenario, cluster: Cluster, translated: Iterable[Translated]) -> None:
+    def __init__(
+        self, scenario: Scenario, cluster: Cluster, admission: Admission, translated: Iterable[Translated]
+    ) -> None:
         self._scenario = scenario
         self._cluster = cluster
-        self._parts = {one.name: _slots(one.parts) for one in translated}
+        self._admission = admission
+        self._parts: dict[str, tuple[Slot, ...]] = {}
+        self._written: dict[str, Queue] = {}  # queues with manifests of their own, as these describe them
+        for one in translated:
+            self._parts[one.name] = _slots(one.parts)
+            self._written |= {part.name: part for part in one.parts if isinstance(part, Queue)}
+        self._writes = 0  # of hierarchy annotations: those of one cycle count one after the other
         self._waiting = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
 
     @property
@@ -47,6 +81,8 @@ class Events:
             where = f"spec.events[{number}]"
             try:
                 self._happen(event, where)
+            except RefusedError as error:
+                yield from error.problems(self._scenario.file)
             except ObjectError as error:
                 yield Problem(self._scenario.file, error.object, error.field, error.message)
             except FieldError as error:
@@ -100,28 +136,69 @@ class Events:
     def _apply(self, document: Mapping[str, Any]) -> None:
         cluster = self._cluster
         translated = translate(document, cluster.registry, cluster.now)
+        self._admission.refresh(cluster)
+        after = cluster.objects.copy()
+        admitted: Object | None = None
+        if translated.kind == "Queue":
+            translated, admitted = self._admitted_queue(translated, document, after)
+        elif translated.group is not None:
+            translated, admitted = self._admitted_job(translated, document, after)
         parts = [self._merged(part, document) for part in translated.parts]
         slots = _slots(parts)
-        after = cluster.objects.copy()
         for kind, key in self._parts.get(translated.name, ()):
             if (kind, key) not in slots:
                 after.drop(kind, key)
         for part in parts:
             if isinstance(part, Queue) and part.name in after.queues:
-                for child in released(after.queues[part.name], after.queues):
+                before = after.queues[part.name]
+                for child in released(before, after.queues):
+                    after.put(child)
+                for child in without_parameters(before, after.queues, self._written):
                     after.put(child)
             after.put(part)
-        expansion = expand(after.queues)
-        for queue, message in expansion.conflicts:
-            culprit = "" if translated.name == f"Queue/{queue}" else f"Queue/{queue}: "
-            raise ObjectError(translated.name, "spec.hierarchy", culprit + message)
-        for child in expansion.queues.values():
-            after.put(child)
-        complete(after)
-        self._judge(after, translated.name, slots)
+        for owner in [queue for queue in after.queues.values() if queue.hierarchy]:
+            put_grown(after, after.queues[owner.name])
+        self._check_groups(translated, after)
+        self._written |= {part.name: part for part in parts if isinstance(part, Queue)}
         self._bring_about(after)
         self._parts[translated.name] = slots
         cluster.controlled.update(pods_of_job(translated))
+        self._remember(translated, document, admitted)
+
+    def _admitted_queue(
+        self, translated: Translated, document: Mapping[str, Any], after: Objects
+    ) -> tuple[Translated, Object]:
+        """A queue with what admission fills in; raises RefusedError."""
+        placed = placed_by_hierarchy(document, parents_by_hierarchy(after.queues.values()))
+        admitted, refusals = self._admission.queue(placed)
+        if refusals:
+            raise RefusedError(translated.name, refusals)
+        queue = admitted_queue(admitted, self._cluster.registry, self._cluster.now)
+        return Translated(translated.name, (queue,)), admitted
+
+    def _admitted_job(
+        self, translated: Translated, document: Mapping[str, Any], after: Objects
+    ) -> tuple[Translated, Object]:
+        """A Job, PodGroup or Pod in the queue to which admission sends it; raises RefusedError."""
+        if self._admission.needs_default_queue(translated, document):
+            after.put(Queue(DEFAULT_QUEUE))
+            self._admission.put_queue(after.queues[DEFAULT_QUEUE])
+        admitted, refusals = self._admission.work(translated, document)
+        if refusals:
+            raise RefusedError(translated.name, refusals)
+        return translated.filled_in(admitted), admitted
+
+    def _remember(self, translated: Translated, document: Mapping[str, Any], admitted: Object | None) -> None:
+        """Tell admission what was stored."""
+        group = translated.group
+        if group is not None and admitted is not None:
+            self._admission.put_work(group.key, translated, admitted)
+        elif translated.kind == "Queue" and admitted is not None:
+            queue = self._cluster.objects.queues.get(admitted["metadata"]["name"])
+            if queue is not None:
+                self._admission.put_queue(queue, admitted)
+        else:
+            self._admission.put_other(document)
 
     def _merged(self, part: Described, document: Mapping[str, Any]) -> Described:
         """A part of a manifest, with what the cluster itself has written on the object so far."""
@@ -131,33 +208,31 @@ class Events:
         metadata, status = document.get("metadata") or {}, document.get("status") or {}
         if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass | DisruptionBudget):
             part = replace(part, created=before.created)
-        if isinstance(part, Queue) and not status.get("state"):
-            part = replace(part, state=before.state)
+        if isinstance(part, Queue):
+            same = (part.path, part.path_weights) == (before.path, before.path_weights)
+            self._writes += not same
+            part = replace(part, weights_written=before.weights_written if same else self._cluster.now + self._writes)
+            if not status.get("state"):
+                part = replace(part, state=before.state)
         elif isinstance(part, JobSpec) and not status.get("phase"):
             part = replace(part, phase=self._cluster.engine.state.jobs[part.key].phase)
         elif isinstance(part, TaskSpec) and part.status is TaskStatus.PENDING:
             part = replace(part, node=before.node, status=before.status, started=before.started)
         return part
 
-    def _judge(self, after: Objects, name: str, slots: tuple[Slot, ...]) -> None:
-        """Refuse what would add a fault, or move a queue that is in use."""
+    def _check_groups(self, translated: Translated, after: Objects) -> None:
+        """Refuse a pod whose PodGroup is not there, and what would leave other pods without theirs."""
         before = self._cluster.objects
-        known = {(fault.kind, fault.key, fault.field) for fault in faults(before)}
-        for fault in faults(after):
-            if (fault.kind, fault.key, fault.field) in known:
+        own = {part.key for part in translated.parts if isinstance(part, TaskSpec)}
+        for task in after.tasks.values():
+            if task.job is None or task.job in after.jobs:
                 continue
-            if (fault.kind, fault.key) in slots:
-                raise ObjectError(name, fault.field, fault.message)
-            who = f"{KIND_OF[fault.kind]}/{fault.key}"
-            raise ObjectError(name, "", f"{who} could not stay: {fault.field}: {fault.message}")
-        used = {job.queue for job in before.jobs.values()}
-        for queue in before.queues.values():
-            if queue.name in used and after.queues[queue.name].parent != queue.parent:
-                field = "spec.parent" if name == f"Queue/{queue.name}" else "spec.hierarchy"
-                message = (
-                    f"the parent of '{queue.name}' can't change while it has podgroups; finish or delete them first"
-                )
-                raise ObjectError(name, field, message)
+            message = f"there is no PodGroup {task.job}{did_you_mean(task.job, after.jobs)}"
+            field = f"metadata.annotations[{GROUP_NAME}]"
+            if task.key in own:
+                raise ObjectError(translated.name, field, message)
+            if task.job in before.jobs:
+                raise ObjectError(translated.name, "", f"Pod/{task.key} could not stay: {field}: {message}")
 
     def _bring_about(self, after: Objects) -> None:
         """Make the cluster's objects these."""
@@ -172,7 +247,7 @@ class Events:
         named = named_in(after.queues)
         for name in sorted(cluster.leaving.keys() & named):
             cluster.take_back(name)
-        for name in sorted(named_in(before.queues) - named):
+        for name in sorted(named_in(before.queues) - named - {DEFAULT_QUEUE}):
             if name in cluster.objects.queues:  # it may have gone with one above it
                 cluster.withdraw(name)
 
@@ -183,6 +258,11 @@ class Events:
             hint = did_you_mean(delete.kind, KNOWN) or f"; write one of {', '.join(KNOWN)}"
             raise FieldError(f"{where}.kind", f"'{delete.kind}' is not known{hint}")
         cluster, kind = self._cluster, KINDS.get(delete.kind)
+        if kind is Queue:
+            self._admission.refresh(cluster)
+            refusals = self._admission.deletion(delete.name)
+            if refusals:
+                raise RefusedError(f"Queue/{delete.name}", refusals)
         name = name_of({"kind": delete.kind, "metadata": {"name": delete.name, "namespace": delete.namespace}})
         key = f"{delete.namespace}/{delete.name}" if delete.kind in NAMESPACED else delete.name
         made = [*self._parts.pop(name, ()), *([(kind, key)] if kind is not None else [])]
@@ -191,10 +271,13 @@ class Events:
             known = cluster.objects.of(kind) if kind is not None else ()
             raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, known)}")
         if kind is Queue:
+            for queue in cluster.subtree(key):
+                self._written.pop(queue, None)
             cluster.drop_queue(key)
         else:
             for slot in there:
                 cluster.drop(*slot)
+            self._admission.drop_other(delete.kind, delete.name)
             cluster.refresh_phases(cluster.objects.jobs)
 
     # --- commands -------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """What came out against what was expected: a list of differences, empty if it all holds.
 
-Only what is given is compared, down to the single resource of an allocation. Amounts may be off by as many
-tasks as ``tolerance.tasks`` says, each as large as the largest below the node; entitlements, which are parts of
-the cluster, by ``tolerance.share`` of it, and by a unit for each job because they are whole units rounded down.
+Only what is given is compared, down to the single resource of an allocation; except that an object or event that is
+refused must be expected to be. Amounts may be off by as many tasks as ``tolerance.tasks`` says, each as large as the
+largest below the node; entitlements, which are parts of the cluster, by ``tolerance.share`` of it, and by a unit for
+each job because they are whole units rounded down.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Difference:
 
 def differences(simulation: Simulation) -> list[Difference]:
     """Everything in which a run differs from what its scenario expects."""
-    expect = simulation.scenario.spec.expect
-    return [] if expect is None else list(_Comparison(simulation, expect).all())
+    expect = simulation.scenario.spec.expect or Expect()
+    return list(_Comparison(simulation, expect).all())
 
 
 class _Comparison:
@@ -60,11 +61,22 @@ class _Comparison:
             yield from _maps("evicted", dict.fromkeys(expect.evicted, "evicted"), evicted)
         for key, nodes in expect.pipelined.items():
             yield from self._pipelined(key, nodes)
-        for i, error in enumerate(expect.errors):
-            said = [one.reason for one in self.simulation.errors if one.object == error.object]
+        yield from self._errors()
+
+    def _errors(self) -> Iterator[Difference]:
+        """What was refused, against what was to be refused: neither may be without the other."""
+        refused: dict[str, list[str]] = {}
+        for problem in self.simulation.errors:
+            refused.setdefault(problem.object, []).append(problem.reason)
+        for i, error in enumerate(self.expect.errors):
+            said = refused.get(error.object, [])
             if not any(error.contains in reason for reason in said):
                 wanted = f"refused, with '{error.contains}'" if error.contains else "refused"
                 yield Difference(f"errors[{i}].{error.object}", wanted, "; ".join(said) or "let in")
+        expected = {error.object for error in self.expect.errors}
+        for subject, said in refused.items():
+            if subject not in expected:
+                yield Difference(f"errors.{subject}", "let in", f"refused: {'; '.join(said)}")
 
     # --- nodes of the tree ----------------------------------------------------------------------------------------
 

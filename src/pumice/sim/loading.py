@@ -1,22 +1,22 @@
 """From manifests to the objects a cluster starts with, and everything that is wrong with them.
 
-A problem does not end the reading: all are found, each with its file, object and field. Objects with a problem
-are left out whole, with what belongs to them; whether the rest is run is for the caller to say.
+A problem does not end the reading: all are found, each with its file, object and field. What can be read is judged by
+the admission rules (``judging``). Objects with a problem are left out whole, with what belongs to them; whether the
+rest is run is for the caller to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pumice.kube.errors import ObjectError
 from pumice.model.events import Described
-from pumice.model.objects import JobSpec, Queue, TaskSpec
 from pumice.model.resources import Registry
-from pumice.sim.admission import complete, faults
+from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
-from pumice.sim.hierarchy import expand
+from pumice.sim.judging import Entry, judge
 from pumice.sim.manifests import Translated, translate
 from pumice.sim.objects import Objects, key_of
 from pumice.sim.problems import Problem
@@ -37,21 +37,25 @@ class Loaded:
     """The objects a cluster starts with, and what was left out."""
 
     registry: Registry
-    objects: Objects = field(default_factory=Objects)
-    translated: list[Translated] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    admission: Admission
+    objects: Objects
+    translated: list[Translated]
+    problems: list[Problem]
 
 
 def load(scenario: Scenario) -> Loaded:
     """Read the objects of a scenario. The file's order is their age, a second apart, unless they say theirs."""
-    loaded = Loaded(Registry())
+    registry = Registry()
+    problems: list[Problem] = []
+    entries: list[Entry] = []
     origins: dict[tuple[type[Described], str], Origin] = {}
     seen: dict[str, Manifest] = {}
     for position, manifest in enumerate(scenario.manifests, start=1):
+        created = position * SECOND
         try:
-            translated = translate(manifest.document, loaded.registry, position * SECOND)
+            translated = translate(manifest.document, registry, created)
         except ObjectError as error:
-            loaded.problems.append(Problem(manifest.file, error.object, error.field, error.message))
+            problems.append(Problem(manifest.file, error.object, error.field, error.message))
             continue
         first = seen.setdefault(translated.name, manifest)
         if first is not manifest and first.document == manifest.document:
@@ -62,14 +66,12 @@ def load(scenario: Scenario) -> Loaded:
             file, name = taken or Origin(first.file, translated.name)
             as_whom = "" if name == translated.name else f" (as {name})"
             message = f"stands in {file} already{as_whom}; keep one of the two"
-            loaded.problems.append(Problem(manifest.file, translated.name, "metadata.name", message))
+            problems.append(Problem(manifest.file, translated.name, "metadata.name", message))
             continue
-        loaded.translated.append(translated)
-        for slot, part in zip(slots, translated.parts, strict=True):
-            origins[slot] = Origin(manifest.file, translated.name)
-            loaded.objects.put(part)
-    loaded.problems += _judge(loaded.objects, origins, set(_announced(scenario)))
-    return loaded
+        origins |= dict.fromkeys(slots, Origin(manifest.file, translated.name))
+        entries.append(Entry(manifest, translated, created))
+    judged = judge(entries, registry, set(_announced(scenario)))
+    return Loaded(registry, judged.admission, judged.objects, judged.translated, [*problems, *judged.problems])
 
 
 def unreadable(manifests: Iterable[Manifest]) -> list[Problem]:
@@ -81,30 +83,6 @@ def unreadable(manifests: Iterable[Manifest]) -> list[Problem]:
         except ObjectError as error:
             problems.append(Problem(manifest.file, error.object, error.field, error.message))
     return problems
-
-
-def _judge(
-    objects: Objects, origins: dict[tuple[type[Described], str], Origin], announced: set[str]
-) -> Iterator[Problem]:
-    """Grow the queues that hierarchies stand for, and take out what can't be let in."""
-    expansion = expand(objects.queues)
-    contradicted = {name for name, _ in expansion.conflicts}
-    for name, message in expansion.conflicts:
-        yield Problem(*origins[Queue, name], "spec.hierarchy", message)
-        objects.drop(Queue, name)
-    for queue in expansion.queues.values():
-        owner = expansion.owner[queue.name]
-        if not {owner, queue.name} & contradicted:
-            file = origins[Queue, owner].file
-            origins.setdefault((Queue, queue.name), Origin(file, f"Queue/{queue.name}"))
-            objects.put(queue)
-    complete(objects)
-    for fault in list(faults(objects, announced)):
-        yield Problem(*origins[fault.kind, fault.key], fault.field, fault.message)
-        objects.drop(fault.kind, fault.key)
-        if fault.kind is JobSpec:
-            for task in [task for task in objects.tasks.values() if task.job == fault.key]:
-                objects.drop(TaskSpec, task.key)
 
 
 def _announced(scenario: Scenario) -> Iterator[str]:

@@ -1,32 +1,30 @@
 """A manifest becomes the objects it stands for, as the controllers of a cluster would make them.
 
-Most are one object of the model and are read by ``kube``. Two are more: a Job (``batch.volcano.sh``) is a
-PodGroup of its name with its pods, and a waiting Pod without a group is a group of its own. What is wrong with
-a pod of a Job is said of the Job's template, where its author can mend it.
+Most are one object of the model and are read by ``kube``. Two are more: a Job is a PodGroup with its pods
+(``job_manifests``), and a waiting Pod without a group is a group of its own. What admission fills in (the queue of a
+job that names none, how many of its pods start together) is put into the same objects afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-
-from msgspec import field
 
 from pumice.kube import wire
 from pumice.kube.convert import decode
 from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.pods import GROUP_NAME, TASK_SPEC
-from pumice.kube.policies import longest_wait, preemptable, user
-from pumice.kube.reading import microseconds, read
+from pumice.kube.hierarchy_entries import check_entries
+from pumice.kube.policies import longest_wait, queue_name, user
+from pumice.kube.reading import read
 from pumice.model.events import Described
-from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec, TaskStatus
+from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
+from pumice.model.root_queue import fields_without_effect
+from pumice.sim.job_manifests import expand_job
 from pumice.sim.objects import KINDS
 from pumice.sim.problems import did_you_mean
 
-JOB_VERSION = "batch.volcano.sh/v1alpha1"
-QUEUE_NAME = "volcano.sh/queue-name"
 NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
 
@@ -38,10 +36,30 @@ class Translated:
     name: str
     parts: tuple[Described, ...]
 
+    @property
+    def kind(self) -> str:
+        """The kind of the manifest."""
+        return self.name.partition("/")[0]
+
+    @property
+    def group(self) -> JobSpec | None:
+        """The PodGroup among its parts, where it is the first."""
+        return self.parts[0] if self.parts and isinstance(self.parts[0], JobSpec) else None
+
+    def filled_in(self, admitted: Mapping[str, Any]) -> Translated:
+        """The same Job, PodGroup or Pod with what admission has written into the spec of the job."""
+        group, *others = self.parts
+        if not isinstance(group, JobSpec):
+            raise TypeError(f"{self.name} is no job")
+        spec = admitted["spec"]
+        least = spec.get("minAvailable") if self.kind == "Job" else None
+        filled = replace(group, queue=spec["queue"], min_member=group.min_member if least is None else least)
+        return Translated(self.name, (filled, *others))
+
 
 def pods_of_job(translated: Translated) -> list[str]:
     """The pods that a Job stands for, and that its controller makes anew when they are gone."""
-    is_job = translated.name.startswith("Job/")
+    is_job = translated.kind == "Job"
     return [part.key for part in translated.parts if isinstance(part, TaskSpec) and is_job]
 
 
@@ -53,12 +71,26 @@ def translate(document: Mapping[str, Any], registry: Registry, created: int) -> 
         raise ObjectError(name_of(document), "kind", f"{kind!r} is not known{hint}")
     name = name_of(document)
     if kind == "Job":
-        return Translated(name, tuple(_expanded(document, registry, created)))
+        return Translated(name, tuple(expand_job(document, name, registry, created)))
+    if kind == "Queue":
+        _check_entries(document, name)
     described = decode(document, registry=registry, created=created)
+    if isinstance(described, Queue) and described.name == ROOT:
+        for field, message in fields_without_effect(described):
+            raise ObjectError(name, field, message)
     if isinstance(described, TaskSpec) and _needs_group(described):
         group = _group_of_one(described, read(document["metadata"], wire.Metadata), name)
         return Translated(name, (group, replace(described, job=group.key)))
     return Translated(name, () if described is None else (described,))
+
+
+def _check_entries(document: Mapping[str, Any], name: str) -> None:
+    """Refuse misspelt keys at any depth of a hierarchy, as admission does."""
+    spec = document.get("spec")
+    try:
+        check_entries(spec.get("hierarchy") if isinstance(spec, Mapping) else None)
+    except FieldError as error:
+        raise ObjectError(name, error.field, error.message) from None
 
 
 def name_of(document: Mapping[str, Any]) -> str:
@@ -80,107 +112,10 @@ def _group_of_one(task: TaskSpec, metadata: wire.Metadata, subject: str) -> JobS
         return JobSpec(
             namespace=task.namespace,
             name=task.name,
-            queue=metadata.annotations.get(QUEUE_NAME) or DEFAULT_QUEUE,
+            queue=queue_name(metadata.annotations) or DEFAULT_QUEUE,
             created=task.created,
             user=user(metadata),
             longest_wait=longest_wait(metadata),
         )
     except FieldError as error:
         raise ObjectError(subject, error.field, error.message) from None
-
-
-# ---- Job ---------------------------------------------------------------------------------------------------
-
-
-class Template(wire.Wire, frozen=True):
-    """What the pods of a task are made from."""
-
-    metadata: wire.Metadata = wire.Metadata()
-    spec: dict[str, Any] = field(default_factory=dict)  # ``kube`` reads it
-
-
-class JobTask(wire.Wire, frozen=True):
-    """So many pods made from one template."""
-
-    name: str = ""
-    replicas: wire.Count = 1
-    min_available: wire.Count | None = None
-    template: Template = Template()
-
-
-class JobSpecification(wire.Wire, frozen=True):
-    """What runs, and how much of it must start together."""
-
-    tasks: tuple[JobTask, ...]
-    min_available: wire.Count | None = None
-    queue: str = ""
-    priority_class_name: str = ""
-
-
-class Job(wire.Object, frozen=True, kw_only=True):
-    """A job of the batch API."""
-
-    spec: JobSpecification
-
-
-def _expanded(document: Mapping[str, Any], registry: Registry, created: int) -> Iterator[Described]:
-    """The group of a Job, then its pods, NAME-TASK-INDEX."""
-    subject = name_of(document)
-    if document.get("apiVersion") != JOB_VERSION:
-        given = document.get("apiVersion")
-        raise ObjectError(subject, "apiVersion", f"{given!r} is not known for Job; write {JOB_VERSION}")
-    try:
-        job = read(document, Job)
-        yield _group(job, created)
-        roles: dict[str, int] = {}
-        for i, task in enumerate(job.spec.tasks):
-            role = task.name or f"default{i}"
-            if roles.setdefault(role, i) != i:
-                raise FieldError(f"spec.tasks[{i}].name", f"'{role}' is the name of another task already")
-            yield from _pods(job, role, task, f"spec.tasks[{i}].template", registry, created)
-    except FieldError as error:
-        raise ObjectError(subject, error.field, error.message) from None
-
-
-def _group(job: Job, created: int) -> JobSpec:
-    metadata, spec = job.metadata, job.spec
-    if not metadata.name or "/" in metadata.name:
-        raise FieldError("metadata.name", f"{metadata.name!r} is no name; write for example train")
-    if metadata.creation_timestamp is not None:
-        created = microseconds(metadata.creation_timestamp)
-    minimums = {task.name or f"default{i}": task.min_available for i, task in enumerate(spec.tasks)}
-    replicas = sum(task.replicas for task in spec.tasks)
-    return JobSpec(
-        namespace=metadata.namespace or "default",
-        name=metadata.name,
-        queue=spec.queue or DEFAULT_QUEUE,
-        created=created,
-        min_member=replicas if spec.min_available is None else spec.min_available,
-        min_task_member={role: least for role, least in minimums.items() if least},
-        priority_class=spec.priority_class_name or None,
-        user=user(metadata),
-        longest_wait=longest_wait(metadata),
-        preemptable=preemptable(metadata) is not False,
-    )
-
-
-def _pods(job: Job, role: str, task: JobTask, where: str, registry: Registry, created: int) -> Iterator[TaskSpec]:
-    metadata = task.template.metadata
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{job.metadata.name}-{role}-0",
-            "namespace": job.metadata.namespace or "default",
-            "labels": metadata.labels,
-            "annotations": metadata.annotations | {GROUP_NAME: job.metadata.name, TASK_SPEC: role},
-        },
-        "spec": task.template.spec,
-    }
-    try:
-        first = decode(pod, registry=registry, created=created)
-    except ObjectError as error:
-        raise FieldError(f"{where}.{error.field}", error.message) from None
-    assert isinstance(first, TaskSpec)
-    for index in range(task.replicas):
-        yield replace(first, name=f"{job.metadata.name}-{role}-{index}")

@@ -222,8 +222,8 @@ def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:
             shown |= {"type": "evict", "pod": task, "node": node, "for": taker, "action": action}
             if sides is not None:
                 shown |= _sides(sides)
-        case QueueCondition(queue, message):
-            shown |= {"type": "condition", "queue": queue, "message": message}
+        case QueueCondition(queue, message, kind):
+            shown |= {"type": "condition", "queue": queue, "condition": kind, "message": message}
         case Condition(job, kind, reason, message):
             shown |= {"type": "condition", "job": job, "condition": kind, "reason": reason, "message": message}
     return shown

@@ -56,7 +56,7 @@ class Simulation:
             controlled=(key for translated in loaded.translated for key in pods_of_job(translated)),
             tracing=tracing,
         )
-        self._events = Events(scenario, self.cluster, loaded.translated)
+        self._events = Events(scenario, self.cluster, loaded.admission, loaded.translated)
 
     def step(self) -> list[Decision]:
         """What happens before the next cycle, and the cycle."""

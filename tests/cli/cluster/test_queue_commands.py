@@ -72,8 +72,9 @@ def test_every_output_of_the_tree(call: Caller, client: Client) -> None:
         assert (found["kind"], [item["metadata"]["name"] for item in found["items"]]) == ("List", order)
         assert found["items"][3] == client.get(QUEUES.path("", "test1"))
     wide = call.said("vqueues -o wide").splitlines()
-    assert wide[0].split()[7:] == ["Share", "Allocated", "Entitled", "Deserved", "Guarantee", "Capability"]
-    assert wide[4].split()[-6:] == ["25%", "-", "cpu=10.666", "-", "-", "-"]
+    amounts = ["Share", "Allocated", "Entitled", "Deserved", "Guarantee", "Capability"]
+    assert wide[0].split()[7:] == [*amounts, "UserLimits", "Namespaces"]
+    assert wide[4].split()[-8:] == ["25%", "-", "cpu=10.666", "-", "-", "-", "-", "-"]
     assert call.said("vqueues -o table") == TREE
 
 
@@ -121,6 +122,9 @@ def test_names_that_lead_nowhere(call: Caller) -> None:
         ("vcctl queue operate dev", "nothing to do: give an --action"),
         ("vcctl queue operate dev -a update", "nothing to do: give an --action"),
         ("vcctl queue operate dev -a burn", "'burn' is not one of"),
+        ("vcctl queue create x --min-user-limit-percent 101", "101 is not in the range 0<=x<=100"),
+        ("vcctl queue create x --user-limit-factor 0", "give a number above 0, or -1 for any amount"),
+        ("vcctl queue create x --user-limit-factor nan", "give a number above 0, or -1 for any amount"),
         ("vcctl queue create x --weight 0", "0 is not in the range 1<=x<=65535"),
         ("vcctl queue create x --deserved cpu=1,memory=4GB", "memory: '4GB' is not a quantity"),
     ],
@@ -245,6 +249,61 @@ def test_a_weight_needs_no_order(call: Caller, client: Client) -> None:
     assert call.said("vcctl queue operate -n test1 -a update -w 1") == f"{PREFIX}/test1 has weight 1\n"
     assert client.get(QUEUES.path("", "test1"))["spec"]["weight"] == 1
     assert commands(client) == []
+
+
+def test_the_weight_that_counts_is_changed_where_it_stands(call: Caller, client: Client) -> None:
+    weights = "volcano.sh/hierarchy-weights"
+    for name, written in (
+        ("weighed", {"volcano.sh/hierarchy": "root/eng/weighed", weights: "1/2/8"}),
+        ("unweighed", {"volcano.sh/hierarchy": "root/eng/unweighed"}),
+    ):
+        document = {"apiVersion": QUEUES.api_version, "kind": "Queue"}
+        client.create(QUEUES.path(), {**document, "metadata": {"name": name, "annotations": written}})
+        assert call.said(f"vcctl queue operate {name} --weight 5") == f"{PREFIX}/{name} has weight 5\n"
+        assert call.said(f"vcctl queue get {name}").splitlines()[1].split()[:3] == [name, "eng", "5"]
+    assert client.get(QUEUES.path("", "weighed"))["metadata"]["annotations"][weights] == "1/2/5"
+    assert weights not in client.get(QUEUES.path("", "unweighed"))["metadata"]["annotations"]
+    for name in ("weighed", "unweighed"):
+        client.delete(QUEUES.path("", name))
+
+
+def test_a_weight_that_would_not_count_is_refused_with_the_reason(call: Caller, client: Client) -> None:
+    entry = {"name": "below", "parameters": [{"name": "weight", "value": 2}]}
+    client.create(
+        QUEUES.path(),
+        {
+            "apiVersion": QUEUES.api_version,
+            "kind": "Queue",
+            "metadata": {"name": "above"},
+            "spec": {"hierarchy": [entry, {"name": "free"}]},
+        },
+    )
+    for name in ("below", "free"):
+        call.said(f"vcctl queue create {name} -p above -w 2")
+    assert call("vcctl queue operate below --weight 5") == (
+        1,
+        "",
+        "error: queues/below: spec.hierarchy of queue 'above' gives it its weight and would set it back; change the "
+        "parameter weight of the entry 'below' there; nothing was changed\n",
+    )
+    assert client.get(QUEUES.path("", "below"))["spec"]["weight"] == 2
+    # A hierarchy that was handed down is set back itself: the one further up has to be changed.
+    client.merge(QUEUES.path("", "above"), {"metadata": {"annotations": {"pumice.dev/handed-down": "true"}}})
+    assert "spec.hierarchy of queue 'root' gives it its weight" in call("vcctl queue operate below --weight 5").err
+    assert call.said("vcctl queue operate free --weight 5") == f"{PREFIX}/free has weight 5\n"
+    status, out, err = call("vcctl queue operate root --weight 5")
+    assert (status, out) == (1, "") and "root stands for the cluster and has no siblings" in err
+    for name in ("below", "free", "above"):
+        client.delete(QUEUES.path("", name))
+
+
+def test_user_limits_are_options(call: Caller, client: Client) -> None:
+    call.said("vcctl queue create limited --min-user-limit-percent 25 --user-limit-factor 0.5")
+    spec = client.get(QUEUES.path("", "limited"))["spec"]
+    assert (spec["minUserLimitPercent"], spec["userLimitFactor"]) == (25, 0.5)
+    assert call.said("vcctl queue get limited -o wide").splitlines()[1].split()[-2] == "min=25%,factor=0.5"
+    client.delete(QUEUES.path("", "limited"))
+    assert "userLimitFactor: -1\n" in call.said("vcctl queue create x --user-limit-factor -1 --dry-run")
 
 
 # ---- deleting ------------------------------------------------------------------------------------------------------

@@ -115,12 +115,14 @@ def test_a_circle_is_no_reason_to_turn_for_ever() -> None:
 def test_wide_adds_what_each_has_and_should_have() -> None:
     dev = queue("dev", share=0.0312, allocated={"cpu": "3", "pods": "3"}, entitled={"cpu": "10666m", "memory": "0"})
     dev["spec"] |= {"deserved": {"cpu": 8}, "guarantee": {"resource": {"cpu": 2}}, "capability": {"nvidia.com/gpu": 0}}
+    dev["spec"] |= {"minUserLimitPercent": 25, "userLimitFactor": 0.5}
+    dev["status"]["namespaces"] = [{"name": "a", "share": 0.01}, {"name": "b", "share": 0.0212}]
     view = QueueView("names", ["dev"], wide=True)
     assert printed(view, [dev, queue("other")]) == (
         "Name             Parent  Weight  State  Inqueue  Pending  Running  Unknown  Share  Allocated  Entitled    "
-        "Deserved  Guarantee  Capability\n"
+        "Deserved  Guarantee  Capability        UserLimits          Namespaces\n"
         "dev              root         1   Open        0        0        0        0   3.1%  cpu=3      cpu=10.666  "
-        "cpu=8     cpu=2      nvidia.com/gpu=0\n"
+        "cpu=8     cpu=2      nvidia.com/gpu=0  min=25%,factor=0.5  b=2.1%,a=1.0%\n"
     )
 
 
@@ -128,3 +130,64 @@ def test_names_come_in_the_order_in_which_they_were_given() -> None:
     view = QueueView("names", ["test2", "nope", "dev"])
     assert list(view.rows(five(True))) == ["test2", "dev"]
     assert "nope" not in view.known and "root" in view.known
+
+
+# ---- hierarchy annotations -------------------------------------------------------------------------------------------
+
+
+def annotated(name: str, path: str, weights: str = "", **about: Any) -> dict[str, Any]:
+    annotations = {"volcano.sh/hierarchy": path, **({"volcano.sh/hierarchy-weights": weights} if weights else {})}
+    return queue(name, "", annotations=annotations, **about)
+
+
+def test_the_weight_shown_is_the_one_that_counts() -> None:
+    """The last number of hierarchy-weights, whatever spec.weight says; without that annotation spec.weight."""
+    queues = [
+        queue("root", weight=7),  # it has no siblings, so its weight counts nowhere
+        annotated("prod", "root/eng/prod", "1/2/8", weight=3),
+        annotated("half", "eng/half", "2/0.5"),
+        annotated("sci", "root/sci", weight=3),
+        annotated("wrong", "root/eng/wrong", "1/2", weight=4),  # two weights for three levels: it has no place
+    ]
+    flat = printed(QueueView("list"), queues).splitlines()[1:]
+    assert [line.split()[:3] for line in flat[:3]] == [
+        ["half", "eng", "0.5"],
+        ["prod", "eng", "8"],
+        ["root", "1", "Open"],
+    ]
+    assert [line.split()[:3] for line in flat[3:]] == [["sci", "root", "3"], ["wrong", "eng", "-"]]
+    tree = printed(QueueView("tree"), queues).splitlines()[1:]
+    assert [line.split()[:2] for line in tree] == [
+        ["root", "1"],
+        ["|--eng", "2"],
+        ["|", "|--half"],
+        ["|", "|--prod"],
+        ["|--sci", "3"],
+        ["wrong", "-"],
+    ]
+
+
+def test_inner_nodes_of_one_name_have_lines_of_their_own_with_the_figures_of_root() -> None:
+    figures = {"share": 0.5, "allocated": {"cpu": "4"}, "entitled": {"cpu": "6"}}
+    inner = [{"path": "root/a/eng", **figures}, {"path": "root/b/eng", **figures, "share": 0.25}]
+    queues = [
+        queue("root", innerNodes=inner),
+        annotated("one", "root/a/eng/one", running=1),
+        annotated("two", "root/b/eng/two", running=2),
+    ]
+    view = QueueView("tree", wide=True)
+    lines = [line.split() for line in printed(view, queues).splitlines()[1:]]
+    eng = [line for line in lines if "|--eng" in line]
+    # name, weight, state, four counts (Running is the third), share, allocated, entitled
+    assert [line[2:10] for line in eng] == [
+        ["1", "-", "0", "0", "1", "0", "50%", "cpu=4"],
+        ["1", "-", "0", "0", "2", "0", "25%", "cpu=4"],
+    ]
+    below = QueueView("tree", ["root/b/eng"])
+    assert [line.split()[0] for line in printed(below, queues).splitlines()[1:]] == ["eng", "|--two"]
+
+
+def test_of_many_namespaces_those_that_hold_most_are_named() -> None:
+    many = [{"name": f"n{i}", "share": i / 100} for i in range(8)]
+    cell = printed(QueueView("list", wide=True), [queue("dev", namespaces=many)]).split()[-2:]
+    assert cell == ["n7=7.0%,n6=6.0%,n5=5.0%,n4=4.0%,n3=3.0%,3", "more"]

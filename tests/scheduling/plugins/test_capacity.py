@@ -238,13 +238,17 @@ def test_a_queue_that_deserves_nothing_takes_nothing() -> None:
 
 
 def test_nobody_takes_what_it_could_not_hold() -> None:
+    # Of the 9 that a may hold 5 are guaranteed to a2: a1 may hold 4, though it deserves 5.
     world = QueueWorld(
-        Queue("a", deserved=cpu(9), capability=cpu(4)), Queue("a1", parent="a", deserved=cpu(9)), Queue("b")
+        Queue("a", deserved=cpu(9), capability=cpu(9)),
+        Queue("a1", parent="a", deserved=cpu(5)),
+        Queue("a2", parent="a", guarantee=cpu(5)),
+        Queue("b"),
     )
     grown = world.job("a1", 9, running=4)
     borrower = world.job("b", 6, running=6)
     _, agreed = taking(world, grown, borrower)
-    assert not agreed  # a1 deserves no more than a may hold
+    assert not agreed
 
 
 def test_every_queue_on_the_victims_way_must_be_above_its_due() -> None:
@@ -259,10 +263,48 @@ def test_every_queue_on_the_victims_way_must_be_above_its_due() -> None:
 
 @pytest.mark.parametrize(("level", "allowed"), [(0, False), (1, True), (2, True)])
 def test_a_parent_may_be_the_judge(level: int, allowed: bool) -> None:
-    # a1 names nothing; its parent deserves 4.
-    world = QueueWorld(Queue("a", deserved=cpu(4)), Queue("a1", parent="a"), Queue("b"), ancestorReclaimLevel=level)
-    refusal, agreed = taking(world, world.job("a1", 9), world.job("b", 10, running=10))
+    # a1 has the 1 that it deserves; its parent deserves 4.
+    world = QueueWorld(
+        Queue("a", deserved=cpu(4)),
+        Queue("a1", parent="a", deserved=cpu(1)),
+        Queue("b"),
+        ancestorReclaimLevel=level,
+    )
+    refusal, agreed = taking(world, world.job("a1", 9, running=1), world.job("b", 9, running=9))
     assert (refusal is None, agreed) == (allowed, allowed)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_silent_queue_is_judged_by_the_nearest_above_that_names_a_deserved(level: int) -> None:
+    # Neither a2 nor a1 above it names anything; a deserves 4 and holds 3, then 4.
+    world = QueueWorld(
+        Queue("a", deserved=cpu(4)),
+        Queue("a1", parent="a"),
+        Queue("a2", parent="a1"),
+        Queue("b", deserved=cpu(4)),
+        Queue("b1", parent="b"),
+        ancestorReclaimLevel=level,
+    )
+    taker, borrower = world.job("a2", 9, running=3), world.job("b1", 7, running=7)
+    assert taking(world, taker, borrower) == (None, True)
+    # As a victim it is judged by b, which holds 4 of 4 now.
+    world.finish(borrower, 3)
+    assert taking(world, taker, borrower) == (None, False)
+
+
+def test_a_silent_queue_takes_no_more_than_its_judge_deserves() -> None:
+    world = QueueWorld(Queue("a", deserved=cpu(4)), Queue("a1", parent="a"), Queue("b"))
+    refusal, agreed = taking(world, world.job("a1", 9, running=4), world.job("b", 6, running=6))
+    assert refusal == "queue a does not deserve so much" and not agreed
+
+
+def test_a_silent_queue_is_let_in_by_what_its_judge_deserves() -> None:
+    # b holds all 10; a deserves 3 of them: one job of 3 below it is let in, a further one is not.
+    world = QueueWorld(Queue("a", deserved=cpu(3)), Queue("a1", parent="a"), Queue("b"))
+    world.job("b", 10, running=10, phase=JobPhase.RUNNING, min_member=10, min_resources=(10,))
+    due = world.job("a1", 0, phase=JobPhase.PENDING, min_resources=(3,))
+    world.job("a1", 0, phase=JobPhase.PENDING, min_resources=(1,))
+    assert let_in(world) == {due}
 
 
 def test_a_parent_of_both_is_no_judge() -> None:
@@ -285,3 +327,20 @@ def test_arguments_that_make_no_sense(arguments: dict[str, object]) -> None:
     with pytest.raises(PluginError) as refused:
         CapacityPlugin(arguments)
     assert refused.value.argument in arguments
+
+
+# --- what people are told ---------------------------------------------------------------------------------------------
+
+
+def test_guarantees_that_the_cluster_can_no_longer_keep_are_said_of_root_once() -> None:
+    world = QueueWorld(Queue("a", guarantee=cpu(6)), Queue("b", guarantee=cpu(3)))
+    assert not [said for said in world.cycle() if isinstance(said, QueueCondition)]
+    world.node(8)
+    (said,) = [said for said in world.cycle() if isinstance(said, QueueCondition)]
+    assert (said.queue, said.type) == ("root", "GuaranteesExceedCapacity")
+    assert said.message == (
+        "the queues below 'root' would have guarantee cpu 9m together, more than the allocatable cpu 8m of the cluster"
+    )
+    assert not [said for said in world.cycle() if isinstance(said, QueueCondition)]
+    world.node(9)
+    assert world.cycle()[-1] == QueueCondition("root", "", "GuaranteesExceedCapacity")

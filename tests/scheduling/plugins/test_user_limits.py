@@ -1,4 +1,4 @@
-"""Nobody holds more of a queue than its limits for users say, whatever happens."""
+"""Limits of users: a percentage says who comes first and leaves nothing idle, a factor is never passed by a unit."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class TestPercent:
         assert set(held(engine).values()) == each
 
     @both_rules
-    @pytest.mark.parametrize(("users", "greedy"), [(1, 12), (2, 6), (3, 4), (4, 3), (8, 3)])
-    def test_one_who_wants_everything_among_others_who_want_little(self, rule, users, greedy):
+    @pytest.mark.parametrize("users", [1, 2, 3, 4, 8])
+    def test_who_has_all_it_asked_for_keeps_nothing_from_others(self, rule, users):
         engine = make(12, Queue("q", min_user_limit_percent=25), rule=rule)
         submit(engine, "big", "q", "greedy", 20)
         for i in range(users - 1):
             submit(engine, f"j{i}", "q", f"user{i}", 1)
         cycles(engine)
-        assert held(engine) == {"greedy": greedy} | {f"user{i}": 1 for i in range(users - 1)}
+        assert held(engine) == {"greedy": 13 - users} | {f"user{i}": 1 for i in range(users - 1)}
 
     def test_what_counts_are_users_not_jobs_or_namespaces(self):
         # bob has three jobs in two namespaces and the same half as alice with one.
@@ -127,13 +127,13 @@ class TestGrowing:
         cycles(engine)
         assert held(engine) == {"alice": 16}
 
-    def test_two_share_what_the_queue_has_by_configuration(self):
-        # 8 of 16 cpu by weight, 4 each. A ninth task would make a base of 9 and a limit of 4.5: not 5.
+    def test_two_share_what_others_leave(self):
+        # 8 of 16 cpu by weight, and nobody wants the other 8. From 4 each the base grows with what is used.
         engine = make(16, Queue("q", min_user_limit_percent=25), Queue("r"))
         submit(engine, "a", "q", "alice", 30)
         submit(engine, "b", "q", "bob", 30)
         cycles(engine)
-        assert held(engine) == {"alice": 4, "bob": 4}
+        assert held(engine) == {"alice": 8, "bob": 8}
 
     def test_beyond_it_who_is_behind_catches_up(self):
         # alice holds 8 of 16 when bob comes to a queue that has 8: he may hold half of what is used then, his own
@@ -154,19 +154,52 @@ class TestGrowing:
         cycles(engine)
         assert set(held(engine).values()) == {20}
 
-    def test_a_limit_below_one_task_starts_nothing(self):
-        # 2 of 4 cpu, four users: half a cpu each. The limit is exact; nobody may pass it by a task.
+    def test_a_limit_below_one_task_lets_one_task_start(self):
+        # 2 of 4 cpu, four users: half a cpu each. Nobody holds that much, so each may start one task.
         engine = make(4, Queue("q", min_user_limit_percent=25), Queue("r"))
         for i in range(4):
             submit(engine, f"j{i}", "q", f"user{i}", 3)
         cycles(engine)
-        assert set(held(engine).values()) == {0}
+        assert set(held(engine).values()) == {1}
+
+    @both_rules
+    def test_who_waits_for_what_does_not_fit_leaves_nothing_idle(self, rule):
+        # bob waits for 10 cpu and 8 are free: alice, who holds half, may have them meanwhile.
+        engine = make(16, Queue("q", min_user_limit_percent=25), rule=rule)
+        submit(engine, "a", "q", "alice", 8)
+        cycles(engine)
+        submit(engine, "b", "q", "bob", 1, cpu=10)
+        submit(engine, "more", "q", "alice", 20)
+        cycles(engine)
+        assert held(engine) == {"alice": 16, "bob": 0}
+
+    @both_rules
+    def test_who_fits_goes_first(self, rule):
+        # The same, but bob's tasks fit: alice waits for him.
+        engine = make(16, Queue("q", min_user_limit_percent=25), rule=rule)
+        submit(engine, "a", "q", "alice", 8)
+        cycles(engine)
+        submit(engine, "more", "q", "alice", 20)
+        submit(engine, "b", "q", "bob", 4, cpu=2)
+        cycles(engine)
+        assert held(engine) == {"alice": 8, "bob": 8}
+
+    def test_two_who_each_hold_too_much_of_something_do_not_wait_for_one_another(self):
+        # alice holds 10 of 12 cpu, bob 10 of 12 memory; both ask for some of both, and each is beyond a limit.
+        engine = make(12, Queue("q", min_user_limit_percent=25), Queue("r"))
+        submit(engine, "a", "q", "alice", 10)
+        submit(engine, "b", "q", "bob", 10, cpu=0, memory=1)
+        cycles(engine)
+        submit(engine, "c", "q", "alice", 9, memory=1)
+        submit(engine, "d", "q", "bob", 9, memory=1)
+        cycles(engine)
+        assert engine.tree.root.held[:2] == [12_000, 12_000]
 
 
 class TestFactor:
-    @pytest.mark.parametrize(("factor", "gets"), [(0.5, 3), (1.0, 6), (1.5, 9), (2.0, 12), (-1.0, 12), (0.3, 1)])
+    @pytest.mark.parametrize(("factor", "gets"), [(0.5, 3), (1.0, 6), (1.5, 9), (2.0, 12), (-1.0, 12), (0.3, 2)])
     def test_times_the_configured_capacity(self, factor, gets):
-        # 6 of 12 cpu by weight; 0.3 of that is 1.8.
+        # 6 of 12 cpu by weight. 0.3 of that is 1.8: who holds 1 may start another task, who holds 2 may not.
         engine = make(12, Queue("q", user_limit_factor=factor), Queue("r"))
         submit(engine, "a", "q", "alice", 30)
         cycles(engine)
@@ -206,19 +239,19 @@ class TestFactor:
         jobs = engine.tree.jobs
         assert [jobs[f"ns/{name}"].held[:2] for name in ("a", "m", "b")] == [[6000, 0], [0, 3000], [0, 0]]
 
-    def test_a_gang_starts_within_the_limit_or_not_at_all(self):
+    def test_a_gang_starts_whole_while_its_user_holds_less_than_the_limit(self):
+        # 6 of 12: a gang of three may follow one of four, nothing may follow then.
         engine = make(12, Queue("q", user_limit_factor=0.5))
         submit(engine, "four", "q", "alice", 4, least=4)
         cycles(engine)
         submit(engine, "three", "q", "alice", 3, least=3)
         cycles(engine)
-        assert held(engine) == {"alice": 4}
-        submit(engine, "two", "q", "alice", 2, least=2)
+        submit(engine, "one", "q", "alice", 1)
         cycles(engine)
         assert {name: leaf.job.running for name, leaf in engine.tree.jobs.items()} == {
             "ns/four": 4,
-            "ns/three": 0,
-            "ns/two": 2,
+            "ns/three": 3,
+            "ns/one": 0,
         }
 
     def test_others_have_what_one_may_not(self):
@@ -227,7 +260,7 @@ class TestFactor:
         submit(engine, "b", "q", "bob", 30)
         submit(engine, "c", "r", "carol", 30)
         cycles(engine)
-        # A quarter of 6 is 1.5.
+        # A quarter of 6 is 1.5; carol is entitled to all that the two are not.
         assert held(engine) == {"alice": 1, "bob": 1, "carol": 10}
 
 
@@ -244,7 +277,7 @@ class TestWhere:
         engine.apply(Gone(Queue, "web"))
         submit(engine, "b", "eng", "alice", 30)
         cycles(engine)
-        assert held(engine) == {"alice": 1}
+        assert held(engine) == {"alice": 2}  # a tenth of 12 is 1.2
 
     def test_limits_come_change_and_go(self):
         engine = make(12, Queue("q"))
@@ -301,7 +334,7 @@ class TestWhere:
 
 class TestTaking:
     @both_rules
-    @pytest.mark.parametrize(("factor", "gets"), [(None, 6), (0.5, 3), (0.3, 1)])
+    @pytest.mark.parametrize(("factor", "gets"), [(None, 6), (0.5, 3), (0.3, 2)])
     def test_nobody_reclaims_beyond_the_limit(self, rule, factor, gets):
         # b has all 12 cpu when alice comes to a, which has 6 of them: she may hold so many times 6.
         shell = Shell(taking_engine(rule), grace=1)
@@ -345,28 +378,34 @@ class TestTold:
         return {d.job: d.message for d in decisions if isinstance(d, Condition)}
 
     def test_who_is_refused_is_told_the_numbers(self):
-        engine = make(24, Queue("dev", min_user_limit_percent=25), Queue("r"))
-        for user in ("alice", "bob", "carol"):
-            submit(engine, user, "dev", user, 20)
-        told = self.conditions(engine)
-        # The queue's 12 cpu are used: a thirteenth would make a base of 13.
-        assert told["ns/carol"] == (
-            "user carol holds cpu 4 of the 4333m that one of 3 users may hold in queue dev, and asks for 1 more"
+        # alice holds 8 of 12 cpu when bob comes: the other four are his.
+        engine = make(12, Queue("dev", min_user_limit_percent=25))
+        submit(engine, "a", "dev", "alice", 8)
+        cycles(engine)
+        submit(engine, "b", "dev", "bob", 20)
+        submit(engine, "more", "dev", "alice", 20)
+        engine.settle()
+        leaf = engine.tree.jobs["ns/more"]
+        assert engine.policy.allocatable(leaf, leaf.unit) == (
+            "user alice holds cpu 8 of the 6 that one of 2 users may hold in queue dev, and asks for 1 more"
         )
-        # Said once.
-        assert not self.conditions(engine)
+        assert engine.policy.gives_way(leaf, leaf.unit)
+        cycles(engine)
+        assert held(engine) == {"alice": 8, "bob": 4}
 
-    def test_of_a_factor_too(self):
+    def test_who_is_refused_by_a_factor_is_told_so_once(self):
         engine = make(24, Queue("dev", user_limit_factor=0.1), Queue("r"))
         submit(engine, "a", "dev", "alice", 3, cpu=2)
         assert self.conditions(engine) == {
-            "ns/a": "user alice holds cpu 0 of the 1200m that one user may hold in queue dev, and asks for 2 more"
+            "ns/a": "user alice holds cpu 2 of the 1200m that one user may hold in queue dev, and asks for 2 more"
         }
+        assert not self.conditions(engine)
 
 
 class TestTargets:
     def test_nobody_is_entitled_to_more_than_the_limit_and_others_have_the_rest_by_right(self):
-        # 36 cpu, 12 for each queue by weight: alice and bob 6 each; dave half of 12; erin the other 18.
+        # 36 cpu, 12 for each queue by weight. dave has half of 12; q and s share what he may not have, 15 each, and of
+        # these alice and bob have half each.
         engine = make(36, Queue("q", min_user_limit_percent=25), Queue("r", user_limit_factor=0.5), Queue("s"))
         for user, queue in (("alice", "q"), ("bob", "q"), ("dave", "r"), ("erin", "s")):
             submit(engine, f"{user}1", queue, user, 30)
@@ -375,7 +414,7 @@ class TestTargets:
         entitled: dict[str, int] = defaultdict(int)
         for leaf in engine.tree.jobs.values():
             entitled[leaf.user] += leaf.entitled[0]
-        assert entitled == {"alice": 6000, "bob": 6000, "dave": 6000, "erin": 18_000}
+        assert entitled == {"alice": 7500, "bob": 7500, "dave": 6000, "erin": 15_000}
 
     def test_ceilings_are_the_limits_of_those_who_are_there(self):
         engine = make(24, Queue("q", min_user_limit_percent=25), Queue("r"))
@@ -384,11 +423,11 @@ class TestTargets:
         engine.settle()
         queue = engine.tree.root.children[Kind.QUEUE, "q"]
         assert queue.user_ceilings is not None
-        # A third of 12 cpu and of 12 of memory.
+        # A third of 24 cpu, to which the queue is entitled, and of 12 of memory, its part by weight.
         assert {user: most[:2] for user, most in queue.user_ceilings.items()} == {
-            "alice": [4000, 4000],
-            "bob": [4000, 4000],
-            "carol": [4000, 4000],
+            "alice": [8000, 4000],
+            "bob": [8000, 4000],
+            "carol": [8000, 4000],
         }
         assert engine.tree.root.children[Kind.QUEUE, "r"].user_ceilings is None
 
@@ -397,3 +436,14 @@ class TestTargets:
         submit(engine, "a", "q", "alice", 20)
         engine.settle()
         assert engine.tree.root.children[Kind.QUEUE, "q"].user_ceilings is None
+
+    def test_the_target_follows_who_begins_and_ceases_to_wait(self):
+        # While both wait each is entitled to 6 of 12; once bob's one task runs, alice is entitled to the rest.
+        engine = make(12, Queue("q", min_user_limit_percent=25))
+        submit(engine, "a", "q", "alice", 20)
+        submit(engine, "b", "q", "bob", 1)
+        engine.settle()
+        entitled = {key: leaf.entitled[0] for key, leaf in engine.tree.jobs.items()}
+        assert entitled == {"ns/a": 6000, "ns/b": 1000}
+        cycles(engine)
+        assert engine.tree.jobs["ns/a"].entitled[0] == 11_000

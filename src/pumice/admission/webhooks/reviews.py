@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,6 +54,7 @@ class Asked(Struct, rename="camel"):
             old=self.old_object,
             user=self.user_info.username,
             dry_run=bool(self.dry_run),
+            moment=time.time_ns() // 1000,
         )
 
 

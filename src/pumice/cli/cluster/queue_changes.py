@@ -11,6 +11,7 @@ from pumice.cli.cluster.command import Cluster, ClusterCommand, on_cluster
 from pumice.cli.cluster.completion import queue_names
 from pumice.cli.cluster.orders import carried_out, send, wait_option
 from pumice.cli.cluster.queue_views import state_of
+from pumice.cli.cluster.queue_weight import change_weight
 from pumice.cli.cluster.queues import NAME_HELP, one_name
 from pumice.cli.cluster.views import object_name, whole_document
 from pumice.cli.terminal import echo, echo_values
@@ -40,6 +41,9 @@ ORDERS = {
         # One below it, with a part of its own and a hard limit
         {me} vision --parent research --deserved cpu=16,nvidia.com/gpu=4 --capability nvidia.com/gpu=8
 
+        # One in which a single user gets half of its part at most, and each of several at least a quarter
+        {me} shared --user-limit-factor 0.5 --min-user-limit-percent 25
+
         # What would be made
         {me} vision --parent research --dry-run
     """,
@@ -51,6 +55,8 @@ ORDERS = {
 @click.option("--deserved", metavar="RESOURCES", callback=read_amounts, help="Its own part: cpu=16,memory=64Gi.")
 @click.option("--guarantee", metavar="RESOURCES", callback=read_amounts, help="What is kept free for it.")
 @click.option("--capability", metavar="RESOURCES", callback=read_amounts, help="The most it may ever use.")
+@click.option("--min-user-limit-percent", type=click.IntRange(0, 100), help="What each of several users can count on.")
+@click.option("--user-limit-factor", type=float, help="How often its own part one user may have; -1: any amount.")
 @click.option("--priority", type=click.IntRange(min=0), help="Siblings with a higher one are served first.")
 @click.option("--reclaimable/--no-reclaimable", default=None, help="Whether others may take back from it.")
 @click.option(
@@ -86,6 +92,8 @@ def create(
         "deserved": deserved or None,
         "guarantee": {"resource": guarantee} if guarantee else None,
         "capability": capability or None,
+        "minUserLimitPercent": fields["min_user_limit_percent"],
+        "userLimitFactor": _user_limit_factor(fields["user_limit_factor"]),
         "priority": fields["priority"],
         "reclaimable": fields["reclaimable"],
         "dequeueStrategy": fields["dequeue_strategy"],
@@ -107,6 +115,17 @@ def create(
         echo_values(whole_document(made, QUEUES), output)
     else:
         echo(object_name(made, QUEUES) + ("" if output else " created"))
+
+
+def _user_limit_factor(factor: float | None) -> float | None:
+    """The factor as objects have it, whole numbers as such."""
+    import math
+
+    if factor is None:
+        return None
+    if not math.isfinite(factor) or (factor <= 0 and factor != -1):
+        raise click.UsageError(f"--user-limit-factor {factor:g}: give a number above 0, or -1 for any amount")
+    return int(factor) if factor.is_integer() else factor
 
 
 @click.command(
@@ -147,7 +166,7 @@ def operate(cluster: Cluster, name: str, other: str, action: str | None, weight:
     path = QUEUES.path("", wanted)
     queue = cluster.client.get(path)
     if weight is not None:
-        queue = cluster.client.merge(path, {"spec": {"weight": weight}})
+        queue = change_weight(cluster.client, queue, weight)
         echo(f"{object_name(queue, QUEUES)} has weight {weight}")
     if action in ORDERS:
         _order(cluster, str(action), queue, path, wait)
@@ -171,7 +190,15 @@ def _order(cluster: Cluster, action: str, queue: Document, path: str, wait: floa
     elif state in states:
         echo(f"{subject} {done}" + ("" if action != "resume" else f", it is {state}"))
     else:
-        echo(f"{subject} is {state}: {order} was taken, but a queue above it has a say too")
+        echo(f"{subject} is {state}: {order} was taken, but {_overruled(found)}")
+
+
+def _overruled(queue: Document) -> str:
+    """Why a queue is not what it was told to be, as its controller says it."""
+    for condition in (queue.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "OwnState" and condition.get("message"):
+            return str(condition["message"])
+    return "a queue above it has a say too"
 
 
 def untaken(subject: str, order: str, wait: float) -> str:

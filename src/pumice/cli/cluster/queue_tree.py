@@ -1,14 +1,15 @@
 """Queues as a tree: every queue below the one that it hangs under, with the counts of all that is below.
 
 Where a queue stands is for ``lay_out`` of the model to say, as it is everywhere else. An inner node that only the path
-of another queue names has no object; it is shown all the same. So is a queue that has no place, for example because its
-parent is gone: after the others, with the reason.
+of another queue names has no object; it is shown all the same, with the figures that the scheduler writes into the
+status of ``root``. So is a queue that has no place, for example because its parent is gone: after the others, with the
+reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 COUNTS = ("inqueue", "pending", "running", "unknown")
 """Podgroups by phase, as the columns show them."""
+
+NO_WEIGHT = "-"
+"""The weight of a queue that has no place, so that none counts."""
 
 
 @dataclass(slots=True)
@@ -25,8 +29,11 @@ class Line:
     name: str
     path: tuple[str, ...]
     weight: str
+    """The weight that counts, whatever ``spec.weight`` says."""
     queue: Document | None
     counts: dict[str, int] = field(default_factory=dict)
+    figures: Document = field(default_factory=dict)
+    """What it holds and is entitled to, as the status of a queue says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,8 @@ class Tree:
 
     def below(self, top: str) -> list[tuple[int, Line]]:
         """A queue and all below it, each with its depth below that queue. Nothing if there is no such queue."""
-        found = next((line for line in self.lines if line.name == top), None)
+        named = [line for line in self.lines if top in (line.name, "/".join(line.path))]
+        found = next((line for line in named if line.queue is not None), named[0] if named else None)
         if found is None:
             return [(0, line) for line in self.strays if line.name == top]
         depth = len(found.path)
@@ -60,18 +68,23 @@ def tree(documents: Iterable[Document]) -> Tree:
         return Tree([], [], [])
     described = {name: _described(name, document) for name, document in by_name.items()}
     layout = lay_out(described)
+    inner = _inner_nodes(by_name.get(ROOT))
     ordered = [
         Line(
             place.queue or path[-1],
             path,
-            _weight(by_name.get(ROOT)) if path == (ROOT,) else _number(place.weight),
+            _number(place.weight),
             by_name.get(place.queue or ""),
+            figures=inner.get("/".join(path), {}) if place.queue is None else _status(by_name.get(place.queue)),
         )
         for path, place in sorted(layout.places.items())
     ]
     _count(ordered)
-    placed = {line.name for line in ordered}
-    strays = [row(document) for name, document in sorted(by_name.items()) if name not in placed]
+    strays = [
+        replace(row(document), weight=NO_WEIGHT)
+        for name, document in sorted(by_name.items())
+        if name not in layout.path_of
+    ]
     notes = [f"queue {each.queue}: {each.field}: {each.message}" for each in layout.refusals if each.refused]
     return Tree(ordered, strays, notes)
 
@@ -79,17 +92,20 @@ def tree(documents: Iterable[Document]) -> Tree:
 def row(document: Document) -> Line:
     """A queue by itself, with what it says of itself."""
     name = _name(document)
-    return Line(name, (name,), _weight(document), document, counts_of(document))
+    return Line(name, (name,), _weight(document), document, counts_of(document), _status(document))
 
 
 def parent_of(document: Document) -> str:
-    """The queue above: the one that is named, or that of the path, or root."""
+    """The queue above: that of the path, or the one that is named, or root."""
     from pumice.model.hierarchy import HIERARCHY
     from pumice.model.objects import ROOT
 
+    if _name(document) == ROOT:
+        return ""
     annotations = (document.get("metadata") or {}).get("annotations") or {}
     path = [ROOT, *str(annotations.get(HIERARCHY) or "").strip("/").split("/")]
-    return "" if _name(document) == ROOT else str(_spec(document).get("parent") or path[-2])
+    named = str(_spec(document).get("parent") or ROOT)
+    return path[-2] if named == ROOT else named
 
 
 def _count(lines: Sequence[Line]) -> None:
@@ -105,24 +121,37 @@ def _count(lines: Sequence[Line]) -> None:
 
 def counts_of(document: Document | None) -> dict[str, int]:
     """What a queue itself says."""
-    status = (document or {}).get("status") or {}
+    status = _status(document)
     return {phase: int(status.get(phase) or 0) for phase in COUNTS}
 
 
+def _inner_nodes(root: Document | None) -> dict[str, Document]:
+    """By path: what the scheduler says of nodes that have no object."""
+    listed = _status(root).get("innerNodes")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return {str(entry.get("path")): entry for entry in entries}
+
+
 def _described(name: str, document: Document) -> Any:
-    from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS
+    from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
     from pumice.model.objects import Queue
 
     spec, metadata = _spec(document), document.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     return Queue(
         name,
-        created=int("".join(filter(str.isdecimal, str(metadata.get("creationTimestamp") or 0))) or 0),
+        created=_decimals(metadata.get("creationTimestamp")) * 10**6,  # in whole seconds, the other with microseconds
         weight=int(spec.get("weight") or 1),
         parent=spec.get("parent") or None,
         path=annotations.get(HIERARCHY) or None,
         path_weights=annotations.get(HIERARCHY_WEIGHTS) or None,
+        weights_written=_decimals(annotations.get(WEIGHTS_WRITTEN)),
     )
+
+
+def _decimals(stamp: object) -> int:
+    """The digits of a timestamp as one number, which orders moments of the same precision."""
+    return int("".join(filter(str.isdecimal, str(stamp or 0))) or 0)
 
 
 def _name(document: Document) -> str:
@@ -134,8 +163,18 @@ def _spec(document: Document | None) -> Document:
     return found if isinstance(found, dict) else {}
 
 
-def _weight(document: Document | None) -> str:
-    return str(_spec(document).get("weight") or 1)
+def _status(document: Document | None) -> Document:
+    found = (document or {}).get("status")
+    return found if isinstance(found, dict) else {}
+
+
+def _weight(document: Document) -> str:
+    from pumice.model.hierarchy import HierarchyError, weight_in_force
+
+    try:
+        return _number(weight_in_force(_described(_name(document), document)))
+    except HierarchyError:
+        return NO_WEIGHT
 
 
 def _number(weight: Any) -> str:

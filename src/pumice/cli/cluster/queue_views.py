@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NAME_WIDTH = 15
 UNKNOWN_SHARE = "-"
+MOST_NAMESPACES = 5
+"""So many namespaces of a queue are named."""
 
 Which = Literal["tree", "list", "children", "names"]
 
@@ -57,10 +59,12 @@ class QueueView:
         return QUEUES
 
     def rows(self, objects: Iterable[Document]) -> Mapping[str, Row]:
-        """The lines, in order, by the names of the queues."""
+        """The lines, in order, by where the queues stand: two inner nodes may have one name."""
         documents = list(objects)
         self.known = [str(document["metadata"]["name"]) for document in documents]
-        return {line.name: Row(self._cells(depth, line), line.queue) for depth, line in self._chosen(documents)}
+        return {
+            "/".join(line.path): Row(self._cells(depth, line), line.queue) for depth, line in self._chosen(documents)
+        }
 
     def _chosen(self, documents: Sequence[Document]) -> list[tuple[int, Line]]:
         if self._which == "tree":
@@ -80,7 +84,7 @@ class QueueView:
         if self._which != "tree":
             cells.append(parent_of(line.queue or {}))
         cells += [line.weight, state(state_of(line.queue)), *(str(line.counts[phase]) for phase in COUNTS)]
-        return [*cells, *_wide_cells(line.queue or {})] if self._wide else cells
+        return [*cells, *_wide_cells(line)] if self._wide else cells
 
 
 _WIDE = (
@@ -90,20 +94,47 @@ _WIDE = (
     Column("Deserved"),
     Column("Guarantee"),
     Column("Capability"),
+    Column("UserLimits"),
+    Column("Namespaces"),
 )
 
 
-def _wide_cells(queue: Document) -> list[str]:
-    spec, status = queue.get("spec") or {}, queue.get("status") or {}
-    share = status.get("share")
+def _wide_cells(line: Line) -> list[str]:
+    spec, figures = (line.queue or {}).get("spec") or {}, line.figures
     return [
-        UNKNOWN_SHARE if share is None else percent(float(share)),
-        _held(status.get("allocated")),
-        _held(status.get("entitled")),
+        _share(figures),
+        _held(figures.get("allocated")),
+        _held(figures.get("entitled")),
         readable(spec.get("deserved")),
         readable((spec.get("guarantee") or {}).get("resource")),
         readable(spec.get("capability")),
+        user_limits(spec),
+        _namespaces(figures.get("namespaces")),
     ]
+
+
+def _share(figures: Document) -> str:
+    share = figures.get("share")
+    return percent(float(share)) if isinstance(share, int | float) else UNKNOWN_SHARE
+
+
+def user_limits(spec: Document) -> str:
+    """What one user of a queue may have: the two fields of its spec, those that are given."""
+    least, factor = spec.get("minUserLimitPercent"), spec.get("userLimitFactor")
+    parts = [
+        *([f"min={least}%"] if least is not None else []),
+        *([f"factor={factor:g}"] if isinstance(factor, int | float) else []),
+    ]
+    return ",".join(parts) or "-"
+
+
+def _namespaces(listed: object) -> str:
+    """Namespaces with jobs in a queue, each with its share of the cluster; of many those that hold most."""
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    entries.sort(key=lambda entry: (-float(entry.get("share") or 0), str(entry.get("name"))))
+    shown = ",".join(f"{entry.get('name')}={_share(entry)}" for entry in entries[:MOST_NAMESPACES])
+    more = len(entries) - MOST_NAMESPACES
+    return f"{shown},{more} more" if more > 0 else shown or "-"
 
 
 def _held(amounts: object) -> str:

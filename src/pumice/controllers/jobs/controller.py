@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from pumice.controllers.abreast import abreast
-from pumice.controllers.commands import in_order, is_for
+from pumice.controllers.commands import failure, in_order, is_for, tell_failure
 from pumice.controllers.jobs.groups import group_name
 from pumice.controllers.jobs.plan import Change as ChangeWrite
 from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
@@ -139,15 +139,16 @@ class Jobs:
     async def _dismiss(self, key: str, commands: Iterable[Document]) -> None:
         """Delete Commands for a job that is not there, or no longer: if it is not only late to be seen."""
         namespace, _, name = key.partition("/")  # as somebody has written it: there may be anything in it
+        job: Document | None = None
         try:
-            uid = (await self._api.get(JOBS, name, namespace))["metadata"]["uid"]
+            job = await self._api.get(JOBS.raw, name, namespace)
         except RefusedError as error:
             if not error.absent:
                 raise
-            uid = ""
         for command in commands:
-            if not uid or (command.get("target") or {}).get("uid") not in (uid, None, ""):
-                log.info("command %s is for job %s, which is not there", command["metadata"]["name"], key)
+            if why := failure(command, job):
+                log.info("command %s for job %s: %s", command["metadata"]["name"], key, why)
+                await tell_failure(self._api, command, why, stamp(self._now()))
                 await self._remove(namespace, Remove(COMMANDS, command["metadata"]["name"], command["metadata"]["uid"]))
 
     def _forget(self, key: str) -> None:

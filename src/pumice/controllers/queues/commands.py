@@ -8,16 +8,14 @@ oldest comes first, so repeating one never undoes a later one.
 from __future__ import annotations
 
 from pumice.admission import Object
+from pumice.controllers.commands import failure
 from pumice.model.objects import QueueState
 from pumice.model.states import COMMANDS, commanded
 
 
-def is_meant(command: Object, queue: Object | None) -> bool:
-    """Whether a queue is the target of a command, rather than another of the same name; and the command is known."""
-    if queue is None or command.get("action") not in COMMANDS:
-        return False
-    uid = (command.get("target") or {}).get("uid")
-    return not uid or uid == queue["metadata"]["uid"]
+def why_not(command: Object, queue: Object | None) -> str:
+    """Why a command is not carried out: the queue is missing or another one by now, or the command is unknown."""
+    return failure(command, queue, COMMANDS)
 
 
 def obeyed(own: QueueState, action: str) -> QueueState:

@@ -16,7 +16,7 @@ from pumice.admission.request import annotations_of, spec_of
 from pumice.controllers.commands import in_order, is_for
 from pumice.controllers.keys import Keys
 from pumice.controllers.queues.clearing import remnant
-from pumice.controllers.queues.commands import is_meant, obeyed
+from pumice.controllers.queues.commands import obeyed, why_not
 from pumice.controllers.queues.expansion import EXPANDED_BY
 from pumice.controllers.queues.leaving import clear
 from pumice.controllers.queues.picture import Picture, said
@@ -143,8 +143,12 @@ class Queues:
 
     async def _carry_out(self, command: Document) -> None:
         name = command["target"].get("name")
-        queue = (self._picture.queues.get(name) or await self._pen.find(name)) if name else None
-        if queue is not None and is_meant(command, queue):
+        queue = self._picture.queues.get(name) if name else None
+        if name and why_not(command, queue):
+            queue = await self._pen.find(name)  # somebody else may know of it already, or of another of that name
+        if why := why_not(command, queue):
+            await self._pen.tell_failure(command, why)
+        elif queue is not None:
             own = obeyed(own_state(queue), command["action"])
             if own is not own_state(queue):
                 await self._pen.change_status(queue, with_own_state(queue, own, self._pen.now()))

@@ -3,10 +3,11 @@
 An entry is a queue right below: it gets its parent, its parameters as fields of its spec, and the part of the hierarchy
 below it, which it then expands itself. What an entry does not name stays as it is in the queue, whoever set it.
 
-Two annotations remember what came from where. ``pumice.dev/expanded-by`` is on every queue that was *made* here, with
+Annotations remember what came from where. ``pumice.dev/expanded-by`` is on every queue that was *made* here, with
 the uid of the parent: if that parent names it no more it is withdrawn, closed and, once empty, deleted. Queues made by
 hand never are, nor is ``default``, which every cluster has. ``pumice.dev/handed-down`` is on every queue whose own
-``spec.hierarchy`` came from above: it goes when the entry has none any more; one written by hand stays.
+``spec.hierarchy`` came from above: it goes when the entry has none any more, or when there is no entry any more; one
+written by hand stays. A third one remembers fields (see ``handed_fields``).
 """
 
 from __future__ import annotations
@@ -16,8 +17,13 @@ from typing import Any, Final
 
 from pumice.admission import Object, World, with_user_limits_settled
 from pumice.admission.request import annotate, annotations_of, metadata_of, spec_of
+from pumice.controllers.queues.handed_fields import (
+    SET_BY_HIERARCHY,
+    hand_fields,
+    remembered_fields,
+    take_back_fields,
+)
 from pumice.kube import wire
-from pumice.kube.errors import FieldError
 from pumice.kube.queues import PARAMETERS
 from pumice.kube.reading import one_of, read
 from pumice.kube.resources import QUEUES, Document
@@ -44,10 +50,11 @@ def expanded(parent: Object, entry: Object, there: Object | None, *, childless: 
     if EXPANDED_BY in annotations_of(there or {}) or (there is None and entry["name"] != DEFAULT_QUEUE):
         annotate(child, EXPANDED_BY, parent["metadata"]["uid"])
     spec["parent"] = parent["metadata"]["name"]
-    for parameter in entry.get("parameters") or ():
-        name, value = one_of(parameter["name"], PARAMETERS, "parameters"), parameter.get("value")
-        if name not in spec or not _alike(name, spec[name], value):
-            spec[name] = _value(name, value)
+    wanted = {
+        one_of(parameter["name"], PARAMETERS, "parameters"): parameter.get("value")
+        for parameter in entry.get("parameters") or ()
+    }
+    hand_fields(child, wanted, made_here=EXPANDED_BY in annotations_of(child))
     if entry.get("hierarchy"):
         if _understood(entry["hierarchy"]) != _understood(spec.get("hierarchy") or ()):
             spec["hierarchy"] = entry["hierarchy"]
@@ -57,6 +64,19 @@ def expanded(parent: Object, entry: Object, there: Object | None, *, childless: 
         annotate(child, HANDED_DOWN, None)
     child = with_user_limits_settled(child, leaf=childless and not spec.get("hierarchy"))
     return there if there is not None and child == there else child
+
+
+def released(queue: Object, *, childless: bool) -> Document:
+    """A queue made by hand that its parent names no more: without what the hierarchy gave it; the same if nothing."""
+    child: Document = {**queue, "metadata": dict(metadata_of(queue)), "spec": dict(spec_of(queue))}
+    take_back_fields(child, remembered_fields(child) or {})
+    for mark in (SET_BY_HIERARCHY, HANDED_DOWN):
+        if mark in annotations_of(child):
+            annotate(child, mark, None)
+    if HANDED_DOWN in annotations_of(queue):
+        child["spec"].pop("hierarchy", None)
+    child = with_user_limits_settled(child, leaf=childless and not child["spec"].get("hierarchy"))
+    return queue if child == queue else child
 
 
 def contradiction(parent: Object, there: Object) -> str:
@@ -100,25 +120,6 @@ def _without(hierarchy: list[Object], name: str) -> Iterator[list[Object]]:
         for below in _without(entry.get("hierarchy") or [], name):
             rest = {key: value for key, value in entry.items() if key != "hierarchy"}
             yield [*hierarchy[:i], rest | ({"hierarchy": below} if below else {}), *hierarchy[i + 1 :]]
-
-
-def _read(name: str, value: Any) -> Any:
-    """The value of a parameter, as it is understood: numbers and booleans may be text."""
-    return read(value, PARAMETERS[name], where=name, strict=not isinstance(value, str))
-
-
-def _value(name: str, value: Any) -> Any:
-    """The value of a parameter, as a spec has it."""
-    understood = _read(name, value)
-    return understood if isinstance(understood, bool | int | float) else value
-
-
-def _alike(name: str, there: Any, wanted: Any) -> bool:
-    """Whether what a spec has is what a parameter means; a server leaves out what nobody understands."""
-    try:
-        return bool(_read(name, there) == _read(name, wanted))
-    except FieldError:
-        return bool(there == wanted)
 
 
 def _understood(hierarchy: Any) -> Any:

@@ -2,8 +2,9 @@
 
 A queue is Open, Closed or Paused *by itself*: by the last command it was given. What its ``status.state`` says is the
 strictest of that and of everybody above it, and Closing instead of Closed while there is unfinished work in it or below
-it. Where the two differ, the condition ``OwnState`` remembers what the queue is by itself, so that it is that
-again when the one above opens. A command writes nothing but that condition; from it follow the states, children first.
+it. The condition ``OwnState`` remembers what the queue is by itself, so that it is that again when the one above opens,
+and when somebody has overwritten ``status.state``. A command writes nothing but that condition; from it follow the
+states, children first. Only for a queue that has no such condition yet does the state that it shows count.
 
 A queue that is being deleted, or that its hierarchy names no more, counts as closed whatever it is by itself.
 """
@@ -26,7 +27,7 @@ from pumice.model.states import in_force, settled
 OWN: Final = "OwnState"
 WEIGHTS: Final = "WeightsAgree"
 PLACED: Final = "Placed"
-OURS: Final = (OWN, WEIGHTS, PLACED)
+OURS: Final = (WEIGHTS, PLACED, OWN)
 """Types of the conditions that are kept here."""
 
 STAY: Final = (ROOT, DEFAULT_QUEUE)
@@ -71,7 +72,7 @@ class Standing:
     state: QueueState
     own: QueueState
     because: str = ""
-    """Why the two differ."""
+    """Why the two differ; empty: they do not."""
 
 
 def statuses(picture: Picture, now: str) -> Iterator[tuple[Object, Document]]:
@@ -81,8 +82,7 @@ def statuses(picture: Picture, now: str) -> Iterator[tuple[Object, Document]]:
     for name in sorted(standings, key=lambda name: (-depth[name], name)):
         queue, standing = picture.queues[name], standings[name]
         ours = dict(_remarks(name, picture))
-        if standing.because:
-            ours[OWN] = _own(standing.own, standing.because)
+        ours[OWN] = _own(standing.own, standing.because)
         status: Document = {}
         if (queue.get("status") or {}).get("state") != standing.state.value:
             status["state"] = standing.state.value
@@ -141,7 +141,8 @@ def _kept(state: QueueState) -> QueueState:
 
 
 def _own(own: QueueState, because: str) -> Document:
-    return {"type": OWN, "status": "True", "reason": own.value, "message": f"{because}; by itself it is {own.value}"}
+    message = f"{because}; by itself it is {own.value}" if because else f"by itself it is {own.value}"
+    return {"type": OWN, "status": "True", "reason": own.value, "message": message}
 
 
 def _remarks(name: str, picture: Picture) -> Iterator[tuple[str, Document]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pumice.admission import PROTECTED, Object, with_user_limits_settled
 from pumice.admission.request import annotations_of
 from pumice.controllers.queues.clearing import remnant
-from pumice.controllers.queues.expansion import contradiction, entries, expanded
+from pumice.controllers.queues.expansion import contradiction, entries, expanded, released
 from pumice.controllers.queues.patching import difference
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.states import STAY, state_of
@@ -28,9 +28,19 @@ async def tend(name: str, picture: Picture, pen: Pen) -> None:
     await pen.hold(picture.queues[name])
     if name in picture.queues and picture.tree.path(name) is not None:
         queue = picture.queues[name]
-        await pen.change(queue, difference(queue, with_user_limits_settled(queue, leaf=picture.is_leaf(name))))
+        if _is_named(name, picture):
+            settled = with_user_limits_settled(queue, leaf=picture.is_leaf(name))
+        else:
+            settled = released(queue, childless=picture.tree.is_leaf(name))
+        await pen.change(queue, difference(queue, settled))
         if name not in picture.withdrawn:
             await _expand(name, picture, pen)
+
+
+def _is_named(name: str, picture: Picture) -> bool:
+    """Whether a hierarchy names a queue, as far as is known: then what it gave the queue stays there."""
+    above = picture.queues.get(picture.parent(name))
+    return above is None or name in picture.withdrawn or any(entry["name"] == name for entry in entries(above))
 
 
 def _is_deserted(name: str, picture: Picture) -> bool:

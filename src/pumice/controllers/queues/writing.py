@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pumice.admission import QUEUE_FINALIZER, Object
 from pumice.admission.request import metadata_of, spec_of
+from pumice.controllers.commands import tell_failure
 from pumice.controllers.queues.clearing import Remnant
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.tally import queue_of
@@ -74,6 +75,10 @@ class Pen:
     async def complain(self, queue: Object, reason: str, message: str) -> None:
         """Tell people of something about a queue that they should see to."""
         await tell(self._api, queue, reason, message, self.now(), "Warning")
+
+    async def tell_failure(self, command: Document, why: str) -> None:
+        """Tell people that a command is not carried out."""
+        await tell_failure(self._api, command, why, self.now())
 
     def now(self) -> str:
         """The time, as objects have it."""

@@ -19,23 +19,31 @@ if TYPE_CHECKING:
 
 
 def allocate(engine: Engine) -> None:
-    """Serve the owed; keep room for those of them that find none; lend what is left."""
+    """Serve the owed; keep room for those of them that find none; lend what is left.
+
+    What nobody could use within the limits goes to jobs whose gate gives way (fairness.md 8), so that it does not idle.
+    """
     _serve(engine, lending=False)
     reserved = engine.holds.review(engine) if engine.holds is not None else {}
     engine.nodes.reserve(reserved, engine.candidates.shape_full)
     _serve(engine, lending=True)
+    if _call_back(engine):
+        _serve(engine, lending=True, idle=True)
     engine.nodes.unreserve()
     engine.candidates.room_on(reserved)
 
 
-def _serve(engine: Engine, *, lending: bool) -> None:
-    """Place units, whoever's turn it is, until there is no candidate (or, before lending, no owed one)."""
+def _serve(engine: Engine, *, lending: bool, idle: bool = False) -> None:
+    """Place units, whoever's turn it is, until there is no candidate (or, before lending, no owed one).
+
+    ``idle``: nobody else can use the room, so gates that give way do.
+    """
     order, candidates, policy = engine.order, engine.candidates, engine.policy
     while (lending or not order.lending) and (leaf := order.pick()) is not None:
         unit: Unit = leaf.unit
         path = order.explain() if engine.tracing else ()
         refusal = policy.allocatable(leaf, unit)
-        if refusal is not None:
+        if refusal is not None and not (idle and policy.gives_way(leaf, unit)):
             candidates.set_aside(leaf, refusal)
             continue
         transaction = Transaction(engine)
@@ -47,6 +55,16 @@ def _serve(engine: Engine, *, lending: bool) -> None:
         else:
             transaction.discard()
             candidates.failed(unit, short)
+
+
+def _call_back(engine: Engine) -> bool:
+    """Make candidates of those that were refused, would find room and have a gate that gives way; whether any does."""
+    candidates, policy = engine.candidates, engine.policy
+    waiting = [(leaf, leaf.unit) for leaf in candidates.aside if leaf.unit is not None]
+    found = [leaf for leaf, unit in waiting if candidates.is_open(unit) and policy.gives_way(leaf, unit)]
+    for leaf in found:
+        candidates.call_back(leaf)
+    return bool(found)
 
 
 def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Unit) -> tuple[Shape, int] | None:

@@ -4,8 +4,9 @@
 ``capability`` is the most it may hold. A flat set of queues is a tree of one level: a queue's parent counts whether
 or not ``enableHierarchy`` is on. Arguments:
 
-- ``ancestorReclaimLevel`` (0): whose deserved a taker is judged by, so many levels above its queue. Of queues that
-  taker and victim have in common nobody can be the judge: then it is the last one below.
+- ``ancestorReclaimLevel`` (0): whose deserved a taker is judged by: so many levels above its queue or, where that names
+  no deserved, above the nearest queue that does. Of queues that taker and victim have in common nobody can be the
+  judge: then it is the last one below.
 - ``onViolation`` (isolate): where the numbers of a tree contradict each other, nothing starts in that subtree; with
   ``halt`` nothing starts anywhere.
 """
@@ -23,6 +24,7 @@ from pumice.model.hierarchy import lay_out
 from pumice.model.objects import Items
 from pumice.scheduling.plugin import Argument, Arguments, PluginError
 from pumice.scheduling.plugins.limits import QueueLimits, queues_between
+from pumice.scheduling.scarce import scarce_on
 
 if TYPE_CHECKING:
     from pumice.scheduling.units import Unit
@@ -36,7 +38,7 @@ class CapacityPlugin(QueueLimits):
 
     name = "capacity"
     takes = (
-        Argument(LEVEL, "0", "whose deserved a taker is judged by: so many levels above its queue"),
+        Argument(LEVEL, "0", "whose deserved a taker is judged by: so many levels above the nearest that names one"),
         Argument(
             ON_VIOLATION, "isolate", "what quantities that contradict each other stop: their subtree, or all (halt)"
         ),
@@ -68,31 +70,56 @@ class CapacityPlugin(QueueLimits):
     # --- taking back ----------------------------------------------------------------------------------------------
 
     def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
-        """Whether the queue could hold the unit and is to have it by right, or somebody above it who may judge."""
+        """Whether the queue could hold the unit and deserves some of it, or somebody above it who may judge does."""
         reason = super().may_take(leaf, unit)
         if reason is not None or not self.orders_queues:
             return reason
-        judges = queues_between(leaf, self.tree.root)[: self.level + 1]
-        if any(_within_deserved(queue, unit.ask, counted=False) for queue in judges):
+        judges = self._judges(queues_between(leaf, self.tree.root))
+        if any(_deserves_more(queue, j, amount) for queue in judges for j, amount in unit.ask):
             return None
-        return f"queue {leaf.queue.name} does not deserve so much"
+        if not judges:
+            return f"queue {leaf.queue.name} names no deserved, and no queue above it does"
+        return f"queue {judges[0].name} does not deserve so much"
 
     def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
-        """Whether the taker's side stays within what it deserves and the victim's is above it on what helps."""
+        """Whether the taker's side deserves what it takes, and the victim's holds more than it deserves of it.
+
+        Only what the node lacks has to be taken. Where a limit is in the way and no room is lacking, all that is asked
+        for counts.
+        """
         if not super().reclaimable(taker, unit, victim):
             return False
         if not self.orders_queues:
             return True
-        assert victim.job is not None
+        assert victim.job is not None and victim.node is not None
         loser = self.tree.jobs[victim.job.key]
         level, _, _ = parting(taker, loser)
+        taken = scarce_on(victim.node, unit) or {j for j, _ in unit.ask}
         # A queue that names nothing of it is no judge: it leaves that to those below.
-        asked = {j for j, _ in unit.ask}
-        judges = [q for q in queues_between(taker, level)[: self.level + 1] if asked & {j for j, _ in q.deserved or ()}]
-        if not judges or not _within_deserved(judges[-1], unit.ask, counted=True):
+        judges = [queue for queue in self._judges(queues_between(taker, level)) if taken & _named(queue)]
+        if not judges or any(_is_above(judges[-1], j) for j in taken):
             return False
-        helpful = {j for j, _ in unit.ask} & {j for j, _ in victim.shape.ask}
+        helpful = taken & {j for j, _ in victim.shape.ask}
         return any(_above_deserved(loser, level, j) for j in helpful)
+
+    def _judges(self, queues: list[ShareNode]) -> list[ShareNode]:
+        """Of a taker's queue and those above it, who may judge: the nearest that names a deserved, and so many above.
+
+        Where nobody names one, what is guaranteed is deserved.
+        """
+        described = [self.state.queues.get(queue.object or "") for queue in queues]
+        naming = [i for i, queue in enumerate(described) if queue is not None and queue.deserved]
+        start = next(iter(naming or [i for i, queue in enumerate(queues) if queue.deserved]), len(queues))
+        return queues[start : start + self.level + 1]
+
+    def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
+        """Whether a queue, or its judge, deserves what is asked for, as far as that does not lie idle."""
+        if not self.orders_queues:
+            return super()._is_owed(queue, asked)
+        way = [*queues_between(queue, self.tree.root), self.tree.root]
+        taken = [(j, amount) for j, amount in asked if any(_has_no_room(above, j, amount) for above in way)]
+        judges = self._judges(way[:-1])
+        return any(all(_deserves_more(judge, j, judge.inqueue[j] + n) for j, n in taken) for judge in judges)
 
     def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
         """Whether the queue does not come to hold more, beyond what it deserves, of something it names.
@@ -108,11 +135,24 @@ class CapacityPlugin(QueueLimits):
         )
 
 
-def _within_deserved(queue: ShareNode, ask: Items, *, counted: bool) -> bool:
-    """Whether a queue deserves what it holds and this; it must deserve some of it. Counted: it holds this already."""
-    deserved = dict(queue.deserved or ())
-    judged = [(j, amount) for j, amount in ask if j in deserved]
-    return bool(judged) and all(queue.held[j] + (0 if counted else amount) <= deserved[j] for j, amount in judged)
+def _named(queue: ShareNode) -> set[int]:
+    return {j for j, _ in queue.deserved or ()}
+
+
+def _has_no_room(queue: ShareNode, j: int, amount: int) -> bool:
+    """Whether so much more would have to be taken from somebody: promises count, what jobs could spare does not."""
+    taken = queue.held[j] + queue.inqueue[j] - queue.elastic[j]
+    return queue.ceiling is not None and taken + amount > queue.ceiling[j]
+
+
+def _deserves_more(queue: ShareNode, j: int, amount: int) -> bool:
+    """Whether a queue names what it deserves of a resource, and so much more is within it."""
+    return any(named == j and queue.held[j] + amount <= due for named, due in queue.deserved or ())
+
+
+def _is_above(queue: ShareNode, j: int) -> bool:
+    """Whether a queue holds more of a resource than it names."""
+    return any(named == j and queue.held[j] > due for named, due in queue.deserved or ())
 
 
 def _above_deserved(loser: JobNode, level: ShareNode, j: int) -> bool:

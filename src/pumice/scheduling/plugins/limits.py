@@ -19,21 +19,28 @@ from pumice.fairness.queue_bounds import beyond_limits, set_bounds
 from pumice.fairness.taking import parting
 from pumice.fairness.tree import JobNode, ShareNode, ShareTree
 from pumice.model.accounts import Task
-from pumice.model.objects import Items
+from pumice.model.objects import ROOT, Items
+from pumice.model.queue_amounts import GUARANTEE, Excess
 from pumice.scheduling.plugin import Arguments, Plugin
 
 if TYPE_CHECKING:
     from pumice.scheduling.units import Unit
+
+EXCEEDED = "GuaranteesExceedCapacity"
+"""The condition of root while queues are guaranteed more than the cluster has."""
 
 
 class QueueLimits(Plugin, ABC):
     """Base of the plugins that bound queues. They say what a queue deserves by ``deserves``."""
 
     reads_ledger = True
+    by_weight = False
+    """Whether what queues deserve follows from their weights; else it is what they name."""
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
         self._order: DeservedOrder | None = None
+        self._promised: list[int] = []  # what all queues are guaranteed together
 
     @abstractmethod
     def deserves(self) -> Mapping[ShareNode, Items]:
@@ -41,18 +48,27 @@ class QueueLimits(Plugin, ABC):
 
     def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
         """Queues by priority, then by the part they hold of what they deserve."""
-        self._order = DeservedOrder(tree, capacity, jobs_by_share=self.jobs_by_share)
+        self._order = DeservedOrder(tree, capacity, jobs_by_share=self.jobs_by_share, by_weight=self.by_weight)
         return self._order
 
     def set_bounds(self) -> None:
         """Bring the bounds of all queues, and the order that follows from them, up to date."""
         queues = self.state.queues
-        set_bounds(self.tree, queues, self.state.capacity)
+        self._promised = set_bounds(self.tree, queues, self.state.capacity)
         self.deserved = self.deserves()
         if self._order is not None:
             described = ((node, queues.get(node.object or "")) for node in self.tree.queues())
             priority = {node: queue.priority for node, queue in described if queue is not None and queue.priority}
             self._order.follow(self.deserved, priority)
+
+    def queue_notes(self) -> Mapping[tuple[str, str], str]:
+        """That queues are guaranteed more than the cluster has: nodes were lost, which is nobody's mistake."""
+        excesses = [
+            Excess(ROOT, (ROOT,), GUARANTEE, GUARANTEE, None, True, j, promised, has).say(self.registry)
+            for j, (promised, has) in enumerate(zip(self._promised, self.state.capacity, strict=False))
+            if promised > has
+        ]
+        return {(ROOT, EXCEEDED): "; ".join(excesses)} if excesses else {}
 
     # --- work comes in and starts -------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class ProportionPlugin(QueueLimits):
 
     name = "proportion"
     takes = ()
+    by_weight = True
 
     def deserves(self) -> Mapping[ShareNode, Items]:
         """The cluster, water-filled by weight."""

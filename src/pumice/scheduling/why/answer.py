@@ -177,5 +177,6 @@ class Answer:
     places: list[Places] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     outlook: Outlook = field(default_factory=Outlook)
+    rules: str = ""  # where the configuration is from by which this was answered
     needs: list[str] = field(default_factory=list)  # what would have to happen
     notes: list[str] = field(default_factory=list)

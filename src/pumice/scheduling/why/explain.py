@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pumice.fairness.steer import SteerOrder
-from pumice.fairness.tree import JobNode
+from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.accounts import Job
-from pumice.model.objects import JobPhase, QueueState, TaskStatus
+from pumice.model.objects import JobPhase, Queue, QueueState, TaskStatus
 from pumice.model.resources import PODS
 from pumice.model.shape import Shape
+from pumice.model.states import stopped_by
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.demand import barred_shapes, can_ever_start
 from pumice.scheduling.holds import needs_of
@@ -126,7 +127,6 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
 
 def _target(engine: Engine, leaf: JobNode, answer: Answer) -> None:
     if isinstance(engine.order, SteerOrder):
-        demand = leaf.demand
         answer.target = leaf.target
         answer.whole = Wording(engine.state.registry).vector(leaf.whole)
 
@@ -153,19 +153,34 @@ def _queue_is_shut(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
         answer.notes.append(f"queue {queue.path} has queues below it, and only leaf queues take jobs")
         answer.needs.append("the job has to be sent to a leaf queue")
         return True
-    shut = engine.shut_at(queue)
-    if shut is None:
+    if engine.shut_at(queue) is None:
         return False
     answer.cause = "queue"
-    refused = engine.refused_queues.get(shut.name)
-    whose = f"queue {shut.name}" + ("" if shut.name == queue.object else ", above its own,")
-    if shut.state is not QueueState.OPEN:
-        answer.notes.append(f"{whose} is {shut.state.value}")
-        answer.needs.append(f"queue {shut.name} has to be {'resumed' if shut.state is QueueState.PAUSED else 'opened'}")
-    else:
-        answer.notes.append(f"{whose} is stopped: {refused}")
-        answer.needs.append(f"what is wrong with queue {shut.name} has to be put right")
+    path = _queues_down_to(engine, queue)
+    for stopped in stopped_by(path):
+        answer.notes.append(f"{_which(stopped, queue)} is {stopped.state.value}")
+        how = "resumed" if stopped.state is QueueState.PAUSED else "opened"
+        answer.needs.append(f"queue {stopped.name} has to be {how}")
+    for refused in path:
+        if refused.name in engine.refused_queues:
+            answer.notes.append(f"{_which(refused, queue)} is stopped: {engine.refused_queues[refused.name]}")
+            answer.needs.append(f"what is wrong with queue {refused.name} has to be put right")
     return True
+
+
+def _queues_down_to(engine: Engine, queue: ShareNode) -> list[Queue]:
+    """The Queue objects from the root down to a queue, itself included."""
+    found: list[Queue] = []
+    node: ShareNode | None = queue
+    while node is not None:
+        if (described := engine.queue_of(node)) is not None:
+            found.append(described)
+        node = node.parent
+    return found[::-1]
+
+
+def _which(named: Queue, own: ShareNode) -> str:
+    return f"queue {named.name}" + ("" if named.name == own.object else ", above its own,")
 
 
 def _kept_out(engine: Engine, leaf: JobNode, answer: Answer) -> bool:

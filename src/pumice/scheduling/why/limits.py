@@ -89,13 +89,18 @@ def _queue_limit(
             return Limit("capability", queue.path, say.name(j), message, *amounts)
         others = [(other, n) for other, n in _beside(engine, leaf, queue.parent, queue) if n[j]]
     else:
-        others = [(other, n) for other, n in _beside(engine, leaf, queue, None) if n[j] > other.held[j]]
+        others = [(other, n) for other, n in _beside(engine, leaf, queue, None) if _claimed(other, j) > other.held[j]]
     if {(other, j) for other, _ in others} <= said:
         return None
     said.update((other, j) for other, _ in others)
     kept = listed([f"{other.path} is guaranteed {say.amount(j, reserved[j])}" for other, reserved in others])
     message = f"{holds} of {amounts[0]} that it may have, and {amounts[2]} more is asked for: {kept}"
     return Limit("guarantee", queue.path, say.name(j), message, *amounts)
+
+
+def _claimed(queue: ShareNode, j: int) -> int:
+    """What a queue keeps from others: what is held below it, and what is guaranteed there and not used."""
+    return max(queue.claims[j], queue.guarantee[j]) if queue.guarantee is not None else queue.claims[j]
 
 
 def _beside(

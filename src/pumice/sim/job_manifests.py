@@ -1,0 +1,173 @@
+"""A Job (``batch.volcano.sh``) becomes a PodGroup of its name with its pods, as the job controller would make them.
+
+What a Job may say is told by the admission rules. Here are only the types of the fields that those rules read, so that
+they can rely on them as they do behind the schema of an API server. What is wrong with a pod of a Job is said of the
+Job's template, where its author can mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from msgspec import field
+
+from pumice.kube import wire
+from pumice.kube.convert import decode
+from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.pods import GROUP_NAME, TASK_SPEC
+from pumice.kube.policies import longest_wait, preemptable, user
+from pumice.kube.reading import check_name, check_printable, microseconds, read
+from pumice.model.events import Described
+from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec
+from pumice.model.resources import Registry
+
+JOB_VERSION = "batch.volcano.sh/v1alpha1"
+
+
+class Template(wire.Wire, frozen=True):
+    """What the pods of a task are made from."""
+
+    metadata: wire.Metadata = wire.Metadata()
+    spec: dict[str, Any] = field(default_factory=dict)  # ``kube`` reads it
+
+
+class Policy(wire.Wire, frozen=True):
+    """What is done when something happens."""
+
+    action: str = ""
+    event: str = ""
+    events: tuple[str, ...] = ()
+    exit_code: wire.Int32 | None = None
+
+
+class DependsOn(wire.Wire, frozen=True):
+    """The tasks that a task waits for."""
+
+    name: tuple[str, ...] = ()
+
+
+class PartitionPolicy(wire.Wire, frozen=True):
+    """How the pods of a task are divided."""
+
+    total_partitions: wire.Int32 = 0
+    partition_size: wire.Int32 = 0
+    min_partitions: wire.Int32 = 0
+
+
+class JobTask(wire.Wire, frozen=True):
+    """So many pods made from one template."""
+
+    name: str = ""
+    replicas: wire.Int32 = 1
+    min_available: wire.Int32 | None = None
+    max_retry: wire.Int32 | None = None
+    template: Template = Template()
+    policies: tuple[Policy, ...] = ()
+    depends_on: DependsOn | None = None
+    partition_policy: PartitionPolicy | None = None
+
+
+class Volume(wire.Wire, frozen=True):
+    """A volume of all pods."""
+
+    mount_path: str = ""
+    volume_claim_name: str = ""
+    volume_claim: dict[str, Any] | None = None
+
+
+class JobSpecification(wire.Wire, frozen=True):
+    """What runs, and how much of it must start together."""
+
+    tasks: tuple[JobTask, ...] = ()
+    min_available: wire.Int32 | None = None
+    min_success: wire.Int32 | None = None
+    max_retry: wire.Int32 | None = None
+    ttl_seconds_after_finished: wire.Int32 | None = None
+    queue: str = ""
+    priority_class_name: str = ""
+    scheduler_name: str = ""
+    policies: tuple[Policy, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    plugins: dict[str, Any] = field(default_factory=dict)
+
+
+class JobState(wire.Wire, frozen=True):
+    """How far a job has come."""
+
+    phase: str = ""
+
+
+class JobStatus(wire.Wire, frozen=True):
+    """What the cluster has written on a job."""
+
+    state: JobState = JobState()
+
+
+class Job(wire.Object, frozen=True, kw_only=True):
+    """A job of the batch API."""
+
+    spec: JobSpecification
+    status: JobStatus = JobStatus()
+
+
+def expand_job(document: Mapping[str, Any], subject: str, registry: Registry, created: int) -> Iterator[Described]:
+    """The group of a Job, then its pods, NAME-TASK-INDEX; raises ObjectError about ``subject``."""
+    if document.get("apiVersion") != JOB_VERSION:
+        given = document.get("apiVersion")
+        raise ObjectError(subject, "apiVersion", f"{given!r} is not known for Job; write {JOB_VERSION}")
+    try:
+        job = read(document, Job)
+        yield _group(job, created)
+        for i, task in enumerate(job.spec.tasks):
+            yield from _pods(job, task.name or f"default{i}", task, f"spec.tasks[{i}].template", registry, created)
+    except FieldError as error:
+        raise ObjectError(subject, error.field, error.message) from None
+
+
+def _group(job: Job, created: int) -> JobSpec:
+    metadata, spec = job.metadata, job.spec
+    if not metadata.name:
+        raise FieldError("metadata.name", "is missing, but needed")
+    check_name(metadata.name, "metadata.name")
+    check_name(metadata.namespace, "metadata.namespace")
+    check_printable(spec.queue, "spec.queue")
+    if metadata.creation_timestamp is not None:
+        created = microseconds(metadata.creation_timestamp)
+    minimums = {task.name or f"default{i}": task.min_available for i, task in enumerate(spec.tasks)}
+    replicas = sum(task.replicas for task in spec.tasks)
+    return JobSpec(
+        namespace=metadata.namespace or "default",
+        name=metadata.name,
+        queue=spec.queue or DEFAULT_QUEUE,
+        created=created,
+        min_member=replicas if spec.min_available is None else spec.min_available,
+        min_task_member={role: least for role, least in minimums.items() if least},
+        priority_class=spec.priority_class_name or None,
+        user=user(metadata),
+        longest_wait=longest_wait(metadata),
+        preemptable=preemptable(metadata) is not False,
+    )
+
+
+def _pods(job: Job, role: str, task: JobTask, where: str, registry: Registry, created: int) -> Iterator[TaskSpec]:
+    metadata = task.template.metadata
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{job.metadata.name}-{role}-0",
+            "namespace": job.metadata.namespace or "default",
+            "labels": metadata.labels,
+            "annotations": metadata.annotations | {GROUP_NAME: job.metadata.name, TASK_SPEC: role},
+        },
+        "spec": task.template.spec,
+    }
+    try:
+        first = decode(pod, registry=registry, created=created)
+    except ObjectError as error:
+        raise FieldError(f"{where}.{error.field}", error.message) from None
+    assert isinstance(first, TaskSpec)
+    for index in range(task.replicas):
+        yield replace(first, name=f"{job.metadata.name}-{role}-{index}")

@@ -1,0 +1,94 @@
+"""Amounts of queues that contradict each other, through the whole tree."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.model.hierarchy import lay_out
+from pumice.model.objects import Items, Queue
+from pumice.model.queue_amounts import QueueAmounts
+from pumice.model.resources import CPU, Registry
+
+
+def cores(number: int) -> Items:
+    return ((CPU, number * 1000),)
+
+
+def said(*queues: Queue) -> list[str]:
+    described = {queue.name: queue for queue in queues}
+    return [excess.say(Registry()) for excess in QueueAmounts(lay_out(described).places, described).excesses()]
+
+
+@pytest.mark.parametrize(
+    ("queue", "message"),
+    [
+        (Queue("a", guarantee=cores(5), capability=cores(3)), "has guarantee cpu 5, more than its capability cpu 3"),
+        (Queue("a", guarantee=cores(5), deserved=cores(3)), "has guarantee cpu 5, more than its deserved cpu 3"),
+        (Queue("a", deserved=cores(5), capability=cores(3)), "has deserved cpu 5, more than its capability cpu 3"),
+    ],
+    ids=["guarantee in capability", "guarantee in deserved", "deserved in capability"],
+)
+def test_one_queue_alone(queue: Queue, message: str) -> None:
+    assert said(queue) == [f"queue 'a' {message}; raise the one or lower the other"]
+
+
+@pytest.mark.parametrize(
+    ("want", "offer"),
+    [
+        ("guarantee", "guarantee"),
+        ("guarantee", "deserved"),
+        ("guarantee", "capability"),
+        ("deserved", "deserved"),
+        ("deserved", "capability"),
+    ],
+)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_children_together_at_any_depth_below(want: str, offer: str, depth: int) -> None:
+    # Queues between that name nothing do not hide those below them.
+    between = [Queue(f"p{i}", parent=f"p{i - 1}") for i in range(1, depth)]
+    children = [Queue(name, parent=f"p{depth - 1}", **{want: cores(amount)}) for name, amount in (("x", 6), ("y", 7))]
+    assert said(Queue("p0", **{offer: cores(13)}), *between, *children) == []
+    assert said(Queue("p0", **{offer: cores(12)}), *between, *children) == [
+        f"the queues below 'root/p0' would have {want} cpu 13 together, more than the {offer} cpu 12 of queue 'p0'"
+    ]
+
+
+def test_a_queue_that_names_it_answers_for_those_below() -> None:
+    # x wants 2 of p and has promised 5 itself: that is wrong at x, not at p.
+    queues = Queue("p", deserved=cores(3)), Queue("x", parent="p", deserved=cores(2))
+    assert said(*queues, Queue("y", parent="x", deserved=cores(5))) == [
+        "the queues below 'root/p/x' would have deserved cpu 5 together, more than the deserved cpu 2 of queue 'x'"
+    ]
+
+
+def test_a_capability_within_the_nearest_above() -> None:
+    queues = Queue("p", capability=cores(4)), Queue("x", parent="p"), Queue("y", parent="x", capability=cores(5))
+    assert said(*queues) == [
+        "queue 'y' has capability cpu 5, more than the cpu 4 of 'p' above it; raise the one or lower the other"
+    ]
+
+
+def test_the_cluster_is_judged_apart_and_only_by_what_it_has() -> None:
+    queues = {q.name: q for q in (Queue("a", guarantee=cores(6), deserved=cores(6)), Queue("b", guarantee=cores(5)))}
+    amounts = QueueAmounts(lay_out(queues).places, queues)
+    assert not list(amounts.excesses())
+    (excess,) = amounts.within({CPU: 10_000})
+    assert excess.say(Registry()) == (
+        "the queues below 'root' would have guarantee cpu 11 together, more than the allocatable cpu 10 of the cluster"
+    )
+    assert not list(amounts.within({CPU: 0}))
+
+
+def test_who_makes_an_excess() -> None:
+    queues = {
+        queue.name: queue
+        for queue in (
+            Queue("p", deserved=cores(4)),
+            Queue("x", parent="p", guarantee=cores(3)),
+            Queue("y", parent="p", deserved=cores(1)),
+            Queue("z", parent="p", guarantee=cores(3)),
+        )
+    }
+    amounts = QueueAmounts(lay_out(queues).places, queues)
+    (excess,) = amounts.excesses()
+    assert [queue.name for queue in amounts.makers(excess)] == ["p", "x", "z"]

@@ -1,0 +1,43 @@
+"""Fields of the queue root that can have no effect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pumice.model.objects import GroupAffinity, HierarchyEntry, Queue
+from pumice.model.root_queue import fields_without_effect
+
+ROOT = Queue("root")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("weight", 2, "spec.weight"),
+        ("priority", 1, "spec.priority"),
+        ("reclaimable", False, "spec.reclaimable"),
+        ("capability", ((0, 1),), "spec.capability"),
+        ("deserved", ((0, 0),), "spec.deserved"),
+        ("guarantee", ((0, 1),), "spec.guarantee"),
+        ("fifo", True, "spec.dequeueStrategy"),
+        ("min_user_limit_percent", 100, "spec.minUserLimitPercent"),
+        ("user_limit_factor", -1.0, "spec.userLimitFactor"),
+    ],
+)
+def test_what_cannot_count_is_named_with_the_reason(field: str, value: Any, named: str) -> None:
+    changed = replace(ROOT, **{field: value})
+    ((where, message),) = fields_without_effect(changed)
+    assert where == named
+    assert message.startswith("has no effect: 'root' ") and message.endswith(
+        "; leave it out, and set it on a queue below"
+    )
+    assert list(fields_without_effect(changed, ROOT)) == [(where, message)]
+    assert list(fields_without_effect(changed, changed)) == [], "what was there before may stay"
+
+
+def test_what_the_queues_below_follow_may_be_said() -> None:
+    below = replace(ROOT, hierarchy=(HierarchyEntry("a"),), affinity=GroupAffinity(required=("gpu",)))
+    assert list(fields_without_effect(below)) == []

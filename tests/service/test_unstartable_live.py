@@ -1,0 +1,55 @@
+"""A job that cannot start says so on its PodGroup: in a condition, and in an Event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.apiserver.up import Cluster
+from pumice.scheduling import unstartable
+from tests.support.live_cluster import GROUPS, eventually, live, placed, scheduling, submit
+
+
+def condition(running: Cluster, name: str) -> dict[str, Any]:
+    conditions = (running.api.read(GROUPS, "default", name) or {}).get("status", {}).get("conditions") or [{}]
+    (found,) = conditions
+    return dict(found)
+
+
+def events(running: Cluster, name: str) -> list[tuple[str, str, str]]:
+    found = [event for event in running.api.list("events") if event["involvedObject"]["kind"] == "PodGroup"]
+    return [
+        (event["type"], event["reason"], event["message"]) for event in found if event["involvedObject"]["name"] == name
+    ]
+
+
+def test_it_says_so_in_a_condition_and_in_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unstartable, "PATIENCE", 200_000)
+    too_few = "2 of the 5 pods of its minimum exist; the others have to be created before any of it starts"
+    no_node = "its tasks (cpu 1, nvidia.com/gpu 1) fit no node, even if it were empty: no node has nvidia.com/gpu"
+    too_large = "it must start 13 tasks together (cpu 13), which do not fit the cluster even if it were empty"
+
+    async def check(running: Cluster) -> None:
+        async with scheduling(running.server):
+            await submit(running, "few", 2, least=5)
+            await submit(running, "large", 13)
+            spec = {"minMember": 1, "queue": "default"}
+            await running.api.create(GROUPS, "default", {"metadata": {"name": "gpu"}, "spec": spec})
+            about = {"name": "gpu-0", "annotations": {"scheduling.k8s.io/group-name": "gpu"}}
+            amounts = {"cpu": "1", "nvidia.com/gpu": "1"}
+            container = {"name": "c", "image": "x", "resources": {"requests": amounts, "limits": amounts}}
+            pod = {"schedulerName": "pumice", "containers": [container]}
+            await running.api.create("pods", "default", {"metadata": about, "spec": pod})
+            for name, reason, message in (
+                ("few", "NotEnoughTasks", too_few),
+                ("gpu", "NoNodeFits", no_node),
+                ("large", "ClusterTooSmall", too_large),
+            ):
+                said = {"type": "Unschedulable", "status": "True", "reason": reason, "message": message}
+                await eventually(lambda: said.items() <= condition(running, name).items())  # noqa: B023  # awaited here
+                await eventually(lambda: ("Warning", "Unschedulable", message) in events(running, name))  # noqa: B023
+            assert not placed(running)
+
+    live(tmp_path, check)
