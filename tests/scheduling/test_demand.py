@@ -80,6 +80,14 @@ def test_a_gang_that_other_pods_keep_apart_asks_for_no_more_than_there_is_either
     assert path(engine) == []
 
 
+def test_a_minimum_that_is_more_than_there_is_counts_once_the_job_has_started() -> None:
+    # It could never be let in with that; but it runs, and the pods that are missing may come and be served.
+    engine = cluster(job(min_resources=(12, 0, 0)), task(0, CPU_TASK))
+    assert path(engine) == [(CPU, 1)]
+    engine.cycle(1)
+    assert path(engine) == [(CPU, 1), (CPU, 1)]  # one task, and 11 cpu
+
+
 def foreign(cpu: int) -> TaskSpec:
     return TaskSpec("kube", "foreign", (cpu, 0, 1), node="n", status=TaskStatus.RUNNING, managed=False)
 

@@ -87,8 +87,11 @@ class Candidates:
         if leaf.started and leaf not in self.mixed and leaf.unit.parts[0][0] in leaf.job.pending:
             return
         job = leaf.job
+        assert job.spec is not None
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
+        if job.spec.min_resources or leaf.path_tasks:
+            self.state.jobs_touched[job] = None  # what runs has a say in such a demand: it is looked at again
         self._set_keys(leaf, self._keys(leaf))
         self._offer(leaf, self._unit(leaf, start))
 
