@@ -263,6 +263,19 @@ def test_a_job_that_has_most_already_waits_with_its_small_tasks() -> None:
     assert_close([target[k] for _, k in parts], [F(500, 11) - 30, 0, F(500, 11) - 20])
 
 
+def test_a_phase_may_end_right_where_one_piece_follows_another() -> None:
+    # The last resource is used up just when the job has three of its third piece, and rounding leaves a hair between
+    # the end of that piece and the start of the next one. It has those three.
+    tree = Tree()
+    group = tree.node(0)
+    tree.add_job(group, [((0, F(1, 20), 0), 1), ((0, 0, F(1, 10)), 1)])
+    pieces = [((0, 0, F(1, 10)), 1), ((F(1, 91), 0, 0), 1), ((0, 0, F(1, 10)), 3), ((0, F(1, 20), 0), 1)]
+    job = tree.add_job(group, pieces)
+    other = tree.add(0, (0, 0, F(1, 5)), 3)
+    got = tree.target()
+    assert got[other] == pytest.approx(2.5) and [got[k] for k in job] == pytest.approx([1, 1, 3, 1])
+
+
 def test_a_piece_that_needs_what_is_used_up_is_passed_over() -> None:
     # 10 cpu, 10 gpu. a: a gpu task, then a cpu task, alternating twice. b: gpus without end. Gpus are gone at 2 and 8
     # (a has all it asks for); where they are gone before a is done, its cpu tasks go on.

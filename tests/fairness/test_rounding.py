@@ -9,6 +9,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.fairness.line import line_of
 from pumice.fairness.rounding import Rounding, set_whole_targets
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import EXACT, JobNode, ShareNode
@@ -363,6 +364,37 @@ def test_unlike_tasks_are_served_in_task_order() -> None:
     job = grove.job(grove.group(), [(((CPU, 1000),), 12), (((CPU, 1000), (MEMORY, 1000)), 4)])
     assert rounded(grove) == [[10, 0, 0, 0]]
     assert job.target == 10.0
+
+
+def test_who_passes_a_unit_over_has_its_own_part_of_the_later_ones_before_others() -> None:
+    # 3 cpu, 5 memory, two jobs of one queue: 1.5 cpu each, 3 and 2 memory. One cpu task starts and none fits beside it.
+    # Of the memory behind the cpu tasks the first job has 1 task by its own entitlement, the second its 2; 1 is left.
+    grove = hand_made(3, 5, 0, 0)
+    queue = grove.group()
+    grove.job(queue, [(((CPU, 2000),), 2), (((MEMORY, 2000),), 2)])
+    grove.job(queue, [(((CPU, 2000),), 2), (((MEMORY, 1000),), 2), (((CPU, 1000), (MEMORY, 3000)), 1)])
+    assert rounded(grove) == [[2, 2, 0, 0], [0, 2, 0, 0]]
+
+
+def test_what_found_no_room_is_not_tried_again_because_others_passed_a_unit_over() -> None:
+    # 4 cpu, 7 memory. After all passes 1 cpu is left. The first job's reserve found no room in them, and nothing comes
+    # behind it; the second passes over a task for whose memory there is no room, and a later one of its own fits.
+    grove = hand_made(4, 7, 0, 0)
+    queue = grove.group()
+    small, tall = ((CPU, 1000), (MEMORY, 1000)), ((CPU, 1000), (MEMORY, 3000))
+    grove.job(queue, [(small, 2)], floor=((CPU, 3000),))
+    grove.job(queue, [(tall, 2), (small, 1), (((CPU, 1000),), 2)])
+    grove.job(queue, [(((CPU, 3000),), 1), (((CPU, 2000), (MEMORY, 2000)), 2), (((CPU, 3000),), 2)])
+    assert rounded(grove) == [[2, 2, 0, 0], [2, 3, 0, 0], [0, 0, 0, 0]]
+
+
+def test_tasks_that_wait_stay_in_the_order_of_the_demand_whichever_run() -> None:
+    # Of cpu, memory, cpu the last runs: next in its line is the first, not the memory.
+    grove = hand_made(2, 1, 0, 0)
+    job = grove.job(grove.group(), [(((CPU, 1000),), 1), (((MEMORY, 1000),), 1), (((CPU, 1000),), 1)])
+    last = job.path_tasks[2]
+    last.status.held = True
+    assert [(run.items[0][0], run.held) for run in line_of(job)] == [(CPU, True), (CPU, False), (MEMORY, False)]
 
 
 def test_a_gang_of_unlike_tasks_must_be_inside() -> None:

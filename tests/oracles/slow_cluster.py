@@ -31,7 +31,18 @@ from tests.oracles.slow_targets import Amounts, Wish, add_up
 from tests.oracles.slow_tree import Branch
 
 Shape = tuple[object, ...]
-UnitKey = frozenset[tuple[Shape, int]]
+UnitKey = tuple[Shape, ...]
+Most = dict[Shape, int]
+"""How many tasks of a shape may be in a gang; any number of a shape that is not named."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How a unit was tried in vain."""
+
+    coupled: bool  # whether other pods decide where it may run
+    short: Shape  # of this shape only so many of its tasks found a place
+    placed: int
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class SlowCluster:
     jobs: dict[str, JobSpec] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
     repelling: set[PodTerm] = field(default_factory=set)  # every anti-affinity term that was ever seen
-    in_vain: dict[UnitKey, bool] = field(default_factory=dict)  # units tried, and whether they are coupled
+    in_vain: dict[UnitKey, Tried] = field(default_factory=dict)
     turns: dict[tuple[str, ...], int] = field(default_factory=dict)  # when each queue was last served while owed
     nodes_changed: bool = False  # the rest since the last cycle
     room_grew: bool = False
@@ -236,37 +247,64 @@ class SlowCluster:
         roles = Counter(pod.spec.role for pod in tasks if pod.status is not TaskStatus.FAILED)
         return len(alive) >= job.min_member and all(roles[role] >= n for role, n in job.min_task_member.items())
 
-    def choose(self, pods: Sequence[Pod], needs: Counter[str], size: int) -> list[Pod]:
+    def choose(
+        self, pods: Sequence[Pod], needs: Counter[str], size: int, most: Most | None, capacity: Vector
+    ) -> list[Pod]:
         """What a job starts with, of these, in task order; empty: they are too few.
 
-        What every role needs; then tasks that ask for nothing; then others.
+        What every role needs; then tasks that ask for nothing; then others. most: how many of a shape there may be, and
+        all together no more than capacity; whoever has no room beside those already chosen is passed over. None: there
+        is room for all.
         """
         unit: list[Pod] = []
-        for role, need in needs.items():
-            with_role = [pod for pod in pods if pod.spec.role == role]
-            if len(with_role) < need:
-                return []
-            unit += with_role[:need]
+
+        def has_room(pod: Pod) -> bool:
+            shape = self.shape(pod.spec)
+            alike = sum(1 for other in unit if self.shape(other.spec) == shape)
+            return most is None or (
+                alike < most.get(shape, len(pods))
+                and all(amount <= capacity[j] for j, amount in self.asks([*unit, pod]).items() if pod.spec.request[j])
+            )
+
+        for pod in pods:
+            if needs[pod.spec.role] > sum(1 for other in unit if other.spec.role == pod.spec.role) and has_room(pod):
+                unit.append(pod)
+        roles = Counter(pod.spec.role for pod in unit)
+        if any(roles[role] < need for role, need in needs.items()):
+            return []
         others = sorted((pod for pod in pods if pod not in unit), key=lambda pod: bool(resources(pod.spec.request)))
-        unit += others[: max(0, size - len(unit))]
+        for pod in others:
+            if len(unit) < size and has_room(pod):
+                unit.append(pod)
         return [pod for pod in pods if pod in unit] if len(unit) >= size else []
 
-    def units(self, job: JobSpec) -> list[list[Pod]]:
-        """What a job may start next: its gang, or one task of each shape, in task order."""
-        waiting, missing = self.waiting(job.key), self.missing(job)
-        if missing > 1 or (missing == 1 and job.min_task_member):
-            possible = [pod for pod in waiting if self.possible(pod.spec)]
-            unit = self.choose(possible, self._roles_missing(job), missing)
-            return [unit] if self.asks(unit) else []
+    def slots_if_empty(self, pods: Sequence[Pod]) -> Most:
+        """How many tasks of each of these shapes would fit if all nodes were empty; where other pods decide, any."""
+        nodes = list(self.nodes.values())
+        plain = [pod.spec for pod in pods if not self.coupled(pod.spec)]
+        return {self.shape(spec): slots(spec, nodes, self.rules.nodes) for spec in plain}
+
+    def starts_together(self, job: JobSpec) -> bool:
+        """Whether it starts with several tasks, or with those of certain roles."""
+        missing = self.missing(job)
+        return missing > 1 or (missing == 1 and bool(job.min_task_member))
+
+    def gang_of(self, job: JobSpec, most: Most | None, capacity: Vector) -> list[Pod]:
+        """The waiting tasks that a job would start together."""
+        waiting = [pod for pod in self.waiting(job.key) if self.possible(pod.spec)]
+        return self.choose(waiting, self._roles_missing(job), self.missing(job), most, capacity)
+
+    def single_tasks(self, job: JobSpec) -> list[list[Pod]]:
+        """The first task of each shape that waits, in task order."""
         first: dict[Shape, list[Pod]] = {}
-        for pod in waiting:
+        for pod in self.waiting(job.key):
             if self.asks([pod]):
                 first.setdefault(self.shape(pod.spec), [pod])
         return list(first.values())
 
     def unit_key(self, unit: Sequence[Pod]) -> UnitKey:
-        """How many tasks of each shape: units that are alike in that are one."""
-        return frozenset(Counter(self.shape(pod.spec) for pod in unit).items())
+        """The shapes of its tasks in task order: units that are alike in that are one."""
+        return tuple(self.shape(pod.spec) for pod in unit)
 
     # --- demand -------------------------------------------------------------------------------------------------------
 
@@ -274,39 +312,39 @@ class SlowCluster:
         """Whether some empty node would do."""
         return any(could_ever(spec, node, self.rules.nodes) for node in self.nodes.values())
 
-    def can_ever_start(self, job: JobSpec) -> bool:
+    def can_ever_start(self, job: JobSpec, capacity: Vector) -> bool:
         """Whether what it must start with would fit the empty cluster, shape by shape; pods to come may help."""
         waiting, missing, roles = self.waiting(job.key), self.missing(job), self._roles_missing(job)
-        if missing <= 0 or not self.choose(waiting, roles, missing):
+        if missing <= 0 or not self.choose(waiting, roles, missing, None, capacity):
             return True
-        unit = self.choose([pod for pod in waiting if self.possible(pod.spec)], roles, missing)
-        alike = [[p for p in unit if self.shape(p.spec) == self.shape(pod.spec)] for pod in unit]
-        nodes = list(self.nodes.values())
-        return bool(unit) and all(
-            self.coupled(pods[0].spec) or slots(pods[0].spec, nodes, self.rules.nodes) >= len(pods) for pods in alike
-        )
+        return bool(self.gang_of(job, self.slots_if_empty(waiting), capacity))
 
     def wish(self, job: JobSpec, takes_work: bool, capacity: Vector) -> Wish:
         """What a job asks for, as far as it can ever run, and what it has."""
-        waiting_counts = takes_work and self.can_ever_start(job)
+        waiting_counts = takes_work and self.can_ever_start(job, capacity)
         unfinished = [pod for pod in self.tasks(job.key) if pod.status.unfinished]
         counting = [p for p in unfinished if p.status.held or (waiting_counts and self.possible(p.spec))]
-        wanted = [pod for pod in counting if self.asks([pod])]
-        free = sum(
-            1 for pod in unfinished if not self.asks([pod])
-        )  # in its gang, those that ask for nothing cost nothing
-        gang = max(1, min(self.gang(job) - free, len(wanted)))
+        first = self._first_tasks(job, counting, capacity)
+        path = [pod for pod in sorted(counting, key=lambda pod: pod not in first) if self.asks([pod])]
         return Wish(
-            tasks=[self.asks([pod]) for pod in wanted],
+            path=[(self.asks([pod]), pod.status.held) for pod in path],
+            running=[self.asks([pod]) for pod in self.running(job.key) if self.asks([pod])],
             floor=self._floor(job, capacity) if waiting_counts else {},
-            gang=gang,
-            first=[wanted.index(pod) for pod in self.choose(wanted, self._first_roles(job, wanted), gang)],
-            any_first=gang == 1 and not self._roles_open(job),
+            gang=sum(1 for pod in first if self.asks([pod])),
             rank=(-self.job_priority(job),),
-            held=self.asks(self.running(job.key)),
             tiers=self.tiers(job),
             served=max((pod.started for pod in self.running(job.key) if pod.owed), default=0),
         )
+
+    def _first_tasks(self, job: JobSpec, counting: list[Pod], capacity: Vector) -> list[Pod]:
+        """The tasks a job would start with if nothing of it ran; those that hold a place have room beside others."""
+        size, roles = min(self.gang(job), len(counting)), self._first_roles(job, counting)
+        most = self.slots_if_empty([pod for pod in counting if pod.status is TaskStatus.PENDING])
+        for shape in most:
+            alike = [pod for pod in counting if self.shape(pod.spec) == shape]
+            waiting = [pod for pod in alike if pod.status is TaskStatus.PENDING]
+            most[shape] = min(most[shape], len(waiting)) + len(alike) - len(waiting)
+        return self.choose(counting, roles, size, most, capacity) or self.choose(counting, roles, size, None, capacity)
 
     def _floor(self, job: JobSpec, capacity: Vector) -> dict[int, int]:
         """The minimum that a job asks for whatever its pods do; none if they all have ended, or it can never fit."""
@@ -317,11 +355,6 @@ class SlowCluster:
         if not self.running(job.key) and any(n > capacity[j] for j, n in asked.items()):
             return {}
         return {j: n for j, n in asked.items() if capacity[j]}
-
-    def _roles_open(self, job: JobSpec) -> bool:
-        """Whether what has succeeded does not meet all role minimums."""
-        succeeded = Counter(p.spec.role for p in self.tasks(job.key) if p.status is TaskStatus.SUCCEEDED)
-        return any(succeeded[role] < least for role, least in job.min_task_member.items())
 
     def _first_roles(self, job: JobSpec, wanted: list[Pod]) -> Counter[str]:
         """The role minimums less what has succeeded, at most what is there."""

@@ -12,12 +12,13 @@ find none, lend what is left, place what asks for nothing. Written from the rule
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pumice.model.objects import TaskStatus, Vector
-from tests.oracles.slow_cluster import Rules, SlowCluster
+from pumice.model.objects import JobSpec, TaskStatus, Vector
+from tests.oracles.slow_cluster import Rules, SlowCluster, Tried
 from tests.oracles.slow_holds import SlowHolds, Stuck
 from tests.oracles.slow_nodes import Needs, Pod, best_node, fits_somewhere, resources
 from tests.oracles.slow_targets import Amounts, Wish, add_up, entitled_below, set_targets, set_whole_targets, within
@@ -54,8 +55,8 @@ class SlowScheduler(SlowCluster):
     def cycle(self, now: int) -> list[Bind]:
         """Decide; returns the binds in order."""
         grew = self.room_grew or self.nodes_changed
-        for unit, coupled in list(self.in_vain.items()):
-            if grew or (coupled and self.pods_moved) or unit in self.kept_out:
+        for unit, tried in list(self.in_vain.items()):
+            if grew or (tried.coupled and self.pods_moved) or unit in self.kept_out:
                 del self.in_vain[unit]
         self.kept_out = []
         root, lines = plant(self.queues, self.quotas, self.jobs, namespaces=self.rules.namespaces)
@@ -65,7 +66,7 @@ class SlowScheduler(SlowCluster):
                 cycle.wishes[key] = self.wish(self.jobs[key], self.takes_work(line), cycle.capacity)
             set_targets(root, cycle.wishes, cycle.capacity)
             self.forget_turns(lines)
-            set_whole_targets(root, lines, cycle.wishes, cycle.capacity, self.turns)
+            set_whole_targets(lines, cycle.wishes, cycle.capacity, self.turns)
         changed, self.nodes_changed, self.room_grew, self.pods_moved = self.nodes_changed, False, False, False
         self.serve(cycle, lending=False)
         if self.rules.hierarchy and self.rules.patience >= 0:
@@ -83,13 +84,16 @@ class SlowScheduler(SlowCluster):
             if not owed and not lending:
                 return
             stamp = self.next_stamp(cycle)
-            binds = self.place(unit, cycle, stamp, owed=owed)
-            if binds:
-                self.keep(binds, stamp, cycle)
+            placed = self.place(unit, cycle, stamp, owed=owed)
+            if len(placed) == len(unit):
+                self.keep(placed, stamp, cycle)
                 if owed:
                     self.remember_turn(unit, cycle)
             else:
-                self.in_vain[self.unit_key(unit)] = any(self.coupled(pod.spec) for pod in unit)
+                shapes = [self.shape(pod.spec) for pod in unit]
+                short = shapes[len(placed)]
+                coupled = any(self.coupled(pod.spec) for pod in unit)
+                self.in_vain[self.unit_key(unit)] = Tried(coupled, short, shapes[: len(placed)].count(short))
                 if cycle.kept:
                     self.kept_out.append(self.unit_key(unit))
 
@@ -116,16 +120,18 @@ class SlowScheduler(SlowCluster):
         self.pods_moved = True
 
     def place(self, unit: Sequence[Pod], cycle: Cycle, stamp: int, *, owed: bool) -> list[Bind]:
-        """Put every task of a unit on the best node for it, or none."""
+        """Put every task of a unit on the best node for it, or none; returns those that found one."""
+        binds: list[Bind] = []
         for pod in unit:
             nodes, pods = list(self.nodes.values()), list(self.pods.values())
             node = best_node(pod.spec, nodes, pods, self.rules.nodes, cycle.kept)
             if node is None:
                 for other in unit:
                     other.status, other.node, other.started = TaskStatus.PENDING, None, 0
-                return []
+                break
             pod.status, pod.node, pod.started, pod.owed = TaskStatus.BINDING, node, stamp, owed
-        return [(pod.spec.key, str(pod.node)) for pod in unit]
+            binds.append((pod.spec.key, node))
+        return binds
 
     def pick(self, cycle: Cycle) -> tuple[list[Pod], bool] | None:
         """Whose turn it is: the unit, and whether it is owed. None: nobody can start anything."""
@@ -154,20 +160,42 @@ class SlowScheduler(SlowCluster):
         job = self.jobs[key]
         if not self.takes_work(cycle.lines[key]) or not self.valid(job):
             return None
-        units = self.units(job)
+        if self.starts_together(job):
+            gang = self.gang_to_start(job, cycle)
+            return gang if self.asks(gang) else None  # backfill serves those that ask for nothing
+        units = self.single_tasks(job)
         fitting = [unit for unit in units if self.open(unit, cycle)]
         owed = [unit for unit in fitting if self.owed(key, unit, cycle)]
         return next(iter([*owed, *fitting, *units]), None)
 
+    def gang_to_start(self, job: JobSpec, cycle: Cycle) -> list[Pod]:
+        """The first tasks for which the empty cluster has room, or others where these find no place now."""
+        most = self.slots_if_empty(self.waiting(job.key))
+        first = self.gang_of(job, most, cycle.capacity) or self.gang_of(job, None, cycle.capacity)
+        unit = first
+        while unit and not self.open(unit, cycle):
+            before = dict(most)
+            tried = self.in_vain.get(self.unit_key(unit))
+            if tried is not None:
+                most[tried.short] = tried.placed
+            for pod in unit:
+                if not self.may_fit(pod, cycle):
+                    most[self.shape(pod.spec)] = 0
+            if most == before:
+                return first
+            unit = self.gang_of(job, most, cycle.capacity)
+        return unit or first
+
     def open(self, unit: Sequence[Pod], cycle: Cycle) -> bool:
         """Whether a unit can be placed now, as far as is known."""
+        return self.unit_key(unit) not in self.in_vain and all(self.may_fit(pod, cycle) for pod in unit)
+
+    def may_fit(self, pod: Pod, cycle: Cycle) -> bool:
+        """Whether a task may find a place now. Where other pods have a say, only a try tells, if any node would do."""
+        if self.coupled(pod.spec):
+            return self.possible(pod.spec)
         nodes, pods = list(self.nodes.values()), list(self.pods.values())
-        return self.unit_key(unit) not in self.in_vain and all(
-            self.possible(pod.spec)
-            if self.coupled(pod.spec)
-            else fits_somewhere(pod.spec, nodes, pods, self.rules.nodes, cycle.kept)
-            for pod in unit
-        )
+        return fits_somewhere(pod.spec, nodes, pods, self.rules.nodes, cycle.kept)
 
     def owed(self, key: str, unit: Sequence[Pod], cycle: Cycle) -> bool:
         """Whether the unit stays within the job's whole target on every resource it asks for."""
@@ -211,7 +239,8 @@ class SlowScheduler(SlowCluster):
                 last = self.latest(line[-1])
                 specs = [pod.spec for pod in unit]
                 order = self.tiers(self.jobs[key])
-                stuck.append(Stuck(key, self.unit_key(unit), specs, order, line[1].name, last, line[-1].rank))
+                tasks = Counter(self.unit_key(unit))  # in whatever order
+                stuck.append(Stuck(key, tasks, specs, order, line[1].name, last, line[-1].rank))
         self.holds.forget(cycle.lines)
         cycle.kept = self.holds.review(
             stuck,

@@ -165,7 +165,7 @@ class Cluster:
             yield Changed(self.jobs[job])
         if rng.random() < self.upheaval:
             self.number += 1
-            request = (rng.randint(0, 2000), rng.randint(0, 2) * GI, 1)
+            request = (rng.randint(0, 6000), rng.randint(0, 6) * GI, 1)
             where = rng.choice(list(self.nodes))
             yield self._task(
                 TaskSpec("kube", f"foreign{self.number}", request, node=where, status=TaskStatus.RUNNING, managed=False)
@@ -233,7 +233,7 @@ class Cluster:
         namespace, name = rng.choice(["blue", "green"]), f"job{self.number}"
         size = rng.choice([1, 1, 2, 3, 4, 6])
         unlike = rng.random() < self.unlike
-        requests = [self._request() for _ in range(2 if unlike else 1)]
+        requests = [self._request() for _ in range(rng.choice([2, 2, 3]) if unlike else 1)]
         labels = {"app": rng.choice("xyz")}
         places = [self._constraints() if rng.random() < self.constrained else FREE for _ in requests]
         roles = {"lead": 1} if unlike and rng.random() < 0.3 else {}
@@ -244,7 +244,7 @@ class Cluster:
             created=rng.randint(0, 5),
             min_member=rng.choice([1, 1, size, rng.randint(1, size)]),
             min_task_member=roles,
-            min_resources=rng.choice([(), (), (), (2000, 6 * GI, 0, 0), (0, 0, 4, 1000)]),
+            min_resources=rng.choice([(), (), (), (2000, 6 * GI, 0, 0), (0, 0, 4, 1000), (24000, 0, 0, 0)]),
             priority_class=rng.choice([None, None, None, "high"]),
             phase=rng.choice([JobPhase.INQUEUE, JobPhase.PENDING]),
         )

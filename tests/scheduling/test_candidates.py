@@ -46,6 +46,7 @@ def test_what_is_known_to_be_full_is_full(make: Callable[[], Engine], seed: int)
                 assert len(leaf.job.pending[shape]) >= count
         for unit in candidates.units:
             assert all(leaf.unit is unit for leaf in unit.waiting)
+            assert unit.waiting or unit.tried  # that it was tried in vain must not be forgotten; no other is kept
 
     history = History(seed)
     for step in history.steps():
@@ -130,6 +131,23 @@ def test_a_gang_is_tried_again_only_when_room_grew() -> None:
     engine.apply(Gone(TaskSpec, "ns/x"))
     engine.cycle(3)
     assert running(engine)["g"] == 2
+
+
+def test_which_task_finds_no_place_depends_on_the_order_of_a_jobs_own_tasks() -> None:
+    # 3 cpu on one node, 1 on another. A gang of 2 cpu (with memory) and 2 cpu (without) finds room for one of them.
+    # The first job has them in one order and nothing else; the second in the other, and could do with a small one. What
+    # the first has tried says nothing about which of its own tasks the second has to pass over.
+    plain, other, small = (2, 0, 1), (2, 1, 1), (1, 0, 1)
+    engine = cluster(
+        NodeSpec("n", (3, 9, 9)),
+        NodeSpec("m", (1, 9, 9)),
+        job("a", min_member=2),
+        *[task(f"a{i}", "a", request, created=i) for i, request in enumerate([plain, other])],
+        job("b", created=1, min_member=2),
+        *[task(f"b{i}", "b", request, created=i) for i, request in enumerate([other, plain, small])],
+    )
+    engine.cycle(1)
+    assert {key for key, found in engine.state.tasks.items() if found.status.held} == {"ns/b0", "ns/b2"}
 
 
 @pytest.mark.parametrize("affinity", [(), (PodTerm("zone", (), None),)], ids=["plain", "coupled"])

@@ -62,6 +62,7 @@ class Grove:
         unit = tuple(sorted((j, n) for j, n in first.items() if n)) if gang > 1 else ()
         leaf.demand = Demand(tuple(parts), floor, unit)
         leaf.targets = (0.0,) * len(leaf.demand.pieces)
+        self._show_tasks(leaf)
         self.tree.moved[leaf], leaf.whole_line = None, None
 
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
@@ -75,14 +76,19 @@ class Grove:
         self._show_tasks(leaf)
 
     def _show_tasks(self, leaf: JobNode) -> None:
-        """The tasks that a job holds, as far as rounding looks at them, in the order in which they started."""
+        """The tasks of a job, as far as rounding looks at them: those that run as they started, then others."""
         held = [items for other, items, _, _ in self.running if other is leaf]
+        waiting = [items for items, count in leaf.demand.parts for _ in range(count)]
+        for items in held:
+            if items in waiting:  # of equal tasks the first run; a job may run more than it asks for
+                waiting.remove(items)
         leaf.job.tasks.clear()
-        for k, items in enumerate(held):
+        for k, items in enumerate(held + waiting):
             task: Any = SimpleNamespace(
-                status=SimpleNamespace(held=True), shape=SimpleNamespace(ask=items), order=(k,), started=0
+                status=SimpleNamespace(held=k < len(held)), shape=SimpleNamespace(ask=items), order=(k,), started=0
             )
             leaf.job.tasks[str(k)] = task
+        leaf.path_tasks = tuple(leaf.job.tasks.values())
 
 
 def below(node: ShareNode) -> list[JobNode]:

@@ -6,7 +6,6 @@ task is a unit. Equal units in a row are one run.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.model.objects import Items
@@ -52,15 +51,11 @@ def line_of(leaf: JobNode) -> Line:
 
 
 def _line_of_unlike(leaf: JobNode) -> Line:
-    """The line of unlike tasks: those that hold a place are known one by one, the others by the path of the demand."""
+    """The line of unlike tasks: those that hold a place in task order, the others in the order of the demand."""
     running = [task for task in leaf.job.tasks.values() if task.status.held and task.shape.ask]
     running.sort(key=lambda task: task.order)
-    asks = [(task.shape.ask, True) for task in running]
-    held = Counter(items for items, _ in asks)
-    for items, count in leaf.demand.parts:
-        here = min(held[items], count)
-        held[items] -= here
-        asks += [(items, False)] * (count - here)
+    waiting = [task for task in leaf.path_tasks if not task.status.held]
+    asks = [(task.shape.ask, True) for task in running] + [(task.shape.ask, False) for task in waiting]
     runs: list[Run] = []
     gang = min(leaf.gang, len(asks))
     if gang > 1:

@@ -299,6 +299,8 @@ class Phase:
         # Rounding may leave a gap between the end of one class and the start of the next: there is nothing in it.
         at_b = (way == 1) | (way > 0) & (here.turn[a] != here.turn[b])
         a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
+        # Right at the end of a class, the next point is the start of the next one: its place has nothing to say here.
+        b = np.where(way == 0, a, b)
         place = place_between(here.inner.take(a), here.inner.take(b), way)
         spot.turn[node], spot.level[node], spot.sliver[node] = here.turn[a], place.level, place.sliver
         if spot.later:

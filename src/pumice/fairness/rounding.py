@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.fairness.line import Line, Run, line_of
+from pumice.fairness.passed_over import serve_passed_over
 from pumice.fairness.rooms import Rooms
 from pumice.fairness.tree import EXACT, JobNode, ShareNode, ShareTree
 from pumice.fairness.walk import Walk
@@ -61,7 +62,6 @@ class Rounding:
         self._unlike: dict[JobNode, None] = {}  # jobs whose tasks ask for different amounts
         self._left: dict[ShareNode, None] = {}  # nodes below which a job left
         self._before: dict[JobNode, list[int]] = {}  # whole targets before this run, of those touched
-        self._is_late = False  # whether units are tried for which others were passed over
         self._everything = True
 
     def forget_all(self) -> None:
@@ -236,12 +236,12 @@ class Rounding:
         if len(jobs) == 1:  # nobody to compare it with
             leaf = jobs[0]
             while leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
-                self._give(leaf, given)
+                self.give(leaf, given)
         elif jobs:
             walk = Walk(self, group, jobs, missing_only=missing_only)
             while (served := walk.next()) is not None:
                 leaf = served
-                self._give(leaf, given)
+                self.give(leaf, given)
                 walk.served(leaf)
                 if leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
                     walk.enter(leaf)
@@ -250,23 +250,23 @@ class Rounding:
         """The largest units first: each size is a walk of its own."""
         by_size: dict[float, list[JobNode]] = {}
         for leaf in self._candidates(group, held=True, missing_only=missing_only):
-            by_size.setdefault(self._size(leaf), []).append(leaf)
+            by_size.setdefault(self.size(leaf), []).append(leaf)
         while by_size:
             size = max(by_size)
             jobs = [leaf for leaf in by_size.pop(size) if self.is_able(group, leaf, missing_only=missing_only)]
             if len(jobs) == 1:
                 leaf = jobs[0]
-                self._give(leaf, given)
+                self.give(leaf, given)
                 if leaf.head_held:
                     by_size.setdefault(self._size(leaf), []).append(leaf)
                 continue
             walk = Walk(self, group, jobs, missing_only=missing_only)
             while (served := walk.next()) is not None:
                 leaf = served
-                self._give(leaf, given)
+                self.give(leaf, given)
                 walk.served(leaf)
                 if leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
-                    next_size = self._size(leaf)
+                    next_size = self.size(leaf)
                     if next_size == size:
                         walk.enter(leaf)
                         continue
@@ -275,7 +275,8 @@ class Rounding:
                         by_size.setdefault(size, []).extend(walk.able())
                         break
 
-    def _size(self, leaf: JobNode) -> float:
+    def size(self, leaf: JobNode) -> float:
+        """How much of the cluster the next unit of a job is."""
         return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
 
     def _candidates(self, group: ShareNode, *, held: bool, missing_only: bool) -> list[JobNode]:
@@ -292,27 +293,18 @@ class Rounding:
                     stack.append(child)
         return [leaf for leaf in found if self._is_admitted(group, leaf, missing_only=missing_only)]
 
-    def holds(self, group: ShareNode, unit: Items) -> bool:
+    def holds(self, node: ShareNode, unit: Items) -> bool:
         """Whether what a node misses holds a unit wholly."""
-        if self._is_late or group.parent is None:
-            return all(amount <= self.room(group, j) for j, amount in unit)
-        exact, whole = group.exact, group.whole
+        if node.parent is None:
+            return all(amount <= self.room(node, j) for j, amount in unit)
+        exact, whole = node.exact, node.whole
         for j, amount in unit:  # asked very often: the same as above, without a call for each resource
             if amount * LEAST > (exact[j] - whole[j] * EXACT) * TOLERANCE:
                 return False
         return True
 
-    def room(self, group: ShareNode, j: int) -> int:
+    def room(self, node: ShareNode, j: int) -> int:
         """The most of a resource that one more unit may ask for in the pass of a node."""
-        room = self._room_at(group, j)
-        if self._is_late:  # by now nodes further up may have given more than they have: somebody else's pass did
-            node = group.parent
-            while node is not None:
-                room = min(room, self._room_at(node, j))
-                node = node.parent
-        return room
-
-    def _room_at(self, node: ShareNode, j: int) -> int:
         if node.parent is None:
             return self.capacity[j] - node.whole[j]
         return (node.exact[j] - node.whole[j] * EXACT) * TOLERANCE // LEAST
@@ -340,7 +332,7 @@ class Rounding:
                 return True
         return False
 
-    def _give(self, leaf: JobNode, given: list[Given]) -> None:
+    def give(self, leaf: JobNode, given: list[Given]) -> None:
         """Hand a job its next unit."""
         self._touch(leaf)
         items, tasks, number, _ = leaf.line[leaf.run]
@@ -360,29 +352,9 @@ class Rounding:
         """Try the later units of jobs whose next one found no room, until none of them would fit."""
         # A job that cannot have the tasks it must start together has no use for the others.
         blocked = [leaf for leaf in self._unlike if leaf.head and (leaf.run or leaf.line[0].tasks <= 1)]
-        self._is_late = True
         while blocked:
             blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf)]
-            self._serve_own(blocked)
-            for nodes in reversed(_dirty_nodes(blocked)):
-                for node in nodes:
-                    self._pass(node, self._given_late)
-        self._is_late = False
-
-    def _serve_own(self, jobs: list[JobNode]) -> None:
-        """The first of the passes, for jobs that passed a unit over: what their own entitlement holds."""
-        root = self.tree.root
-        for held in (True, False):
-            while True:
-                able = [leaf for leaf in jobs if leaf.head and leaf.head_held is held and self.holds(leaf, leaf.head)]
-                able = [leaf for leaf in able if self._is_admitted(root, leaf, missing_only=False)]
-                if held and able:
-                    largest = max(map(self._size, able))
-                    able = [leaf for leaf in able if self._size(leaf) == largest]
-                leaf = Walk(self, root, able, missing_only=False).next()
-                if leaf is None:
-                    break
-                self._give(leaf, self._given_late)
+            serve_passed_over(self, blocked, self._given_late)
 
     def _skip(self, leaf: JobNode) -> bool:
         """Move to the next unit of a line that is no larger than what is left of the cluster; whether there is one."""

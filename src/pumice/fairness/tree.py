@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pumice.fairness.counting import claim, claim_anew, count_job
 from pumice.fairness.demand import NO_DEMAND
 from pumice.fairness.line import Line
-from pumice.model.accounts import Job
+from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items
 
 if TYPE_CHECKING:
@@ -213,6 +213,7 @@ class JobNode(ShareNode):
         "job",
         "line",
         "owed_starts",
+        "path_tasks",
         "rank_class",
         "run",
         "started",
@@ -239,6 +240,7 @@ class JobNode(ShareNode):
         self.after: tuple[int, ...] = ()  # and behind it
         self.rank_class: tuple[int, ...] = ()  # of ``before``, what orders jobs for good: its class in the target
         self.demand = NO_DEMAND
+        self.path_tasks: tuple[Task, ...] = ()  # the tasks of its demand in that order; not kept if they are all alike
         self.started = False  # whether it has what it must start with
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers

@@ -7,6 +7,7 @@ a unit that asks for something else may improve the keys above it; their entries
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
@@ -164,21 +165,23 @@ class Walk:
                 count[j] -= 1
 
     def _entry(self, node: ShareNode) -> Entry:
-        """The key of a node: the largest part of the cluster that it misses, over what is asked for below it."""
-        want = -(2.0**20)
-        exact, whole, scale = node.exact, node.whole, self._rounding.scale
-        leaf = node if isinstance(node, JobNode) else None
-        asked = (
-            [j for j, _ in self._asks[leaf]]
-            if leaf is not None
-            else [j for j, count in self._branches[node].count.items() if count]
-        )
-        for j in asked:
-            part = (exact[j] - whole[j] * EXACT) / scale[j]
-            if part > want:
-                want = part
-        key = -((want + TIE) - TIE)
-        served = latest_owed_start(node) if node.stale_owed else node.latest_owed
-        if leaf is not None:
-            return (leaf.rank_class, leaf.before, key, leaf.after, served, leaf.turn, leaf.rank, leaf)
-        return ((), (), key, (), served, node.turn, node.rank, node)
+        if isinstance(node, JobNode):
+            asked = [j for j, _ in self._asks[node]]
+        else:
+            asked = [j for j, count in self._branches[node].count.items() if count]
+        return entry_of(node, asked, self._rounding.scale)
+
+
+def entry_of(node: ShareNode, asked: Iterable[int], scale: list[int]) -> Entry:
+    """The key of a node: the largest part of the cluster that it misses, over what is asked for below it."""
+    want = -(2.0**20)
+    exact, whole = node.exact, node.whole
+    for j in asked:
+        part = (exact[j] - whole[j] * EXACT) / scale[j]
+        if part > want:
+            want = part
+    key = -((want + TIE) - TIE)
+    served = latest_owed_start(node) if node.stale_owed else node.latest_owed
+    if isinstance(node, JobNode):
+        return (node.rank_class, node.before, key, node.after, served, node.turn, node.rank, node)
+    return ((), (), key, (), served, node.turn, node.rank, node)

@@ -60,7 +60,6 @@ class ClusterState:
         self._labels = LabelIndex(self.tasks)
         self.nodes: dict[str, ClusterNode] = {}
         self.capacity: list[int] = [0] * len(self.registry)
-        self.capacity_version = 0
         self.pods_version = 0  # grows whenever something is said about a pod or a disruption budget
         self.victims_touched = False  # who may be evicted, or have others evicted, was said anew
         self.queues_touched = True
@@ -390,13 +389,11 @@ class ClusterState:
             for j, (new, old) in enumerate(zip(gives, node.counted, strict=True)):
                 self.capacity[j] += new - old
             node.counted = gives
-            self.capacity_version += 1
 
     def _widen(self) -> None:
         """A resource nobody named before: every account gets a zero for it."""
         width = len(self.registry)
         self.capacity.extend([0] * (width - len(self.capacity)))
-        self.capacity_version += 1
         for job in self.jobs.values():
             job.widen(width)
         for node in self.nodes.values():

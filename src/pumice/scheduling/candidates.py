@@ -9,6 +9,7 @@ that other pods keep away or attract, can be placed is only known once it is tri
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from itertools import zip_longest
 
 from pumice.fairness.order import Order
 from pumice.fairness.steer import SteerOrder
@@ -17,11 +18,11 @@ from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase
 from pumice.model.shape import Shape
 from pumice.model.state import ClusterState
-from pumice.scheduling.demand import barred_shapes, demand_of, slots_on_empty_nodes
+from pumice.scheduling.demand import asks_beyond, barred_shapes, demand_of, slots_on_empty_nodes
 from pumice.scheduling.lines import Lines
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.policy import JobKeys, Policy
-from pumice.scheduling.units import GangRoom, Unit, UnitTable, gang_tasks, missing_to_start, parts_of
+from pumice.scheduling.units import GangRoom, Parts, Unit, UnitTable, gang_tasks, missing_to_start, runs_of
 
 
 class Candidates:
@@ -66,6 +67,14 @@ class Candidates:
         self._offer(leaf, self._unit(leaf, start) if can_start else None)
         return moved
 
+    def affected_by_capacity(self, before: list[int]) -> dict[Job, None]:
+        """Jobs whose demand may differ because capacity is no longer what it was."""
+        now = self.state.capacity
+        if before == now:
+            return {}
+        least = [min(amounts) for amounts in zip_longest(before, now, fillvalue=0)]
+        return {job: None for job in self.state.jobs.values() if asks_beyond(job, least)}
+
     def retire(self, leaf: JobNode) -> None:
         """A job leaves the tree."""
         self.mixed.pop(leaf, None)
@@ -78,8 +87,11 @@ class Candidates:
         if leaf.started and leaf not in self.mixed and leaf.unit.parts[0][0] in leaf.job.pending:
             return
         job = leaf.job
+        assert job.spec is not None
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
+        if job.spec.min_resources or leaf.path_tasks:
+            self.state.jobs_touched[job] = None  # what runs has a say in such a demand: it is looked at again
         self._set_keys(leaf, self._keys(leaf))
         self._offer(leaf, self._unit(leaf, start))
 
@@ -109,9 +121,9 @@ class Candidates:
                 self.mixed[leaf] = None
             else:
                 self.mixed.pop(leaf, None)
-            unit = self._gang(job, missing)
+            runs = self._gang(job, missing)
             # Tasks that ask for nothing never enter the walk by themselves: backfill serves them.
-            return unit if unit is not None and unit.ask else None
+            return self._get(runs) if any(shape.ask for shape, _ in runs) else None
         if not shapes:
             self.mixed.pop(leaf, None)
             return None
@@ -121,49 +133,57 @@ class Candidates:
         self.mixed[leaf] = None
         return self._first_of(leaf, shapes)
 
-    def _gang(self, job: Job, missing: int) -> Unit | None:
-        """The tasks a job would start together: in task order, but for those that find no place now."""
+    def _gang(self, job: Job, missing: int) -> Parts:
+        """What a job would start together: tasks in task order, but for those that find no place now; (): too few."""
         assert job.spec is not None
         if len(job.pending) == 1 and not job.spec.min_task_member:
             shape, waiting = next(iter(job.pending.items()))
-            return self._get(((shape, missing),)) if len(waiting) >= missing else None
+            return ((shape, missing),) if len(waiting) >= missing else ()
         barred = barred_shapes(job, self.nodes)
         most = slots_on_empty_nodes(job, self.nodes) if len(job.pending) > 1 else {}
         tasks = gang_tasks(job, missing, barred, GangRoom(most, self.state.capacity)) or gang_tasks(
             job, missing, barred
         )
         if not tasks:
-            return None
-        first = unit = self._get(parts_of(tasks))
-        while not self.is_open(unit):
-            if unit.short is not None:
-                shape, placed = unit.short
+            return ()
+        first = runs = runs_of(tasks)
+        while not self._can_place(runs):
+            tried = self.units.find(runs)
+            if tried is not None and tried.short is not None:
+                shape, placed = tried.short
                 most[shape] = placed
-            most |= {shape: 0 for shape, _ in unit.parts if shape in self.full}
+            most |= {shape: 0 for shape, _ in runs if shape in self.full}
             tasks = gang_tasks(job, missing, barred, GangRoom(most, self.state.capacity))
-            other = self._get(parts_of(tasks)) if tasks else None
-            if other is None or other is unit:
+            other = runs_of(tasks) if tasks else runs
+            if other == runs:
                 return first  # it waits for those that come first
-            unit = other
-        return unit
+            runs = other
+        return runs
 
     def _first_of(self, leaf: JobNode, shapes: list[Shape]) -> Unit:
         """Of unlike tasks: the first in task order that is owed and fits, else the first that fits."""
         shapes.sort(key=lambda shape: leaf.job.pending[shape][-1].order)
-        units = [self._get(((shape, 1),)) for shape in shapes]
-        fitting = [unit for unit in units if self.is_open(unit)]
-        for unit in fitting:
-            if self.order.owes(leaf, unit.ask):
-                return unit
-        return fitting[0] if fitting else units[0]
+        fitting = [shape for shape in shapes if self._can_place(((shape, 1),))]
+        for shape in fitting:
+            if self.order.owes(leaf, shape.ask):
+                return self._get(((shape, 1),))
+        return self._get((((fitting or shapes)[0], 1),))
 
-    def _get(self, parts: tuple[tuple[Shape, int], ...]) -> Unit:
-        unit, new = self.units.unit(parts)
-        if new:
-            for shape, _ in parts:
-                if shape not in self.full and not self._may_fit(shape):
-                    self.shape_full(shape)
-        return unit
+    def _can_place(self, runs: Parts) -> bool:
+        """Whether a unit of these tasks could be placed now, as far as is known; makes none, so that none is left."""
+        self._look_at(runs)
+        unit = self.units.find(runs)
+        return self.is_open(unit) if unit is not None else not any(shape in self.full for shape, _ in runs)
+
+    def _get(self, runs: Parts) -> Unit:
+        self._look_at(runs)
+        return self.units.unit(runs)[0]
+
+    def _look_at(self, runs: Parts) -> None:
+        """Find out which of these shapes fit nowhere. Of those that some unit is made of it is known at any time."""
+        for shape, _ in runs:
+            if shape not in self.full and shape not in self.units.of_shape and not self._may_fit(shape):
+                self.shape_full(shape)
 
     def _may_fit(self, shape: Shape) -> bool:
         """Whether a task may find a place now. Where other pods have a say, only a try tells, if any node would do."""

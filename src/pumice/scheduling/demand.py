@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from itertools import groupby
 
 from pumice.fairness.demand import Demand, Pieces
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job, Task
-from pumice.model.objects import Items, JobPhase
+from pumice.model.objects import Items, JobPhase, TaskStatus
 from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
@@ -24,6 +25,7 @@ from pumice.scheduling.units import (
     gang_tasks,
     missing_to_start,
     parts_of,
+    sum_asks,
     total_of,
 )
 
@@ -31,11 +33,14 @@ from pumice.scheduling.units import (
 def demand_of(
     leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queue: bool, start: int
 ) -> tuple[Demand, int]:
-    """A job's demand now (the same object as before if it is equal), and how many tasks of it make its gang."""
+    """A job's demand now (the same object as before if it is equal), and how many tasks of it make its gang.
+
+    Of unlike tasks the leaf is told in which order they come.
+    """
     job = leaf.job
     assert job.spec is not None
     barred = barred_shapes(job, nodes)
-    waiting_counts = open_queue and can_ever_start(job, start, barred, nodes)
+    waiting_counts = open_queue and can_ever_start(job, start, barred, nodes, capacity)
     counts: dict[Items, int] = {}
     for shape, unfinished in job.unfinished.items():
         waiting = len(job.pending.get(shape, ()))
@@ -54,11 +59,19 @@ def demand_of(
             floor = tuple((j, n) for j, n in asked if capacity[j] > 0)
     free = sum(number for shape, number in job.unfinished.items() if not shape.ask)
     gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
-    first: list[Task] = []
-    if start > 0 and (job.spec.min_task_member or (gang > 1 and len(counts) > 1)):
-        first = _first_tasks(job, start, barred, nodes, capacity)
-        gang = max(1, sum(1 for task in first if task.shape.ask))
-    parts = tuple(counts.items()) if len(counts) <= 1 else _task_path(job, counts, first)
+    parts = tuple(counts.items())
+    if len(counts) > 1 or (start > 0 and job.spec.min_task_member):
+        waiting_shapes = job.pending.keys() - barred if waiting_counts else frozenset()
+        counting = _counting_tasks(job, waiting_shapes, evicted=waiting_counts)
+        first: list[Task] = []
+        if start > 0 and (job.spec.min_task_member or gang > 1):
+            first = _first_tasks(job, start, counting, nodes, capacity)
+            gang = max(1, sum(1 for task in first if task.shape.ask))
+        path = _task_path(counting, first)
+        parts = _pieces(path)
+        leaf.path_tasks = tuple(path) if len(parts) > 1 else ()
+    else:
+        leaf.path_tasks = ()
     demand = Demand(parts, floor, total_of(_leading(parts, gang)) if gang > 1 else ())
     return (leaf.demand if demand == leaf.demand else demand), gang
 
@@ -69,13 +82,21 @@ def _is_over(job: Job) -> bool:
     return not busy and (bool(job.tasks) or job.phase is JobPhase.COMPLETED)
 
 
+def asks_beyond(job: Job, capacity: list[int]) -> bool:
+    """Whether a job, or the minimum it names, asks for more than this: only then capacity has a say in its demand."""
+    if job.spec is not None and any(n > capacity[j] for j, n in enumerate(job.spec.min_resources) if j != PODS):
+        return True
+    asked = total_of(tuple((shape.ask, number) for shape, number in job.unfinished.items()))
+    return any(amount > capacity[j] for j, amount in asked)
+
+
 def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[Shape]:
     """Waiting shapes that would fit no node even if it were empty."""
     barred = [shape for shape in job.pending if not nodes.possible(shape)]
     return frozenset(barred) if barred else frozenset()
 
 
-def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeTable) -> bool:
+def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeTable, capacity: list[int]) -> bool:
     """Whether what the job must start with would fit the empty cluster. Pods that are still to come may help."""
     missing = missing_to_start(job, start)
     if missing <= 0:
@@ -83,9 +104,13 @@ def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeT
     tasks = gang_tasks(job, missing, barred)
     if tasks is None:
         return not barred or gang_tasks(job, missing) is None
-    if all(shape.coupled or nodes.room_for(shape, count) for shape, count in parts_of(tasks)):
+    parts = parts_of(tasks)
+    total = sum_asks(parts)
+    if all(amount <= capacity[j] for j, amount in total) and all(
+        shape.coupled or nodes.room_for(shape, count) for shape, count in parts
+    ):
         return True
-    return gang_tasks(job, missing, barred, GangRoom(slots_on_empty_nodes(job, nodes))) is not None
+    return gang_tasks(job, missing, barred, GangRoom(slots_on_empty_nodes(job, nodes), capacity)) is not None
 
 
 def slots_on_empty_nodes(job: Job, nodes: NodeTable) -> dict[Shape, int]:
@@ -93,34 +118,40 @@ def slots_on_empty_nodes(job: Job, nodes: NodeTable) -> dict[Shape, int]:
     return {shape: nodes.slots_for(shape, len(tasks)) for shape, tasks in job.pending.items() if not shape.coupled}
 
 
-def _first_tasks(job: Job, start: int, barred: Collection[Shape], nodes: NodeTable, capacity: list[int]) -> list[Task]:
+def _counting_tasks(job: Job, waiting_shapes: Collection[Shape], *, evicted: bool) -> list[Task]:
+    """The tasks that count in a job's demand, in task order: those that hold a place, and of the others these."""
+    counting = [
+        task
+        for task in job.tasks.values()
+        if task.status.held
+        or (task.status is TaskStatus.PENDING and task.shape in waiting_shapes)
+        or (task.evicted and evicted)
+    ]
+    return sorted(counting, key=lambda task: task.order)
+
+
+def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
     """The tasks a job must start with, none of them one for which the empty cluster has no room beside the others."""
-    size = gang_size(job, start)
-    held = Counter(task.shape for task in job.tasks.values() if task.status.held)
+    unfinished = [task for task in counting if task.status.unfinished]
+    size = min(gang_size(job, start), len(unfinished))
+    held = Counter(task.shape for task in unfinished if task.status.held)
     slots = slots_on_empty_nodes(job, nodes)
     room = GangRoom({shape: count + held[shape] for shape, count in slots.items()}, capacity)
-    found = first_tasks(job, size, barred, room)
+    found = first_tasks(job, size, unfinished, room)
     if found is None:
-        found = first_tasks(job, size, barred)
+        found = first_tasks(job, size, unfinished)
     return found or []
 
 
-def _task_path(job: Job, counts: dict[Items, int], first: list[Task]) -> Pieces:
-    """The tasks that count, in task order, those it must start with first; equal neighbours are one piece."""
-    left = dict(counts)
+def _task_path(counting: list[Task], first: list[Task]) -> list[Task]:
+    """Those of these tasks that ask for something, the ones a job must start with before the others."""
     chosen = set(first)
-    ordered = sorted(job.tasks.values(), key=lambda task: (task not in chosen, task.order))
-    pieces: list[tuple[Items, int]] = []
-    for task in ordered:
-        ask = task.shape.ask
-        if not (task.status.unfinished or task.evicted) or left.get(ask, 0) == 0:
-            continue
-        left[ask] -= 1
-        if pieces and pieces[-1][0] == ask:
-            pieces[-1] = (ask, pieces[-1][1] + 1)
-        else:
-            pieces.append((ask, 1))
-    return tuple(pieces)
+    return sorted((task for task in counting if task.shape.ask), key=lambda task: task not in chosen)
+
+
+def _pieces(path: list[Task]) -> Pieces:
+    """What tasks ask for, equal neighbours as one piece."""
+    return tuple((ask, len(list(alike))) for ask, alike in groupby(task.shape.ask for task in path))
 
 
 def _leading(parts: Pieces, tasks: int) -> Pieces:

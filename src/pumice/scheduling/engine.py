@@ -71,7 +71,7 @@ class Engine:
         self.stamp = 0  # the latest start; never twice the same for two units
         self._demand_moved = True  # targets may differ
         self._held_moved = True  # whole targets may differ
-        self._capacity_seen = -1
+        self._capacity_seen: list[int] = []
         self.refused_queues: dict[str, str] = {}  # queues that no job below may start in, and why
         self._leaf_queues: set[str] = set()  # names of the queues that may take jobs
         self._strays_moved = False  # whether a job in another queue came, went or changed
@@ -241,8 +241,8 @@ class Engine:
         state = self.state
         if self.tree.width < len(state.registry):
             self.tree.widen(len(state.registry))
-        jobs = state.jobs_touched
-        resized = state.capacity_version != self._capacity_seen
+        jobs = state.jobs_touched | self.candidates.affected_by_capacity(self._capacity_seen)
+        resized = state.capacity != self._capacity_seen
         if state.queues_touched:
             self._follow_queues()
             jobs = dict.fromkeys(state.jobs.values())
@@ -258,7 +258,7 @@ class Engine:
         if state.queues_touched or resized or self._strays_moved:
             self._refuse_queues()
         if resized:
-            self._capacity_seen = state.capacity_version
+            self._capacity_seen = list(state.capacity)
             self._demand_moved = True
             self.order.restructure()
             for node in self.tree.root.walk():

@@ -54,7 +54,7 @@ class Holds:
         self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
         self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in engine.tree.jobs}
         for leaf, hold in list(self.active.items()):
-            if leaf not in stuck or leaf.unit.parts != hold.unit.parts:
+            if leaf not in stuck or _differs(leaf.unit, hold.unit):
                 del self.active[leaf]
             elif not self._renew(engine, leaf, hold):
                 del self.active[leaf]
@@ -96,7 +96,7 @@ class Holds:
                 hold.progress,
             )
             for leaf, hold in self.active.items()
-            if hold.epoch == nodes.epoch and leaf.unit is not None and leaf.unit.parts == hold.unit.parts
+            if hold.epoch == nodes.epoch and leaf.unit is not None and not _differs(leaf.unit, hold.unit)
         ]
         return HoldsMemory(
             tuple(kept),
@@ -178,8 +178,13 @@ def _stuck(engine: Engine) -> dict[JobNode, None]:
     }
 
 
+def _differs(unit: Unit, other: Unit) -> bool:
+    """Whether they are not made of the same tasks, in whatever order."""
+    return unit is not other and dict(unit.parts) != dict(other.parts)
+
+
 def _parts(unit: Unit) -> Parts:
-    return tuple((shape.items, count) for shape, count in unit.parts)
+    return tuple(sorted((shape.items, count) for shape, count in unit.parts))
 
 
 def _branch(leaf: JobNode) -> ShareNode:

@@ -15,14 +15,25 @@ from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items, TaskStatus
 from pumice.model.shape import Shape
 
+Parts = tuple[tuple[Shape, int], ...]
+"""Shapes, and how many tasks of each."""
+
 
 class Unit:
-    """So many tasks of these shapes, all or nothing. Compared by identity."""
+    """So many tasks of these shapes, all or nothing. Compared by identity.
 
-    __slots__ = ("ask", "coupled", "parts", "reason", "short", "size", "tried", "waiting")
+    Units of the same tasks in another order are not alike: the tasks are placed in task order, so which of them finds
+    no place depends on it.
+    """
 
-    def __init__(self, parts: tuple[tuple[Shape, int], ...]) -> None:
-        self.parts = parts
+    __slots__ = ("ask", "coupled", "parts", "reason", "runs", "short", "size", "tried", "waiting")
+
+    def __init__(self, runs: Parts) -> None:
+        self.runs = runs  # in task order; a shape may come again
+        counts: dict[Shape, int] = {}
+        for shape, count in runs:
+            counts[shape] = counts.get(shape, 0) + count
+        self.parts = parts = tuple(counts.items())
         self.size = sum(count for _, count in parts)
         self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
         self.coupled = any(shape.coupled for shape, _ in parts)
@@ -36,32 +47,36 @@ class UnitTable:
     """All units in use, and which shape they are made of."""
 
     def __init__(self) -> None:
-        self._units: dict[tuple[tuple[Shape, int], ...], Unit] = {}
+        self._units: dict[Parts, Unit] = {}
         self.of_shape: dict[Shape, list[Unit]] = {}
 
-    def unit(self, parts: tuple[tuple[Shape, int], ...]) -> tuple[Unit, bool]:
-        """The unit with these parts, and whether it is new."""
-        unit = self._units.get(parts)
+    def unit(self, runs: Parts) -> tuple[Unit, bool]:
+        """The unit of these tasks, and whether it is new."""
+        unit = self._units.get(runs)
         if unit is not None:
             return unit, False
-        unit = self._units[parts] = Unit(parts)
-        for shape, _ in parts:
+        unit = self._units[runs] = Unit(runs)
+        for shape, _ in unit.parts:
             self.of_shape.setdefault(shape, []).append(unit)
         return unit, True
+
+    def find(self, runs: Parts) -> Unit | None:
+        """The unit of these tasks, if it is in use."""
+        return self._units.get(runs)
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(self._units.values())
 
     def drop(self, unit: Unit) -> None:
         """Forget a unit that nobody waits with."""
-        if self._units.pop(unit.parts, None) is not None:
+        if self._units.pop(unit.runs, None) is not None:
             for shape, _ in unit.parts:
                 self.of_shape[shape].remove(unit)
                 if not self.of_shape[shape]:
                     del self.of_shape[shape]
 
 
-def sum_asks(parts: tuple[tuple[Shape, int], ...]) -> Items:
+def sum_asks(parts: Parts) -> Items:
     """What all parts together ask for."""
     return total_of(tuple((shape.ask, count) for shape, count in parts))
 
@@ -134,16 +149,14 @@ def gang_tasks(
     return _choose(waiting, _role_needs(job), missing, room)
 
 
-def first_tasks(job: Job, size: int, barred: Collection[Shape] = (), room: GangRoom | None = None) -> list[Task] | None:
-    """The tasks a job would start with if nothing of it ran yet: they come first in its demand. None: too few."""
+def first_tasks(job: Job, size: int, tasks: list[Task], room: GangRoom | None = None) -> list[Task] | None:
+    """Which of these tasks, in task order, a job would start with if nothing of it ran yet. None: too few."""
     assert job.spec is not None
-    tasks = [t for t in job.tasks.values() if t.status.unfinished and (t.status.held or t.shape not in barred)]
-    tasks.sort(key=lambda task: task.order)
     here = Counter(task.spec.role for task in tasks)
     done = Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
     # Like the gang, a role's minimum counts at most what is unfinished.
     needs = {role: min(least - done[role], here[role]) for role, least in job.spec.min_task_member.items()}
-    return _choose(tasks, needs, min(size, len(tasks)), room)
+    return _choose(tasks, needs, size, room)
 
 
 def _role_needs(job: Job) -> dict[str, int]:
@@ -195,7 +208,18 @@ def unit_tasks(leaf: JobNode, unit: Unit) -> list[Task]:
     return tasks
 
 
-def parts_of(tasks: list[Task]) -> tuple[tuple[Shape, int], ...]:
+def runs_of(tasks: list[Task]) -> Parts:
+    """The shapes of tasks as they come, equal neighbours together."""
+    runs: list[tuple[Shape, int]] = []
+    for task in tasks:
+        if runs and runs[-1][0] is task.shape:
+            runs[-1] = (task.shape, runs[-1][1] + 1)
+        else:
+            runs.append((task.shape, 1))
+    return tuple(runs)
+
+
+def parts_of(tasks: list[Task]) -> Parts:
     """How many tasks of each shape, by shape."""
     counts: dict[Shape, int] = {}
     for task in tasks:

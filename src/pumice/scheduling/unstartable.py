@@ -176,7 +176,7 @@ def fits_no_node(engine: Engine, leaf: JobNode) -> Obstacle | None:
     if not job.pending:
         return None
     barred, start = barred_shapes(job, nodes), engine.policy.start_size(job)
-    if len(barred) < len(job.pending) and can_ever_start(job, start, barred, nodes):
+    if len(barred) < len(job.pending) and can_ever_start(job, start, barred, nodes, engine.state.capacity):
         return None
     if barred:
         shape = min(barred, key=lambda shape: shape.index)

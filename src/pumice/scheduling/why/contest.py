@@ -80,7 +80,8 @@ def _can_ever_start(engine: Engine, leaf: JobNode) -> bool:
     barred = barred_shapes(leaf.job, engine.nodes)
     if any(shape in barred for shape, _ in leaf.unit.parts):
         return False
-    return can_ever_start(leaf.job, engine.policy.start_size(leaf.job), barred, engine.nodes)
+    start = engine.policy.start_size(leaf.job)
+    return can_ever_start(leaf.job, start, barred, engine.nodes, engine.state.capacity)
 
 
 def _held(engine: Engine, leaf: JobNode, first: JobNode | None, supposing: bool) -> Contest:

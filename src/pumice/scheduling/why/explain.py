@@ -227,7 +227,7 @@ def _never(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
     if barred:
         waiting = count(sum(len(job.pending[shape]) for shape in barred), "task")
         answer.notes.append(f"{waiting} would fit no node even if it were empty")
-    can_start = can_ever_start(job, engine.policy.start_size(job), barred, nodes)
+    can_start = can_ever_start(job, engine.policy.start_size(job), barred, nodes, engine.state.capacity)
     if can_start and len(barred) < len(job.pending):
         return False
     answer.cause = "never"
