@@ -258,7 +258,7 @@ class Rounding:
                 leaf = jobs[0]
                 self.give(leaf, given)
                 if leaf.head_held:
-                    by_size.setdefault(self._size(leaf), []).append(leaf)
+                    by_size.setdefault(self.size(leaf), []).append(leaf)
                 continue
             walk = Walk(self, group, jobs, missing_only=missing_only)
             while (served := walk.next()) is not None:
