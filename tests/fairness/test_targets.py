@@ -64,7 +64,7 @@ def exact_targets(grove: Grove) -> dict[str, list[Fraction]]:
             ([number for job, _, number in leaves if job in mine], [_part_of_user(grove, mine[0], j) for j in every])
             for mine in users.values()
         ],
-        job_nodes,
+        jobs=job_nodes,
     )
     targets = {job.name: [Fraction(0)] * len(job.demand.pieces) for job in grove.jobs}
     for (job, k, _), target in zip(leaves, tasks, strict=True):
