@@ -9,6 +9,7 @@ from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.decisions import Bind, Condition, Evict, QueueCondition
+from pumice.scheduling.too_large import too_large
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine
@@ -24,8 +25,10 @@ def conclude(engine: Engine) -> None:
         job = engine.state.jobs[key]
         job.phase = phase_of(job, waiting[job])
     for leaf, lacks in engine.candidates.blocked.items():
-        key, reason = leaf.job.key, lacks + _no_turn(engine, leaf)
-        if leaf.able or leaf.unit is None or engine.conditions.get(key) == reason:
+        never = too_large(leaf, engine.policy.start_size(leaf.job))
+        reason = lacks + _no_turn(engine, leaf) if never is None else never.say(engine.state.registry)
+        key = leaf.job.key
+        if (never is None and (leaf.able or leaf.unit is None)) or engine.conditions.get(key) == reason:
             continue
         engine.conditions[key] = reason
         engine.decisions.append(Condition(key, "Unschedulable", "NotEnoughResources", reason))
