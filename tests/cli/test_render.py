@@ -1,10 +1,14 @@
 """The tree and the jobs as text."""
 
+from dataclasses import replace
+
 import click
 import pytest
 
 from pumice.cli import render
 from pumice.cli.render import BAR, Column, bar, job_lines, legend, notice_lines, table, tree_lines
+from pumice.model.events import Changed
+from pumice.model.resources import CPU
 from pumice.sim.overview import overview_of_run
 from tests.sim.samples import job, node, queue, queue_at, ran, scenario
 
@@ -150,10 +154,15 @@ def test_quantities_of_queues_are_shown_where_somebody_wrote_them():
 
 
 def test_stopped_queues_and_kept_room_are_mentioned():
-    queues = queue("eng", deserved={"cpu": 4}), queue("prod", parent="eng", deserved={"cpu": 6})
-    stopped = overview_of_run(ran(scenario(config=CAPACITY), node(cpu=8), *queues, job("j", "prod", 1, cpu=1)))
+    queues = queue("eng"), queue("prod", parent="eng", deserved={"cpu": 6})
+    simulation = ran(scenario(config=CAPACITY), node(cpu=8), *queues, job("j", "prod", 9, cpu=1))
+    # A file with this would be refused; a cluster may have come to it before anybody judged it.
+    engine = simulation.cluster.engine
+    engine.apply(Changed(replace(engine.state.queues["eng"], deserved=((CPU, 4000),))))
+    simulation.step()
+    stopped = overview_of_run(simulation)
     (line,) = plain(notice_lines(stopped))
-    assert line.startswith("stopped queue eng: the queues below it have deserved cpu 6 together")
+    assert line.startswith("stopped queue eng: the queues below 'root/eng' would have deserved cpu 6 together")
     assert "queue eng is stopped" in plain(job_lines(stopped, wide=True))[1]
     # 8 cpu on two nodes, half of them are big's; small fills both, and nobody is evicted.
     config = "actions: allocate\ntiers:\n- plugins:\n  - {name: drf, enableHierarchy: true, arguments: %s}\n"

@@ -45,19 +45,23 @@ def too_large(leaf: JobNode, start: int) -> TooLarge | None:
     if not leaf.job.tasks and leaf.job.spec is not None:  # its pods are still to come
         asked = tuple((j, n) for j, n in enumerate(leaf.job.spec.min_resources) if n and j != PODS)
         missing = leaf.job.spec.min_member
-    for queue in _below_root(leaf):
+    for queue, most, whole in _ceilings(leaf) if asked else ():
         for j, amount in asked:
-            if queue.ceiling is not None and amount > queue.ceiling[j]:
+            if amount > most[j] < whole[j]:
                 return TooLarge(queue, j, amount, missing + leaf.job.running)
     return None
 
 
-def _below_root(leaf: JobNode) -> Iterator[ShareNode]:
-    """A job's queue and those above it; root, which may hold the cluster, is left to the nodes."""
+def _ceilings(leaf: JobNode) -> Iterator[tuple[ShareNode, list[int], list[int]]]:
+    """What a job's queue and those above it may hold, and what the cluster has: that is left to the nodes."""
+    limited: list[tuple[ShareNode, list[int]]] = []
     queue: ShareNode = leaf.queue
     while queue.parent is not None:
-        yield queue
+        if queue.ceiling is not None:
+            limited.append((queue, queue.ceiling))
         queue = queue.parent
+    whole = queue.ceiling
+    return ((limit, most, whole) for limit, most in limited) if whole is not None else iter(())
 
 
 def _least(leaf: JobNode, tasks: int) -> Items:
