@@ -7,6 +7,8 @@ import pytest
 
 from pumice.cli import render
 from pumice.cli.render import BAR, Column, bar, job_lines, legend, notice_lines, table, tree_lines
+from pumice.model.events import Changed
+from pumice.model.resources import CPU
 from pumice.sim.overview import overview_of_run
 from tests.sim.samples import job, node, opened, queue, queue_at, ran, scenario
 
@@ -160,7 +162,7 @@ def test_stopped_queues_and_kept_room_are_mentioned():
     simulation.run()
     stopped = overview_of_run(simulation)
     (line,) = plain(notice_lines(stopped))
-    assert line.startswith("stopped queue eng: the queues below it have deserved cpu 6 together")
+    assert line.startswith("stopped queue eng: the queues below 'root/eng' would have deserved cpu 6 together")
     assert "queue eng is stopped" in plain(job_lines(stopped, wide=True))[1]
     # 8 cpu on two nodes, half of them are big's; small fills both, and nobody is evicted.
     config = "actions: allocate\ntiers:\n- plugins:\n  - {name: drf, enableHierarchy: true, arguments: %s}\n"

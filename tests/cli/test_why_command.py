@@ -141,12 +141,11 @@ def test_what_is_not_there(live: tuple[Client, Path], tmp_path: Path) -> None:
 
 
 def test_a_scenario() -> None:
-    done = pumice_command("why", "alices", "-f", EXAMPLES / "users.yaml")
+    done = pumice_command("why", "daves", "-f", EXAMPLES / "users.yaml")
     assert done.returncode == 0
-    # 12 of the lab are used: one more makes 13, for three users.
     assert done.stdout.startswith(
-        "default/alices runs 4 of 10 tasks and waits: user alice holds cpu 4 in queue root/lab and asks for 1 more; "
-        "a user may hold 4333m = max(13 / 3 users, 13 x 25 %)\n"
+        "default/daves runs 6 of 10 tasks and waits: user dave holds cpu 6 in queue root/dev and asks for 1 more; "
+        "a user may hold 6 = 12 x 0.5\n"
     )
     done = pumice_command("why", "nobody", "-f", EXAMPLES / "users.yaml")
     assert (done.returncode, done.stdout) == (1, "")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.fairness.tree import Kind
-from pumice.fairness.violations import violations
+from pumice.fairness.violations import clamped, violations
 from pumice.model.accounts import Job
 from pumice.model.objects import Items, JobPhase, Queue
 from pumice.model.resources import CPU, MEMORY, Registry
@@ -85,3 +85,12 @@ def test_a_job_above_the_leaves() -> None:
     assert wrong == {"a": "job ns/j is in it, but a queue with queues below it takes no jobs"}
     job.phase = JobPhase.COMPLETED
     assert violations(forest.tree, forest.queues, Registry()) == {}
+
+
+def test_what_is_clamped_is_no_violation() -> None:
+    queues = {"a": Queue("a", deserved=cores(5), capability=cores(3)), "b": Queue("b", parent="a", deserved=cores(4))}
+    assert found(*queues.values()) == {}
+    assert clamped(queues, Registry()) == {
+        "a": "the queues below 'root/a' would have deserved cpu 4 together, more than the capability cpu 3 of queue 'a'"
+    }
+    assert found(Queue("a", deserved=cores(3), guarantee=cores(4)), Queue("b", parent="a", guarantee=cores(4))) == {}

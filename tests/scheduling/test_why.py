@@ -156,7 +156,8 @@ def test_a_subtree_whose_numbers_contradict_each_other() -> None:
     answer = world.why(world.job("j", "b", 1))
     assert answer.cause == "queue"
     assert answer.notes == [
-        "queue a, above its own, is stopped: queue b below it has capability cpu 5, more than its capability cpu 4"
+        "queue a, above its own, is stopped: queue 'b' has capability cpu 5, more than the cpu 4 of 'a' above it; "
+        "raise the one or lower the other"
     ]
 
 

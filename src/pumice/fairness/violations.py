@@ -20,6 +20,8 @@ def violations(tree: ShareTree, queues: Mapping[str, Queue], registry: Registry)
     """The queues at which something is wrong, by name, and what; of several things the first."""
     found: dict[str, str] = {}
     for excess in QueueAmounts(lay_out(queues).places, queues).excesses():
+        if excess.clamped:
+            continue
         # Of two that contradict each other, the one above is who may be wrong about everybody below it.
         found.setdefault(excess.above or excess.queue, excess.say(registry))
     nodes = [node for node in tree.queues()[1:] if node.object in queues]
@@ -27,6 +29,12 @@ def violations(tree: ShareTree, queues: Mapping[str, Queue], registry: Registry)
         assert node.object is not None
         found.setdefault(node.object, stray)
     return found
+
+
+def clamped(queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:
+    """The queues whose deserved is brought within their guarantee and what may be held, by name, and why."""
+    excesses = QueueAmounts(lay_out(queues).places, queues).excesses()
+    return {excess.queue: excess.say(registry) for excess in excesses if excess.clamped}
 
 
 def _strays(described: Iterable[ShareNode]) -> Iterator[tuple[ShareNode, str]]:

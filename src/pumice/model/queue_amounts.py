@@ -1,6 +1,7 @@
 """Guarantee, deserved and capability of queues that contradict each other (fairness.md 6).
 
-One set of rules for admission, for scenario files and for the engine, which lets nothing start where one is broken:
+One set of rules for admission, for scenario files and for the engine. The engine lets nothing start where one is
+broken, unless the amount is ``clamped`` (fairness.md 6): then it says so and goes on.
 
 - of one queue: guarantee within deserved within capability
 - of the queues below one together: their guarantees within its guarantee, deserved and capability, what they deserve
@@ -67,6 +68,13 @@ class Excess:
     resource: int
     amount: int
     most: int
+
+    @property
+    def clamped(self) -> bool:
+        """Whether the engine brings it within bounds by itself: a queue deserves at least what it is guaranteed, and no
+        more than it may hold. Everything else can't be meant, and stops the subtree.
+        """
+        return (self.offer is CAPABILITY and self.want is DESERVED) or (self.offer is DESERVED and not self.together)
 
     @property
     def rule(self) -> tuple[object, ...]:
@@ -141,6 +149,8 @@ class QueueAmounts:
             for j, limit in sorted(most.items()):
                 if own.get(j, 0) > limit:
                     yield Excess(queue.name, path, want, offer, None, False, j, own[j], limit)
+                    if want is GUARANTEE and offer is DESERVED:
+                        continue  # it deserves what it is guaranteed, and its children are judged by that
                 if below.get(j, 0) > limit:
                     yield Excess(queue.name, path, want, offer, None, True, j, below[j], limit)
         for j, amount in sorted(CAPABILITY.of(queue).items()):

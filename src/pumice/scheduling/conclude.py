@@ -25,7 +25,8 @@ def conclude(engine: Engine) -> None:
         job.phase = phase_of(job, waiting[job])
     engine.unstartable.review(engine)
     for leaf, lacks in engine.candidates.blocked.items():
-        key, reason = leaf.job.key, lacks + _no_turn(engine, leaf)
+        reason = lacks + _no_turn(engine, leaf)
+        key = leaf.job.key
         if leaf.able or leaf.unit is None or engine.conditions.get(key) == reason:
             continue
         if engine.unstartable.is_told(key):  # which says more than that there is no room now

@@ -65,7 +65,8 @@ class Evict:
 class QueueCondition:
     """What people should know about a queue; an empty message: that is over.
 
-    ``Halted`` says why nothing starts there, ``GuaranteesExceedCapacity`` of root that not all can be kept.
+    ``Halted`` says why nothing starts there, ``DeservedClamped`` that its deserved is not what it says, and
+    ``GuaranteesExceedCapacity`` of root that not all can be kept.
     """
 
     queue: str

@@ -1,8 +1,8 @@
 """Demand: what a job asks for, as far as it can ever run (fairness.md 3).
 
 What it holds counts always. What waits counts if the queue takes work, the task would fit some empty node, and the
-job, if it has not started, could start at all: its gang would fit the empty cluster. What can never run is nobody's
-entitlement; others have it by right instead of on loan.
+job, if it has not started, could start at all: its gang would fit the empty cluster and what its queue may hold. What
+can never run is nobody's entitlement; others have it by right instead of on loan.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pumice.model.objects import Items, JobPhase, TaskStatus
 from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
+from pumice.scheduling.too_large import too_large
 from pumice.scheduling.units import (
     GangRoom,
     first_tasks,
@@ -40,7 +41,8 @@ def demand_of(
     job = leaf.job
     assert job.spec is not None
     barred = barred_shapes(job, nodes)
-    waiting_counts = open_queue and can_ever_start(job, start, barred, nodes, capacity)
+    startable = can_ever_start(job, start, barred, nodes, capacity) and too_large(leaf, start) is None
+    waiting_counts = open_queue and startable
     counts: dict[Items, int] = {}
     for shape, unfinished in job.unfinished.items():
         waiting = len(job.pending.get(shape, ()))

@@ -253,6 +253,8 @@ class Engine:
             jobs = dict.fromkeys(state.jobs.values())
         for key in state.jobs_gone:
             self._detach(key)
+        if state.queues_touched or resized:
+            self.policy.set_bounds()  # what a queue may hold decides what of its jobs is demand
         for job in jobs:
             self._follow_job(job)
         if state.queues_touched or resized or self._strays_moved:
@@ -379,8 +381,7 @@ class Engine:
 
     def refresh_job(self, job: Job) -> None:
         """The same by its job."""
-        leaf = self.tree.jobs.get(job.key)
-        if leaf is not None:
+        if (leaf := self.tree.jobs.get(job.key)) is not None:
             self.refresh(leaf)
 
     def _detach(self, key: str) -> None:
@@ -449,8 +450,7 @@ class Engine:
         for gone in departures:
             assert gone.task.job is not None
             self.refresh_job(gone.task.job)
-            index = self.nodes.touch(gone.node)
-            if index >= 0:
+            if (index := self.nodes.touch(gone.node)) >= 0:
                 self.nodes.freeing[index] = None
                 self._grown[index] = None
         self.held_changed()

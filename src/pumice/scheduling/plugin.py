@@ -159,7 +159,7 @@ class Plugin:
         return None
 
     def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
-        """Called by allocate for a unit that ``allocatable`` refused, once nobody else can start anything.
+        """Called by allocate for a unit that ``allocatable`` refused (enabledAllocatable), once nobody else can start.
 
         Whether it may start nevertheless, in room that would lie idle.
         """

@@ -19,6 +19,7 @@ from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.decisions import Bind, Condition, Enqueue, Evict
 from pumice.scheduling.demand import barred_shapes, can_ever_start
+from pumice.scheduling.too_large import too_large
 from pumice.scheduling.units import gang_tasks, missing_to_start, parts_of, sum_asks
 
 if TYPE_CHECKING:
@@ -190,8 +191,15 @@ def fits_no_node(engine: Engine, leaf: JobNode) -> Obstacle | None:
     return Obstacle("ClusterTooSmall", message)
 
 
+def queue_holds_too_little(engine: Engine, leaf: JobNode) -> Obstacle | None:
+    """What a job must start with has to fit what its queue, and those above it, may ever hold."""
+    found = too_large(leaf, engine.policy.start_size(leaf.job))
+    return Obstacle("QueueTooSmall", found.say(engine.state.registry)) if found is not None else None
+
+
 FINDERS: tuple[Callable[[Engine, JobNode], Obstacle | None], ...] = (
     queue_takes_no_jobs,
+    queue_holds_too_little,
     asks_for_more_than_there_is,
     has_too_few_pods,
     fits_no_node,

@@ -48,6 +48,7 @@ WHY_ALONE = {
 """Why pods go that make room for nobody."""
 OVER = {
     "Halted": ("Resumed", "jobs may start here again"),
+    "DeservedClamped": ("DeservedFits", "what it deserves is what it says"),
     "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has what the queues are guaranteed again"),
 }
 """What is said of a queue when one of its conditions is over: reason and message."""

@@ -238,17 +238,13 @@ def test_a_queue_that_deserves_nothing_takes_nothing() -> None:
 
 
 def test_nobody_takes_what_it_could_not_hold() -> None:
-    # Of the 9 that a may hold 5 are guaranteed to a2: a1 may hold 4, though it deserves 5.
     world = QueueWorld(
-        Queue("a", deserved=cpu(9), capability=cpu(9)),
-        Queue("a1", parent="a", deserved=cpu(5)),
-        Queue("a2", parent="a", guarantee=cpu(5)),
-        Queue("b"),
+        Queue("a", deserved=cpu(9), capability=cpu(4)), Queue("a1", parent="a", deserved=cpu(9)), Queue("b")
     )
     grown = world.job("a1", 9, running=4)
     borrower = world.job("b", 6, running=6)
     _, agreed = taking(world, grown, borrower)
-    assert not agreed
+    assert not agreed  # a1 deserves no more than a may hold
 
 
 def test_every_queue_on_the_victims_way_must_be_above_its_due() -> None:
@@ -344,3 +340,26 @@ def test_guarantees_that_the_cluster_can_no_longer_keep_are_said_of_root_once() 
     assert not [said for said in world.cycle() if isinstance(said, QueueCondition)]
     world.node(9)
     assert world.cycle()[-1] == QueueCondition("root", "", "GuaranteesExceedCapacity")
+
+
+def test_a_deserved_that_is_clamped_stops_nobody_and_is_said() -> None:
+    world = QueueWorld(Queue("a", deserved=cpu(9), capability=cpu(4)), Queue("b", deserved=cpu(2), guarantee=cpu(3)))
+    world.job("a", 9)
+    said = {said.queue: said for said in world.cycle() if isinstance(said, QueueCondition)}
+    assert world.held("a") == 4
+    assert {(queue, condition.type) for queue, condition in said.items()} == {
+        ("a", "DeservedClamped"),
+        ("b", "DeservedClamped"),
+    }
+    assert said["a"].message.startswith("queue 'a' has deserved cpu 9m, more than its capability cpu 4m")
+    assert said["b"].message.startswith("queue 'b' has guarantee cpu 3m, more than its deserved cpu 2m")
+
+
+def test_a_guarantee_above_the_capability_stops_its_queue() -> None:
+    world = QueueWorld(Queue("a", capability=cpu(3), guarantee=cpu(5)), Queue("b"))
+    world.job("a", 2)
+    world.job("b", 2)
+    (said,) = [said for said in world.cycle() if isinstance(said, QueueCondition)]
+    assert (said.queue, said.type) == ("a", "Halted")
+    assert "has guarantee cpu 5m, more than its capability cpu 3m" in said.message
+    assert (world.held("a"), world.held("b")) == (0, 2)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pumice.fairness.taking import parting
 from pumice.fairness.tree import JobNode, ShareNode
-from pumice.fairness.violations import violations
+from pumice.fairness.violations import clamped, violations
 from pumice.model.accounts import Task
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import Items
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 LEVEL = "ancestorReclaimLevel"
 ON_VIOLATION = "onViolation"
+CLAMPED = "DeservedClamped"
+"""The condition of a queue that deserves more than it may hold, or less than it is guaranteed."""
 
 
 class CapacityPlugin(QueueLimits):
@@ -47,6 +49,7 @@ class CapacityPlugin(QueueLimits):
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
         self.level = _level(arguments)
+        self._clamped: Mapping[str, str] = {}
         self.on_violation = arguments.get(ON_VIOLATION, "isolate")
         if self.on_violation not in ("isolate", "halt"):
             raise PluginError(ON_VIOLATION, f"{ON_VIOLATION} is {self.on_violation!r}; write isolate or halt")
@@ -61,11 +64,16 @@ class CapacityPlugin(QueueLimits):
         unplaced = [refusal for refusal in lay_out(queues).refusals if refusal.refused]
         wrong = {refusal.queue: f"{refusal.field}: {refusal.message}" for refusal in unplaced}
         wrong = {**violations(self.tree, queues, self.registry), **wrong}
+        self._clamped = clamped(queues, self.registry)
         if wrong and self.on_violation == "halt":
             first = min(wrong)
             halted = f"all queues are halted because of queue {first}: {wrong[first]}"
             return {**dict.fromkeys(sorted(queues), halted), **wrong}
         return wrong
+
+    def queue_notes(self) -> Mapping[tuple[str, str], str]:
+        """Also the queues whose deserved is not what they say."""
+        return {**super().queue_notes(), **{(queue, CLAMPED): why for queue, why in self._clamped.items()}}
 
     # --- taking back ----------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from pumice.model.states import stopped_by
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.demand import barred_shapes, can_ever_start
 from pumice.scheduling.holds import needs_of
+from pumice.scheduling.too_large import too_large
 from pumice.scheduling.units import Unit
 from pumice.scheduling.why.answer import Answer, Missing, Places
 from pumice.scheduling.why.contest import contest, fitting_now
@@ -223,6 +224,12 @@ def _is_too_large(engine: Engine, job: Job, answer: Answer) -> bool:
 def _never(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
     """Whether nothing of what waits fits an empty cluster."""
     job, nodes = leaf.job, engine.nodes
+    beyond = too_large(leaf, engine.policy.start_size(job))
+    if beyond is not None:
+        answer.cause = "never"
+        answer.notes.append(beyond.say(engine.state.registry).removeprefix("it can never start: "))
+        answer.needs.append(f"the capability of queue {beyond.queue.path} has to grow, or the job has to ask for less")
+        return True
     barred = barred_shapes(job, nodes)
     if barred:
         waiting = count(sum(len(job.pending[shape]) for shape in barred), "task")
