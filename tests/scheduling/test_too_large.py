@@ -26,7 +26,7 @@ def test_a_gang_above_the_capability_of_its_queue(policy: str) -> None:
         "it can never start: its first 5 tasks ask for cpu 5m together, and queue a may hold cpu 4m at most"
     )
     assert (world.held("a"), world.held("b")) == (0, 10)
-    assert world.engine.tree.jobs[gang].demand.count == 0
+    assert world.engine.tree.jobs[gang].demand.pieces == ()
     assert not told(world), "said once"
     answer = explain(world.engine, gang, world.now)
     assert answer is not None and answer.cause == "never"
@@ -34,7 +34,7 @@ def test_a_gang_above_the_capability_of_its_queue(policy: str) -> None:
     # With a higher capability it counts.
     world.change(Queue("a", capability=cpu(5)))
     world.engine.settle()
-    assert world.engine.tree.jobs[gang].demand.count
+    assert world.engine.tree.jobs[gang].demand.pieces
 
 
 def test_others_are_entitled_to_what_it_can_never_use() -> None:

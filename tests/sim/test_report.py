@@ -119,9 +119,9 @@ def test_weights_below_one_are_numbers_and_the_user_is_the_annotation():
     assert report["jobs"]["default/g"]["user"] == "ada"
 
 
-def test_a_job_of_unlike_tasks_has_no_whole_number_as_its_target():
+def test_the_whole_target_of_unlike_tasks_is_counted_in_task_order():
     documents = (queue("q"), group("g", queue="q"), pod("a", "g", cpu=1), pod("b", "g", cpu=2))
-    assert run_report(ran(node(cpu=2), *documents))["jobs"]["default/g"]["wholeTarget"] is None
+    assert run_report(ran(node(cpu=2), *documents))["jobs"]["default/g"]["wholeTarget"] == 1
 
 
 def test_a_job_that_can_never_run_has_a_target_of_nothing():
@@ -171,8 +171,8 @@ class TestEntitle:
         entitle_report(simulation.cluster.engine)
         assert simulation.cluster.running() == []
 
-    def test_unlike_tasks_get_a_part_of_all_of_them(self):
-        # Three tasks that ask for 1 + 1 + 2 = 4 cpu, where there are 2: half of it, one and a half tasks.
+    def test_unlike_tasks_are_entitled_in_task_order(self):
+        # Three tasks that ask for 1, 1 and 2 cpu, where there are 3: the first two, and half of the third.
         documents = (
             queue("q"),
             group("g", queue="q"),
@@ -180,8 +180,8 @@ class TestEntitle:
             pod("b", "g", cpu=1),
             pod("c", "g", cpu=2),
         )
-        report = entitle_report(opened(node(cpu=2), *documents).cluster.engine)
-        assert report["jobs"]["default/g"] == {"tasks": 1.5, "entitled": {"cpu": "2"}, "share": 1.0}
+        report = entitle_report(opened(node(cpu=3), *documents).cluster.engine)
+        assert report["jobs"]["default/g"] == {"tasks": 2.5, "entitled": {"cpu": "3"}, "share": 1.0}
 
     def test_a_group_whose_pods_are_not_there_gets_a_part_of_its_minimum(self):
         # Two with minResources of 8 cpu for 4 tasks each, where there are 12: three quarters of it each.
