@@ -7,8 +7,6 @@ import pytest
 
 from pumice.cli import render
 from pumice.cli.render import BAR, Column, bar, job_lines, legend, notice_lines, table, tree_lines
-from pumice.model.events import Changed
-from pumice.model.resources import CPU
 from pumice.sim.overview import overview_of_run
 from tests.sim.samples import job, node, opened, queue, queue_at, ran, scenario
 
