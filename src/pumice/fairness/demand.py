@@ -15,7 +15,7 @@ class Demand:
     is the last piece.
     """
 
-    __slots__ = ("gang_items", "parts", "pieces", "reserve", "total")
+    __slots__ = ("gang_items", "parts", "pieces", "reserve", "satisfied", "total")
 
     def __init__(self, parts: Pieces, floor: Items, gang_items: Items) -> None:
         self.parts = parts
@@ -29,6 +29,7 @@ class Demand:
             total[j] = total.get(j, 0) + amount
         self.pieces: Pieces = (*parts, (self.reserve, 1)) if self.reserve else parts
         self.total: Items = tuple(sorted(total.items()))
+        self.satisfied: tuple[float, ...] = tuple(float(count) for _, count in self.pieces)  # targets of who gets all
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Demand) and (self.pieces, len(self.parts), self.gang_items) == (

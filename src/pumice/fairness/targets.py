@@ -44,7 +44,7 @@ def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
     tree.bounds = bounds_of(inner, capacity)
     if tree.bounds is None and _fits(jobs, capacity):
         for leaf in jobs:
-            _entitle(tree, [leaf], tuple(float(count) for _, count in leaf.demand.pieces))
+            _entitle(tree, [leaf], leaf.demand.satisfied)
     else:
         _solve(tree, capacity)
     _sum_up(tree, inner)
@@ -56,13 +56,15 @@ def _entitle(tree: ShareTree, members: list[JobNode], targets: tuple[float, ...]
     The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every sum from
     there on is exact. What is equal in truth is equal here.
     """
+    if all(leaf.entitled_by is leaf.demand and leaf.targets == targets for leaf in members):
+        return
     exact = [0] * tree.width
     for (items, _), tasks in zip(members[0].demand.pieces, targets, strict=True):
         grid = round(tasks * EXACT)
         for j, amount in items:
             exact[j] += grid * amount
     for leaf in members:
-        leaf.targets = targets
+        leaf.targets, leaf.entitled_by = targets, leaf.demand
         if exact != leaf.exact:
             leaf.entitle(list(exact))
             tree.flag(leaf)

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from pumice.fairness.counting import claim, claim_anew, count_job
-from pumice.fairness.demand import NO_DEMAND
+from pumice.fairness.demand import NO_DEMAND, Demand
 from pumice.fairness.line import Line
 from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items
@@ -207,6 +207,7 @@ class JobNode(ShareNode):
         "counted_able",
         "counted_owed",
         "demand",
+        "entitled_by",
         "gang",
         "head",
         "head_held",
@@ -244,6 +245,7 @@ class JobNode(ShareNode):
         self.started = False  # whether it has what it must start with
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
+        self.entitled_by: Demand | None = None  # the demand by which they became an entitlement
         self.whole_tasks = 0  # the tasks of its whole target
         self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
         self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
