@@ -103,6 +103,12 @@ def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeT
     missing = missing_to_start(job, start)
     if missing <= 0:
         return True
+    if len(job.pending) == 1 and not barred and job.spec is not None and not job.spec.min_task_member:
+        shape, waiting = next(iter(job.pending.items()))  # most jobs: tasks that are all alike
+        if len(waiting) < missing:
+            return True
+        fits = all(amount * missing <= capacity[j] for j, amount in shape.ask)
+        return fits and (shape.coupled or nodes.room_for(shape, missing))
     tasks = gang_tasks(job, missing, barred)
     if tasks is None:
         return not barred or gang_tasks(job, missing) is None

@@ -40,12 +40,15 @@ class TooLarge:
 
 def too_large(leaf: JobNode, start: int) -> TooLarge | None:
     """Why a job that has not started never will, by what its queue and those above it may hold; None: it may."""
+    ceilings = list(_ceilings(leaf))
+    if not ceilings:
+        return None
     missing = missing_to_start(leaf.job, start)
     asked = _least(leaf, missing) if missing > 0 else ()
     if not leaf.job.tasks and leaf.job.spec is not None:  # its pods are still to come
         asked = tuple((j, n) for j, n in enumerate(leaf.job.spec.min_resources) if n and j != PODS)
         missing = leaf.job.spec.min_member
-    for queue, most, whole in _ceilings(leaf) if asked else ():
+    for queue, most, whole in ceilings if asked else ():
         for j, amount in asked:
             if amount > most[j] < whole[j]:
                 return TooLarge(queue, j, amount, missing + leaf.job.running)
