@@ -33,13 +33,16 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
             started.setdefault(ours, Counter()).update(dict(items))
             lacks = (_missing(theirs, j) / (capacity[j] or 1) for j, _ in job.demand.total)
             short[theirs] = max(lacks, default=0.0)
-        gained = sum(
-            max((_missing(side, j, more) - _missing(side, j)) / (capacity[j] or 1) for j, more in asked.items())
-            for side, asked in started.items()
-        )
+        gained = sum(_gain(side, asked, capacity) for side, asked in started.items())
         if sum(short.values()) >= gained - LEAST:
             return False
     return True
+
+
+def _gain(side: ShareNode, started: Counter[int], capacity: list[int]) -> float:
+    """How much less a side is short of by what started on it; nothing, if that asks for nothing but a place."""
+    gains = ((_missing(side, j, more) - _missing(side, j)) / (capacity[j] or 1) for j, more in started.items())
+    return max(gains, default=0.0)
 
 
 def _missing(side: ShareNode, j: int, less: int = 0) -> float:
