@@ -131,8 +131,8 @@ def test_a_job_that_is_owed_what_it_asks_for_is_let_in_whatever_the_sum_says() -
     # The cluster is full. Two queues of one weight: late is entitled to 5 and holds nothing.
     made.apply(Changed(JobSpec("ns", "fits", "late", created=1, min_resources=(5, 0, 1))))
     made.apply(Changed(JobSpec("ns", "large", "late", created=2, min_resources=(6, 0, 1))))
-    # q holds more than its 5. Each of its three jobs is entitled to 5 / 3: a cpu of big's is owed to one that asks for 1,
-    # but not to one that asks for 3.
+    # q holds more than its 5. Each of its three jobs is entitled to 5 / 3: one that asks for 1 is owed a cpu of big's,
+    # one that asks for 3 is not.
     made.apply(Changed(JobSpec("ns", "equal", "q", created=3, min_resources=(1, 0, 1))))
     made.apply(Changed(JobSpec("ns", "more", "q", created=4, min_resources=(3, 0, 1))))
     assert [decision.job for decision in made.cycle(3) if isinstance(decision, Enqueue)] == ["ns/fits", "ns/equal"]
