@@ -119,7 +119,7 @@ def test_jobs_are_let_in_until_the_factor_is_reached() -> None:
     assert enqueued == ["ns/j6"]
 
 
-def test_a_job_that_its_queue_is_owed_is_let_in_whatever_the_sum_says() -> None:
+def test_a_job_that_is_owed_what_it_asks_for_is_let_in_whatever_the_sum_says() -> None:
     """fairness.md 9: without pods there is nothing to reclaim for."""
     made = engine("{overcommit-factor: 1}", drf="{name: drf, enableHierarchy: true}")
     made.apply(Changed(Queue("late")))
@@ -131,8 +131,11 @@ def test_a_job_that_its_queue_is_owed_is_let_in_whatever_the_sum_says() -> None:
     # The cluster is full. Two queues of one weight: late is entitled to 5 and holds nothing.
     made.apply(Changed(JobSpec("ns", "fits", "late", created=1, min_resources=(5, 0, 1))))
     made.apply(Changed(JobSpec("ns", "large", "late", created=2, min_resources=(6, 0, 1))))
-    made.apply(Changed(JobSpec("ns", "more", "q", created=3, min_resources=(1, 0, 1))))
-    assert [decision.job for decision in made.cycle(3) if isinstance(decision, Enqueue)] == ["ns/fits"]
+    # q holds more than its 5. Each of its three jobs is entitled to 5 / 3: one that asks for 1 is owed a cpu of big's,
+    # one that asks for 3 is not.
+    made.apply(Changed(JobSpec("ns", "equal", "q", created=3, min_resources=(1, 0, 1))))
+    made.apply(Changed(JobSpec("ns", "more", "q", created=4, min_resources=(3, 0, 1))))
+    assert [decision.job for decision in made.cycle(3) if isinstance(decision, Enqueue)] == ["ns/fits", "ns/equal"]
 
 
 @pytest.mark.parametrize("rule", ["steer", "paper", "proportion", "capacity"])
@@ -149,6 +152,24 @@ def test_so_it_is_whoever_says_what_is_owed(rule: str) -> None:
     for name, least in (("fits", 4), ("large", 5)):
         shell.put(JobSpec("ns", name, "a", 9, 4, min_resources=(least, 0, 0), phase=JobPhase.PENDING))
     assert [decision.job for decision in shell.cycle() if isinstance(decision, Enqueue)] == ["ns/fits"]
+
+
+def test_a_job_is_let_in_for_what_only_the_parent_of_its_queue_is_owed() -> None:
+    # 8 cpu, all in use by a. b is owed 4, and b-x and b-y 2 each: neither may start a task of 3, but b may start one.
+    # Both jobs wait without pods, and the sum (8 + 3 > 9.6) lets neither in.
+    shell = Shell(taking_engine(actions="enqueue, allocate, reclaim", plugins=("gang",), last=("overcommit",)))
+    shell.node("n", 8)
+    for path in ("root/a", "root/b/x", "root/b/y"):
+        shell.queue(path)
+    shell.job("a", [(1,)] * 8)
+    shell.cycle()
+    assert shell.running("a") == 8
+    for created, name in enumerate(("x", "y"), 9):
+        shell.put(JobSpec("ns", name, f"b-{name}", created, 1, min_resources=(3, 0, 0), phase=JobPhase.PENDING))
+    assert [decision.job for decision in shell.cycle() if isinstance(decision, Enqueue)] == ["ns/x"]
+    shell.put(TaskSpec("ns", "x-t-0", (3, 0, 1), job="ns/x"))
+    shell.settle()
+    assert (shell.running("a"), shell.running("b-x")) == (5, 1)
 
 
 @pytest.mark.parametrize(

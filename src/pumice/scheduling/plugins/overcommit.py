@@ -10,7 +10,8 @@ A job without ``minResources`` is always let in.
 
 Whoever is owed must be able to ask: a job whose minResources fit into what its queue is entitled to (or deserves, or
 has by its weight) and does not hold is let in whatever the sum above says, or there would be no pods to reclaim for
-(fairness.md 9).
+(fairness.md 9). The same goes for a job whose own whole target holds its minResources: where each of two queues is
+entitled to half a task, their parent is entitled to one, and rounding hands it to a job of either.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class OvercommitPlugin(Plugin):
         """Whether the job is owed what it starts with, or the overbooked cluster has that left."""
         assert leaf.job.spec is not None
         asked = tuple((j, amount) for j, amount in enumerate(leaf.job.spec.min_resources) if amount and j != PODS)
-        if self._is_owed(leaf.queue, asked):
+        if self._is_owed(leaf.queue, asked) or (isinstance(self.order, SteerOrder) and self.order.owes(leaf, asked)):
             return None
         root, names = self.tree.root, self.registry.names
         for j, amount in asked:
