@@ -315,3 +315,17 @@ def test_pipelined_tasks_of_a_node_that_goes_wait_again() -> None:
     assert (shell.running("a"), shell.running(gang)) == (4, 0)
     assert not shell.engine.pipelined
     assert len(shell.evictions) == 4
+
+
+def test_of_unlike_tasks_the_one_that_is_owed_takes() -> None:
+    # Equal queues on 4 cpu; y has borrowed all of it. x waits with tasks of 3 and 1: the 3 is more than its half, the 1
+    # is owed. That nothing fits now must not hide the 1 behind the 3.
+    shell = Shell(taking_engine())
+    shell.node("n", 4)
+    shell.queue("root/x")
+    shell.queue("root/y")
+    shell.job("y", [(1,)] * 4)
+    shell.settle()
+    shell.job("x", [(3,), (1,)])
+    shell.settle()
+    assert (shell.running("x"), shell.running("y")) == (1, 3)

@@ -486,3 +486,15 @@ def test_late_news_of_a_victim_do_not_bring_it_back() -> None:
     shell.engine.validate()
     shell.settle()
     assert (shell.running("a"), shell.running("c")) == (2, 2)
+
+
+@pytest.mark.parametrize("tasks", [[3, 1], [1, 3]], ids=str)
+def test_a_larger_task_goes_where_a_smaller_one_would_not_do(tasks: list[int]) -> None:
+    # Equal queues on 4 cpu. One job of x holds all of it with tasks of 3 and 1; y is owed its task of 2. If the 1 went
+    # first, too little would be free, and the 3 could not go on top of it: it is the 3 that goes, in whatever order.
+    shell = shell_of(4, "x", "y")
+    shell.job("x", [(cpu,) for cpu in tasks], name="x")
+    shell.cycle()
+    shell.job("y", [(2,)], name="y")
+    shell.settle()
+    assert (shell.running("ns/x"), shell.running("ns/y")) == (1, 1)

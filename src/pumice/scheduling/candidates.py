@@ -161,13 +161,14 @@ class Candidates:
         return runs
 
     def _first_of(self, leaf: JobNode, shapes: list[Shape]) -> Unit:
-        """Of unlike tasks: the first in task order that is owed and fits, else the first that fits."""
+        """Of unlike tasks: the first in task order that is owed and fits, else the first that fits.
+
+        If none fits, the first that is owed: others may have to make way for it.
+        """
         shapes.sort(key=lambda shape: leaf.job.pending[shape][-1].order)
-        fitting = [shape for shape in shapes if self._can_place(((shape, 1),))]
-        for shape in fitting:
-            if self.order.owes(leaf, shape.ask):
-                return self._get(((shape, 1),))
-        return self._get((((fitting or shapes)[0], 1),))
+        choice = [shape for shape in shapes if self._can_place(((shape, 1),))] or shapes
+        owed = (shape for shape in choice if self.order.owes(leaf, shape.ask))
+        return self._get(((next(owed, choice[0]), 1),))
 
     def _can_place(self, runs: Parts) -> bool:
         """Whether a unit of these tasks could be placed now, as far as is known; makes none, so that none is left."""

@@ -268,7 +268,20 @@ class Hunt:
     # --- on one node ----------------------------------------------------------------------------------------------
 
     def _on_node(self, shape: Shape, index: int, asked: list[Asked], transaction: Transaction) -> list[Victims] | None:
-        """Who has to go from a node, at the least; nobody has gone when this returns."""
+        """Who has to go from a node, at the least; nobody has gone when this returns.
+
+        If the first of a job's tasks to go are too small, and the rest may not go after them, larger ones are tried
+        first.
+        """
+        found = self._in_turn(shape, index, asked, transaction)
+        if found is None and len(asked) > 1:
+            largest = sorted(asked, key=lambda entry: -part_of(entry[1].shape.ask, self._engine.state.capacity))
+            if largest != asked:
+                found = self._in_turn(shape, index, largest, transaction)
+        return found
+
+    def _in_turn(self, shape: Shape, index: int, asked: list[Asked], transaction: Transaction) -> list[Victims] | None:
+        """Let go one after another, as far as that is legal, until the task fits; then whoever is not needed stays."""
         node = self._engine.nodes.nodes[index]
         chosen: list[Victims] = []
         for _, task, leaf in asked:
