@@ -162,18 +162,18 @@ def test_a_subtree_whose_numbers_contradict_each_other() -> None:
 
 
 def test_what_is_not_let_in_has_its_numbers() -> None:
-    # 10 cpu, overbooked 1.2 times: 12. 10 are held, 3 more would be 13. Two queues want it all, 5 each: a has 10 (its 5
-    # and the 5 it was lent), so b would be owed; another job of a is not.
+    # 10 cpu, overbooked 1.2 times: 12. 10 are held, 8 more would be 18. Two jobs of a share the 10, 5 each: 8 is more
+    # than the second is owed.
     world = World()
     world.node("n", 10)
     world.queue("a")
     world.queue("b")
     world.job("first", "a", 10, on=("n",) * 10)
-    answer = world.why(world.job("j", "a", 0, min_resources=(3000,), phase=JobPhase.PENDING))
+    answer = world.why(world.job("j", "a", 0, min_resources=(8000,), phase=JobPhase.PENDING))
     assert answer.cause == "not let in"
     assert answer.verdict == (
         "ns/j is not let in yet: the cluster has no cpu left to promise, overbooked 1.2 times: "
-        "10 held, 0 promised and 3 asked for are more than 12"
+        "10 held, 0 promised and 8 asked for are more than 12"
     )
 
 
