@@ -223,14 +223,18 @@ class Day:
         self.await_use(SCHEDULER, ("create", "", "pods/eviction"))
 
     def same_event_twice(self) -> None:
-        """A pod finds no room until there is a larger node; then the next of its group finds none."""
+        """On a larger node a pod of a group finds room, the next one none; and again, once the first has ended."""
         owner = self.owner("StatefulSet", "apps/v1")
         self.make(self.pod("statefulset-1", cpu="50", owner=owner))
         said = ("get", "events", "--field-selector=reason=Unschedulable", "-o", "jsonpath={.items[*].message}")
-        until(lambda: "cpu 50" in self.kubectl(*said), what="it is said that there is no room")
+        until(lambda: "cpu 50" in self.kubectl(*said), what="it is said that no node is large enough")
         self.node("large", cpu=64)
         self.await_bound("statefulset-1")
         self.make(self.pod("statefulset-2", cpu="50", owner=owner))
+        until(lambda: "one task (cpu 50)" in self.kubectl(*said), what="it is said that there is no room now")
+        self.finish("statefulset-1", "Succeeded")
+        self.await_bound("statefulset-2")
+        self.make(self.pod("statefulset-3", cpu="50", owner=owner))
         self.await_use(SCHEDULER, ("patch", "", "events"))
 
     # ---- webhooks -------------------------------------------------------------------------------------------
