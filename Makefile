@@ -30,7 +30,7 @@ test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, whi
 	@place=$$($(BIN)/python -m tools.kubernetes_binaries); status=$$?; \
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no real Kubernetes API here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \
-	echo "against $$place"; K8S_BIN="$$place" $(BIN)/pytest -m kube -n $(WORKERS) --dist loadfile $(AGAIN)
+	echo "against $$place"; K8S_BIN="$$place" $(BIN)/pytest -m "kube and not long" -n $(WORKERS) --dist loadfile $(AGAIN)
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
