@@ -32,8 +32,8 @@ STILL = 2.0
 
 
 def test_nobody_is_short_by_two_tasks_on_three_trees(world: World) -> None:
-    # One tree of each style. Which tasks start first depends on when they are seen, and a small task behind a larger one
-    # that found no room may be left out of a whole target: so far a group was short by 1.12 tasks at most.
+    # One tree of each style. Which tasks start first depends on when they are seen, and a small task behind a larger
+    # one that found no room may be left out of a whole target: so far a group was short by 1.12 tasks at most.
     judge(world, range(3, 6), most=2)
 
 
