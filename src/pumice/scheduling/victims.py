@@ -271,10 +271,10 @@ class Hunt:
         """Who has to go from a node, at the least; nobody has gone when this returns.
 
         If the first of a job's tasks to go are too small, and the rest may not go after them, larger ones are tried
-        first.
+        first. Only where whole targets say what a job may lose: by keys alone two jobs could take turns that way.
         """
         found = self._in_turn(shape, index, asked, transaction)
-        if found is None and len(asked) > 1:
+        if found is None and self.judge.by_target and len(asked) > 1:
             largest = sorted(asked, key=lambda entry: -part_of(entry[1].shape.ask, self._engine.state.capacity))
             if largest != asked:
                 found = self._in_turn(shape, index, largest, transaction)
