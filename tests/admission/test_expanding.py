@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -105,7 +106,7 @@ def test_a_planned_queue_with_jobs_takes_no_queues() -> None:
 
 @pytest.mark.parametrize("make", [job, group])
 @pytest.mark.parametrize("asked", ["x", "root", ""])
-def test_a_manifest_applied_again_changes_nothing(make, asked: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_manifest_applied_again_changes_nothing(make: Any, asked: str) -> None:
     around = world(node("n", cpu="10"), queue("x"), queue("x1", parent="x"), queue("x2", parent="x"))
     first = ask(around, make("again", asked)).object
     assert first is not None and first["spec"]["queue"] == "x1"

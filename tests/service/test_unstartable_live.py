@@ -49,7 +49,7 @@ def test_it_says_so_in_a_condition_and_in_an_event(tmp_path: Path, monkeypatch: 
             ):
                 said = {"type": "Unschedulable", "status": "True", "reason": reason, "message": message}
                 await eventually(lambda: said.items() <= condition(running, name).items())  # noqa: B023  # awaited here
-                await eventually(lambda: ("Warning", "Unschedulable", message) in events(running, name))  # noqa: B023
+                await eventually(lambda: ("Warning", "Unschedulable", message) in events(running, name))  # noqa: B023  # awaited
             assert not placed(running)
 
     live(tmp_path, check)
