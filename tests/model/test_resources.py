@@ -196,7 +196,8 @@ def test_widen() -> None:
 @pytest.mark.parametrize(
     ("vector", "capacity", "share"),
     [
-        # fairness.md 2: cluster 100 cpu, 400 GB; A 30/40: max(.3, .1); B 10/200: max(.1, .5); C 20/80: .2, .2
+        # docs/fairness.md, section 2:
+        # cluster 100 cpu, 400 GB; A 30/40: max(.3, .1); B 10/200: max(.1, .5); C 20/80: .2, .2
         ((30_000, 40 * 10**9, 7), (100_000, 400 * 10**9, 10), 0.3),
         ((10_000, 200 * 10**9, 7), (100_000, 400 * 10**9, 10), 0.5),
         ((20_000, 80 * 10**9, 7), (100_000, 400 * 10**9, 10), 0.2),

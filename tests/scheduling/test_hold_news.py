@@ -1,4 +1,7 @@
-"""What is said about room that is kept (fairness.md 3, step 3): when it begins, moves and ends; and that it ends."""
+"""What is said about room that is kept: when it begins, moves and ends; and that it ends.
+
+See docs/fairness.md, section 3.4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Holds: room for an owed job that finds none, when it begins, what it keeps out, and when it ends (fairness.md 3)."""
+"""Holds: room for an owed job that finds none, when it begins, what it keeps out, and when it ends.
+
+See docs/fairness.md, section 3.4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every committed taking, on random clusters with arrivals and completions, is held against fairness.md 9.
+"""Every committed taking, on random clusters with arrivals and completions, is held against the rules.
+
+See docs/fairness.md, section 9.
 
 The ``Book`` of the shell replays each cycle: nobody goes without the taker's unit getting its whole claim, and its
 start later; no victim could have stayed; minimums, whole targets and guarantees hold; what is missing falls with every

@@ -1,4 +1,6 @@
-"""The order of queues by what they deserve (fairness.md 5 and 6): who holds the smallest part of it goes first.
+"""The order of queues by what they deserve: who holds the smallest part of it goes first.
+
+See docs/fairness.md, sections 5.2 and 6.4.
 
 What a queue deserves is somebody else's business: the capacity plugin reads it from the queue, the proportion plugin
 hands out the cluster by weight. A queue's *share* is the largest part, over the resources it deserves, that it holds

@@ -197,7 +197,9 @@ class PlainOrder(HeapOrder):
 
 
 class DrfOrder(HeapOrder):
-    """Flat DRF (fairness.md 2, 7): jobs and namespaces by weighted share of the cluster, smallest first.
+    """Flat DRF: jobs and namespaces by weighted share of the cluster, smallest first.
+
+    See docs/fairness.md, sections 2 and 7.
 
     Where nothing orders queues, a queue stands as high as its best child.
     """
@@ -217,7 +219,7 @@ class DrfOrder(HeapOrder):
 
 
 def dominant_share(held: list[int], capacity: list[int]) -> float:
-    """Largest part of any resource (fairness.md 1); places on nodes do not count."""
+    """Largest part of any resource (docs/fairness.md, section 1.3); places on nodes do not count."""
     share = 0.0
     for j, amount in enumerate(held):
         if amount and j != PODS:

@@ -1,4 +1,4 @@
-"""``steer``: serve whoever is furthest below its target (fairness.md 3).
+"""``steer``: serve whoever is furthest below its target (docs/fairness.md, section 3.3).
 
 Every node has an entitlement E (the target in integer units) and a holding A; what is missing is E - A. As long
 as somebody is *owed* (its unit stays within its whole target) only the owed are served, by the largest missing

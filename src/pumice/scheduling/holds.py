@@ -1,4 +1,4 @@
-"""Holds: room kept for an owed job that finds none (fairness.md 3, step 3).
+"""Holds: room kept for an owed job that finds none (docs/fairness.md, section 3.4).
 
 A large task or a gang may be owed its part and still never start, because whatever comes free is too small for it
 and is lent at once to somebody it fits. A job that has waited long enough holds room: on the nodes where it lacks
