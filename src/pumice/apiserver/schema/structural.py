@@ -14,7 +14,7 @@ from typing import Any, Final
 from pumice.apiserver.problems import Fault, Problem, forbidden, invalid, required, unsupported
 from pumice.apiserver.schema.checks import type_name
 from pumice.apiserver.schema.extensions import extension_problems, is_int_or_string
-from pumice.apiserver.schema.patterns import PatternError, compiled
+from pumice.apiserver.schema.patterns import PatternError, check_syntax
 
 DEEPEST_SCHEMA: Final = 90
 """Levels of fields below fields. Objects may nest 200 levels, and an object of such a schema is written in a schema
@@ -187,7 +187,7 @@ def _keyword_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
         yield forbidden(f"{path}.uniqueItems", detail)
     if pattern := openapi.get("pattern"):
         try:
-            compiled(pattern)
+            check_syntax(pattern)
         except PatternError as error:
             detail = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", pattern, detail)
