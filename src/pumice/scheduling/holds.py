@@ -145,7 +145,7 @@ class Holds:
         if here < hold.lack:
             hold.progress = now
         hold.lack = here
-        return now - hold.progress <= self.limit
+        return self.limit < 0 or now - hold.progress <= self.limit  # negative: never too long
 
     def _since(self, leaf: JobNode, now: int) -> int:
         # What started in this cycle may be stamped later than now, so that no two stamps are equal.
