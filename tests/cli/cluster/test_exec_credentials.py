@@ -16,6 +16,7 @@ from tests.cli.command import SOURCES, program, pumice_command, script
 from tests.support.bare_cluster import bare_cluster
 from tests.support.exec_stub import ExecStub
 from tests.support.guarded_server import Guard
+from tests.support.shell_pages import need_kubectl
 
 LONG_AGO = stamp(1_000_000)
 
@@ -56,6 +57,20 @@ def test_a_command_supplies_the_token(managed: Managed) -> None:
         assert done.returncode == 0, done.stderr
     assert "root" in done.stdout
     assert len(managed.stub.runs) == 3 and not managed.guard.refused
+
+
+def test_the_command_is_told_what_kubectl_tells_it(managed: Managed) -> None:
+    need_kubectl()
+    managed.write(provideClusterInfo=True, args=["a b"], env=[{"name": "STUB_VARIABLE", "value": "v"}])
+    managed.stub.answers(token="today")
+    done = program("vqueues", "--kubeconfig", managed.kubeconfig)
+    assert done.returncode == 0, done.stderr
+    kubectl = ["kubectl", "--kubeconfig", str(managed.kubeconfig), "get", "--raw", "/api/v1/nodes"]
+    done = subprocess.run(kubectl, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    ours, theirs = managed.stub.runs
+    theirs["info"]["spec"]["cluster"].pop("config", None)  # they write null for none
+    assert ours == theirs
 
 
 def test_a_token_that_has_expired_is_obtained_anew_for_the_next_request(managed: Managed) -> None:
