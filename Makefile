@@ -35,11 +35,13 @@ test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, whi
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
 
-lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms
+lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms, undeclared dependencies
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict src tools $(wildcard benchmarks)
 	$(BIN)/lint-imports
+	$(BIN)/deptry src
+	$(BIN)/deptry benchmarks tests tools --config requirements/deptry.toml
 
 format: $(VENV)/.dev ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --fix

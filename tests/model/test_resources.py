@@ -217,10 +217,6 @@ def test_dominant_share(vector: tuple[int, ...], capacity: tuple[int, ...], shar
     assert dominant_share(vector, capacity) == share
 
 
-def test_dominant_share_can_skip_another_place() -> None:
-    assert dominant_share((9, 1, 5), (10, 10, 10), skip=CPU) == 0.5
-
-
 amounts = st.integers(0, 2**50)
 vectors = st.lists(amounts, max_size=5).map(tuple)
 
