@@ -12,7 +12,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import time
 import urllib.request
@@ -30,6 +29,7 @@ from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.model.quantity import parse
 from tests.support.killable import PATIENCE, Gang, Orders, Program, Wire, Writer
+from tests.support.processes import run_process
 from tests.support.witness import PODS, Witness
 
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
@@ -275,7 +275,7 @@ class Torment:
     def replay(self) -> None:
         """What each of the schedulers has decided is decided again, the same."""
         command = [sys.executable, "-m", "pumice", "replay", str(self.folder / "decisions")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        done = run_process(command, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
     # ---- from beginning to end ------------------------------------------------------------------------------------

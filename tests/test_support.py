@@ -1,0 +1,91 @@
+"""The helpers of the tests: their index is complete, and what they start they can stop."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import (
+    end_all_processes,
+    end_process,
+    killed_after,
+    run_process,
+    start_process,
+    started_process,
+)
+
+TESTS = Path(__file__).parent
+SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
+IGNORE_SIGTERM = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True); signal.pause()"
+
+
+def helpers() -> set[str]:
+    """Every module below ``tests`` that is no test, as the index names it."""
+    found = set()
+    for path in TESTS.rglob("*.py"):
+        if path.name.startswith("test_") or path.name in ("conftest.py", "__init__.py"):
+            continue
+        named = path.parent in (TESTS / "support", TESTS / "oracles")
+        found.add(path.name if named else str(path.relative_to(TESTS.parent)))
+    return found
+
+
+def test_index_of_helpers_is_complete() -> None:
+    listed = re.findall(r"^\| `([\w/]+\.py)` \| .+ \|$", (TESTS / "support" / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(helpers())
+
+
+def test_every_process_is_started_by_the_helper() -> None:
+    started = re.compile(r"subprocess\.(run|Popen|call|check_call|check_output)\(|os\.(fork|system|posix_spawn)\(")
+    others = [path for path in TESTS.rglob("*.py") if path not in (TESTS / "support" / "processes.py", Path(__file__))]
+    assert [str(path) for path in others if started.search(path.read_text(encoding="utf-8"))] == []
+
+
+def started(command: list[str]) -> subprocess.Popen[str]:
+    process = start_process(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "up\n"
+    return process
+
+
+def test_child_is_interrupted() -> None:
+    process = started(SLEEP)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == -signal.SIGINT
+    assert end_process(process) == -signal.SIGINT
+
+
+def test_child_is_interrupted_in_a_background_job() -> None:
+    """A shell starts background jobs with SIGINT ignored, and children inherit that unless somebody resets it."""
+    test = f"{__file__}::{test_child_is_interrupted.__name__}"
+    suite = f"{sys.executable} -m pytest -q -p no:cacheprovider -n 1 {test}"
+    done = run_process(["sh", "-c", f"trap '' INT; exec {suite}"], cwd=TESTS.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_child_that_ignores_sigterm_is_killed() -> None:
+    assert end_process(started([sys.executable, "-c", IGNORE_SIGTERM]), grace=0.1) == -signal.SIGKILL
+
+
+def test_child_ends_with_its_block_also_when_the_test_fails() -> None:
+    with pytest.raises(ZeroDivisionError), started_process(SLEEP) as process:
+        _ = 1 / 0
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_children_that_nobody_ended_end_with_the_suite() -> None:
+    process = started(SLEEP)
+    end_all_processes()
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_wait_for_output_is_bounded() -> None:
+    with started_process(SLEEP, stdout=subprocess.PIPE, text=True) as process:
+        with killed_after(process, 0.2):
+            assert process.stdout is not None
+            process.stdout.read()  # until it ends
+        assert process.wait(60) == -signal.SIGKILL
