@@ -94,6 +94,11 @@ class Torment:
         self.minimum: dict[str, int] = {}
         self.witness = Witness(Access(self.address), NODE_CPU, self.minimum)
 
+    @property
+    def _quiet(self) -> float:
+        """Seconds without an event after which nothing is under way."""
+        return 1.5 + 2 * self.size.delay
+
     # ---- processes ------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -231,7 +236,7 @@ class Torment:
             lambda: not self.witness.parts, f"{parts} are complete, or gone; now {self.witness.parts}", LIMIT
         )
         self.eventually(self._all_is_made, "all is made")
-        self.eventually(lambda: self.witness.silence > 1.5 + 2 * self.size.delay, "nothing happens any more")
+        self.eventually(lambda: self.witness.silence > self._quiet, "nothing happens any more")
         assert not self.witness.parts
 
     def check_counters(self) -> None:
@@ -328,11 +333,20 @@ class Torment:
         return ", ".join(f"{count} by {action}" for action, count in sorted(found.items())) or "none"
 
     def _await_moment(self, room: int) -> None:
-        """A random moment: after some more pods were bound, or after some time."""
-        end = time.monotonic() + self.chosen.uniform(2.0, 5.0)
+        """A random moment: after some more pods were bound, or when the scheduler has nothing left to bind.
+
+        Until a kill has found a gang half bound, it is a moment at which some gang is.
+        """
         enough = self.witness.binds + self.chosen.randint(1, room // 3)
-        while time.monotonic() < end and self.witness.binds < enough:
+        quiet = self._quiet
+        if not self.found_parts:
+            self.eventually(self._is_ready, "the scheduler is ready")
+            quiet *= 3
+        began = time.monotonic()
+        while self.witness.binds < enough if self.found_parts else not self.witness.parts:
             self.witness.check()
+            if self._all_is_made() and min(self.witness.silence, time.monotonic() - began) > quiet:
+                return
             time.sleep(0.005)
 
 
@@ -350,6 +364,7 @@ def tormenting(folder: Path, size: Size, seed: int) -> Iterator[Torment]:
         torment.end()
 
 
+@pytest.mark.timeout(900)
 def test_gangs_that_a_crash_left_incomplete_are_completed_first(tmp_path: Path) -> None:
     with tormenting(tmp_path, SMALL, seed=3) as torment:
         print(torment.run())
