@@ -15,6 +15,7 @@ from pumice.model.objects import TaskStatus
 from pumice.scheduling.decisions import Condition, Decision
 from tests.cli.command import pumice_command
 from tests.sim.samples import job, node, queue, scenario
+from tests.support.examples import fewer_examples
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -108,6 +109,7 @@ def test_without_patience_the_first_wait_is_as_long_as_the_hold_was_in_vain() ->
     assert [at for at, reason in said.items() if reason == "HoldEnded"] == [8, 19, 35, 61]
 
 
+@fewer_examples(3)
 @given(seed=seeds)
 def test_a_hold_never_lasts_without_progress(seed: int) -> None:
     # Whatever comes and goes: as long as it is active its lack has shrunk within the limit, and everybody was told.
