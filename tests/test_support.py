@@ -89,3 +89,42 @@ def test_wait_for_output_is_bounded() -> None:
             assert process.stdout is not None
             process.stdout.read()  # until it ends
         assert process.wait(60) == -signal.SIGKILL
+
+
+# ---- the quick tests ---------------------------------------------------------------------------------------
+
+QUICK_TESTS = """
+import subprocess, sys, threading
+import pytest
+
+def start():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+def test_of_arithmetic(): assert 1 + 1 == 2
+def test_that_starts_a_process(): start()
+def test_that_starts_a_process_in_a_thread():
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+@pytest.mark.process
+def test_that_says_so(): start()
+"""
+
+
+def test_quick_tests_may_not_start_processes(tmp_path: Path) -> None:
+    """Our conftest over other folders: what starts a process fails, unless it is marked, and then it is not quick."""
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
+    for folder in ("model", "elsewhere"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test_same_name.py").write_text(QUICK_TESTS)
+    command = [sys.executable, "-m", "pytest", "-c", str(TESTS.parent / "pyproject.toml"), "-p", "no:cacheprovider"]
+    command += ["-rA", "-q", "--rootdir", str(tmp_path), "-o", f"pythonpath={TESTS.parent}", str(tmp_path)]
+    done = run_process(command, cwd=tmp_path, capture_output=True, text=True)
+    assert sorted(re.findall(r"^FAILED (\S+)", done.stdout, re.MULTILINE)) == [
+        "model/test_same_name.py::test_that_starts_a_process",
+        "model/test_same_name.py::test_that_starts_a_process_in_a_thread",
+    ], done.stdout + done.stderr
+    assert "mark it with @pytest.mark.process: subprocess.Popen" in done.stdout
+    assert "6 passed" in done.stdout
+    quick = run_process([*command, "--quick"], cwd=tmp_path, capture_output=True, text=True)
+    assert "2 failed, 1 passed, 1 deselected" in quick.stdout, quick.stdout + quick.stderr

@@ -467,6 +467,7 @@ def test_any_text_is_read_or_refused_on_one_of_its_lines(text: str) -> None:
     assert 1 <= line <= len(text.splitlines()) + 1
 
 
+@pytest.mark.process
 def test_reading_a_configuration_does_not_load_numpy() -> None:
     script = "import sys, pumice.scheduling.config; sys.exit('numpy' in sys.modules)"
     assert run_process([sys.executable, "-c", script], check=False).returncode == 0

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,6 +157,7 @@ tiers:
 """
 
 
+@pytest.mark.process
 def test_holds_stand_in_the_report(tmp_path: Path) -> None:
     # small fills 4 cpu at second 0 and wants 4 more; big, from cycle 2, is entitled to 2 cpu in one task. It waits for
     # 2 s, then room is kept for it. One small task ends before cycle 6: half of what it lacks.
