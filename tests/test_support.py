@@ -62,8 +62,9 @@ def test_child_is_interrupted() -> None:
 def test_child_is_interrupted_in_a_background_job() -> None:
     """A shell starts background jobs with SIGINT ignored, and children inherit that unless somebody resets it."""
     test = f"{__file__}::{test_child_is_interrupted.__name__}"
-    suite = f"{sys.executable} -m pytest -q -p no:cacheprovider -n 1 {test}"
-    done = run_process(["sh", "-c", f"trap '' INT; exec {suite}"], cwd=TESTS.parent, capture_output=True, text=True)
+    suite = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:schemathesis -n 1 {test}"
+    job = ["sh", "-c", f"trap '' INT; exec {suite}"]
+    done = run_process(job, cwd=TESTS.parent, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -111,6 +112,7 @@ def test_that_says_so(): start()
 """
 
 
+@pytest.mark.timeout(600)
 def test_quick_tests_may_not_start_processes(tmp_path: Path) -> None:
     """Our conftest over other folders: what starts a process fails, unless it is marked, and then it is not quick."""
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
@@ -118,13 +120,14 @@ def test_quick_tests_may_not_start_processes(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "test_same_name.py").write_text(QUICK_TESTS)
     command = [sys.executable, "-m", "pytest", "-c", str(TESTS.parent / "pyproject.toml"), "-p", "no:cacheprovider"]
+    command += ["-p", "no:schemathesis"]  # which takes long to load
     command += ["-rA", "-q", "--rootdir", str(tmp_path), "-o", f"pythonpath={TESTS.parent}", str(tmp_path)]
-    done = run_process(command, cwd=tmp_path, capture_output=True, text=True)
+    done = run_process(command, cwd=tmp_path, capture_output=True, text=True, timeout=250)
     assert sorted(re.findall(r"^FAILED (\S+)", done.stdout, re.MULTILINE)) == [
         "model/test_same_name.py::test_that_starts_a_process",
         "model/test_same_name.py::test_that_starts_a_process_in_a_thread",
     ], done.stdout + done.stderr
     assert "mark it with @pytest.mark.process: subprocess.Popen" in done.stdout
     assert "6 passed" in done.stdout
-    quick = run_process([*command, "--quick"], cwd=tmp_path, capture_output=True, text=True)
+    quick = run_process([*command, "--quick"], cwd=tmp_path, capture_output=True, text=True, timeout=250)
     assert "2 failed, 1 passed, 1 deselected" in quick.stdout, quick.stdout + quick.stderr
