@@ -6,6 +6,6 @@ A fixed ``max_examples`` would be the same in the long profile, where there is t
 from hypothesis import settings
 
 
-def fewer_examples(divisor: int) -> settings:
-    """Settings with the number of examples of the current profile, divided."""
-    return settings(max_examples=max(1, settings.default.max_examples // divisor))
+def fewer_examples(divisor: int, at_least: int = 1) -> settings:
+    """Settings with the number of examples of the current profile, divided, but not fewer than ``at_least``."""
+    return settings(max_examples=max(at_least, settings.default.max_examples // divisor))
