@@ -17,7 +17,7 @@ import numpy as np
 from pumice.fairness.entitlement import solve
 from pumice.fairness.outline import JobNodes
 from pumice.model.objects import Vector
-from tests.oracles.slow_rounding import LineUnit, SlowJob, slow_round
+from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.oracles.slow_tree import Branch, on_grid
 
 SNAP = 1e-6
@@ -197,5 +197,5 @@ def set_whole_targets(
         return last if branch.job is None else (wishes[branch.name].rank, wishes[branch.name].tiers, *last)
 
     jobs = {name: SlowJob(line, wishes[name].entitled, wishes[name].line) for name, line in lines.items()}
-    for name, whole in slow_round(jobs, capacity, key).items():
-        wishes[name].whole = whole
+    for name, units in slow_round(jobs, capacity, key).items():
+        wishes[name].whole = amounts_of(units)

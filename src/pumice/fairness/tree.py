@@ -202,6 +202,7 @@ class JobNode(ShareNode):
         "able",
         "after",
         "ask",
+        "at",
         "base",
         "before",
         "counted_able",
@@ -219,9 +220,9 @@ class JobNode(ShareNode):
         "run",
         "started",
         "starts",
+        "taken",
         "targets",
         "unit",
-        "used",
         "user",
         "user_held",
         "whole_line",
@@ -249,11 +250,12 @@ class JobNode(ShareNode):
         self.whole_tasks = 0  # the tasks of its whole target
         self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
         self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
-        # The units beyond ``base`` in the order in which they are handed out; where rounding is among them (the run,
-        # and how many units of it); and what the next one asks for.
+        # The line by which units are handed out, and how many of each run are; the first run of which some are left,
+        # the run with which the job stands in a pass, and what a unit of that asks for.
         self.line: Line = ()
+        self.taken: list[int] = []
         self.run = 0
-        self.used = 0
+        self.at = 0
         self.head: Items = ()
         self.head_held = False
         self.ask: Items | None = None  # what its unit asks for; None: nothing it could start
