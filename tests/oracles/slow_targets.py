@@ -43,6 +43,7 @@ class Wish:
     targets: list[float] = field(default_factory=list)  # for each piece of its demand
     entitled: dict[int, Fraction] = field(default_factory=dict)
     whole: Amounts = field(default_factory=dict)
+    whole_tasks: list[Amounts] = field(default_factory=list)  # what each task in it asks for; of a gang all together
 
     @property
     def reserve(self) -> Amounts:
@@ -199,3 +200,4 @@ def set_whole_targets(
     jobs = {name: SlowJob(line, wishes[name].entitled, wishes[name].line) for name, line in lines.items()}
     for name, units in slow_round(jobs, capacity, key).items():
         wishes[name].whole = amounts_of(units)
+        wishes[name].whole_tasks = [unit.asks for unit in units if unit.tasks]

@@ -33,6 +33,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pumice.fairness.line import Line, line_of
+from pumice.fairness.rights import count_whole_tasks
 from pumice.fairness.rooms import Rooms
 from pumice.fairness.tree import EXACT, JobNode, ShareNode, ShareTree
 from pumice.fairness.walk import Walk
@@ -110,7 +111,15 @@ class Rounding:
                 self._pass(node, self._given.setdefault(node, []))
         tree.moved.clear()
         self._everything = False
-        return [leaf for leaf, before in self._before.items() if leaf.whole != before]
+        return [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
+
+    def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
+        """Whether the whole target of a job is not what it was, in amounts or in tasks."""
+        counts = count_whole_tasks(leaf)
+        if counts == leaf.whole_counts:
+            return leaf.whole != whole
+        leaf.whole_counts = counts
+        return True
 
     # --- taking back what earlier passes gave ---------------------------------------------------------------------
 

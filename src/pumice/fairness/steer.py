@@ -12,6 +12,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from pumice.fairness.order import TIE, HeapOrder, entry_of
+from pumice.fairness.rights import is_owed
 from pumice.fairness.rounding import Rounding
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
@@ -41,12 +42,8 @@ class SteerOrder(HeapOrder):
         self.review(leaf)
 
     def owes(self, leaf: JobNode, ask: Items) -> bool:
-        """Whether one more unit stays within the whole target on every resource it asks for."""
-        held, whole = leaf.held, leaf.whole
-        for j, amount in ask:
-            if held[j] + amount > whole[j]:
-                return False
-        return True
+        """Whether one more unit stays within the whole target."""
+        return is_owed(leaf, ask)
 
     def due_to(self, queue: ShareNode) -> list[int]:
         """Its entitlement."""

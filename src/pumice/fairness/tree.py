@@ -225,6 +225,7 @@ class JobNode(ShareNode):
         "unit",
         "user",
         "user_held",
+        "whole_counts",
         "whole_line",
         "whole_tasks",
     )
@@ -248,6 +249,7 @@ class JobNode(ShareNode):
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
         self.entitled_by: Demand | None = None  # the demand by which they became an entitlement
         self.whole_tasks = 0  # the tasks of its whole target
+        self.whole_counts: dict[Items, int] | None = None  # of unlike tasks, how many of each kind (see ``rights``)
         self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
         self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
         # The line by which units are handed out, and how many of each run are; the first run of which some are left,
