@@ -15,7 +15,7 @@ from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import EXACT, JobNode, ShareNode
 from pumice.model.objects import Items
 from pumice.model.resources import CPU, MEMORY
-from tests.oracles.slow_rounding import LineUnit, SlowJob, slow_round
+from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.support.bounded_groves import above_limits, bounded_groves, claimed_below, limit, most, of_user, user_most
 from tests.support.groves import GPU, ITEMS, WIDTH, Grove, all_parts, below, groves, path_of
 
@@ -56,8 +56,8 @@ def slow_whole_targets(grove: Grove) -> dict[str, Vector]:
                     return False
         return True
 
-    whole = slow_round(jobs, grove.capacity, key, within_limits)
-    return {name: [amounts.get(j, 0) for j in range(WIDTH)] for name, amounts in whole.items()}
+    units = slow_round(jobs, grove.capacity, key, within_limits)
+    return {name: [amounts_of(whole).get(j, 0) for j in range(WIDTH)] for name, whole in units.items()}
 
 
 def entitlement(job: JobNode) -> dict[int, Fraction]:
@@ -110,11 +110,11 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
     # Passes below which nothing changed are kept from one rounding to the next; what was kept must not show.
     rounding = Rounding(grove.tree)
     for stamp in range(30, 30 + data.draw(st.integers(2, 8))):
-        before = {job: list(job.whole) for job in grove.jobs}
+        before = {job: (list(job.whole), job.whole_counts) for job in grove.jobs}
         set_targets(grove.tree, grove.capacity)
         changed = rounding.run(grove.capacity)
         assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
-        assert set(changed) == {job for job in grove.jobs if job.whole != before[job]}
+        assert set(changed) == {job for job in grove.jobs if (job.whole, job.whole_counts) != before[job]}
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(CHANGES)):
             case "start" if job.demand.parts:
@@ -193,19 +193,29 @@ def test_whole_targets_fit_together(grove: Grove) -> None:
 @given(groves())
 def test_nobody_at_any_level_is_short_by_a_unit_that_waits_below(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
-    rounding = Rounding(grove.tree)
-    rounding.run(grove.capacity)
-    # Tasks that a job holds are ahead of those that wait, whatever their order: of unlike ones the first that does not
-    # fit may be one that it is entitled to last, and others of its group have what it leaves.
-    waiting = {job: job.head for job in grove.jobs if job.demand.alike or not any(job.held)}
-    for job, run, _ in reversed(rounding.passed_over):  # the first that found no room; later ones had to make do
-        if job in waiting:
-            waiting[job] = job.line[run].items
-    for node in grove.groups[1:] + grove.jobs:
-        for job in below(node):
-            unit = waiting.get(job, ())
-            missing = {j: node.exact[j] - node.whole[j] * EXACT for j, _ in unit}
-            assert not unit or any(amount * EXACT > missing[j] for j, amount in unit), f"{node.path}: {job.name}"
+    set_whole_targets(grove.tree, grove.capacity)
+    assert short_by_a_unit(grove) == []
+
+
+def short_by_a_unit(grove: Grove) -> list[tuple[str, str, Items]]:
+    """Nodes that miss a whole unit that some job below could have, with the job and the unit."""
+    return [
+        (node.path, job.name, unit)
+        for node in grove.groups[1:] + grove.jobs
+        for job in below(node)
+        for unit in units_left(job)
+        if all(amount * EXACT <= node.exact[j] - node.whole[j] * EXACT for j, amount in unit)
+    ]
+
+
+def units_left(job: JobNode) -> list[Items]:
+    """The units that a job could have next: those it must start together, or any that is left of its line.
+
+    What waits may come behind something that runs and found no room, and has to make do with what is left then.
+    """
+    left = [run for run, taken in zip(job.line, job.taken, strict=True) if taken < run.number]
+    first = left[0] if left else None
+    return [run.items for run in left if run is first or (run.tasks and first.tasks <= 1 and run.held is first.held)]
 
 
 @given(groves())
@@ -376,16 +386,40 @@ def test_who_passes_a_unit_over_has_its_own_part_of_the_later_ones_before_others
     assert rounded(grove) == [[2, 2, 0, 0], [0, 2, 0, 0]]
 
 
-def test_what_found_no_room_is_not_tried_again_because_others_passed_a_unit_over() -> None:
-    # 4 cpu, 7 memory. After all passes 1 cpu is left. The first job's reserve found no room in them, and nothing comes
-    # behind it; the second passes over a task for whose memory there is no room, and a later one of its own fits.
+def test_a_reserve_does_not_overtake_tasks_that_wait() -> None:
+    # 4 cpu, 7 memory. The queue is entitled to 4.3 memory, of which a task of either job leaves 0.3. So the second task
+    # of the first job does not fit its queue, and the 1 cpu that it reserves for pods to come must not go before that.
+    # The second job has its cpu tasks instead, behind those for whose memory there is no room.
     grove = hand_made(4, 7, 0, 0)
     queue = grove.group()
     small, tall = ((CPU, 1000), (MEMORY, 1000)), ((CPU, 1000), (MEMORY, 3000))
     grove.job(queue, [(small, 2)], floor=((CPU, 3000),))
     grove.job(queue, [(tall, 2), (small, 1), (((CPU, 1000),), 2)])
     grove.job(queue, [(((CPU, 3000),), 1), (((CPU, 2000), (MEMORY, 2000)), 2), (((CPU, 3000),), 2)])
-    assert rounded(grove) == [[2, 2, 0, 0], [2, 3, 0, 0], [0, 0, 0, 0]]
+    assert rounded(grove) == [[1, 1, 0, 0], [3, 3, 0, 0], [0, 0, 0, 0]]
+
+
+def test_a_later_task_has_what_is_missing_below_its_queue_before_other_queues_do() -> None:
+    # 5 cpu, 2.5 for each queue. The first has a job of 1, 2 and 1 cpu and two gangs of 4: after the first task 1.5 are
+    # missing, which hold the third. Otherwise the other queue would have a second task of 2, though it misses only 0.5.
+    grove = hand_made(5, 0, 0, 0)
+    one, two = grove.group(), grove.group()
+    grove.job(one, [(((CPU, 1000),), 1), (((CPU, 2000),), 1), (((CPU, 1000),), 1)])
+    for _ in range(2):
+        grove.job(one, [(((CPU, 1000),), 4)], gang=4)
+    grove.job(two, [(((CPU, 2000),), 3)])
+    assert whole_cpu(grove) == [2, 0, 0, 2]
+
+
+def test_a_task_that_was_passed_over_below_is_first_again_further_up() -> None:
+    # 8 cpu, 3.5 for the first queue, whose job has tasks of 2, 2, 1 and 1 cpu: 2 and 1 by its own part. Of the 1.5 that
+    # nobody can use wholly the other queue's 5-cpu task can't have any; 2 are left, and the job's second task is next.
+    grove = hand_made(8, 0, 0, 0)
+    one, two = grove.group(weight=3.5), grove.group(weight=4.5)
+    job = grove.job(one, [(((CPU, 2000),), 2), (((CPU, 1000),), 2)])
+    grove.job(two, [(((CPU, 3000),), 1), (((CPU, 5000),), 1)])
+    assert whole_cpu(grove) == [5, 3]
+    assert job.taken == [2, 1]
 
 
 def test_tasks_that_wait_stay_in_the_order_of_the_demand_whichever_run() -> None:

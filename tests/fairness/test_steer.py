@@ -19,10 +19,18 @@ STEPS = 2**30
 # --- the rule, the slow way (docs/fairness.md, section 3.3) ----------------------------------------------------------
 
 
+def is_owed(grove: Grove, job: JobNode) -> bool:
+    """Whether what a job asks for is within its whole target, of unlike tasks also by the number of its kind."""
+    if any(job.held[j] + n > job.whole[j] for j, n in job.ask):
+        return False
+    alike = [items for leaf, items, _, _ in grove.running if leaf is job and items == job.ask]
+    return job.whole_counts is None or len(alike) < job.whole_counts.get(job.ask, 0)
+
+
 def slow_walk(grove: Grove) -> tuple[list[ShareNode], bool]:
     """The nodes of a walk from the root to the job to serve, and whether it is lent to; no nodes: nobody can be."""
     able = [job for job in grove.jobs if job.able and job.ask is not None]
-    owed = [job for job in able if all(job.held[j] + n <= job.whole[j] for j, n in job.ask)]
+    owed = [job for job in able if is_owed(grove, job)]
     candidates = owed or able
     if not candidates:
         return [], True
@@ -130,12 +138,12 @@ def test_the_owed_are_served_before_anything_is_lent(grove: Grove) -> None:
         picked = order.pick()
         if picked is None:
             break
-        owed = all(picked.held[j] + n <= picked.whole[j] for j, n in picked.ask)
+        owed = is_owed(grove, picked)
         assert not (lent and owed)
         lent = lent or not owed
         if lent:
             for job in offered:
-                assert any(job.held[j] + n > job.whole[j] for j, n in job.ask)
+                assert not is_owed(grove, job)
             break
         grove.start(order, picked, picked.ask, stamp)
 

@@ -39,8 +39,8 @@ def slow_round(
     capacity: Sequence[int],
     key: Key,
     within_limits: Callable[[str, Amounts, dict[str, Amounts]], bool] = lambda name, asks, whole: True,
-) -> dict[str, Amounts]:
-    """The whole target of every job.
+) -> dict[str, list[LineUnit]]:
+    """The whole target of every job: the units of its line that it has by right.
 
     key: where a node comes among its siblings, given the largest part of the cluster that it misses; within_limits:
     whether a unit more for a job breaks no limit.
@@ -65,15 +65,13 @@ def slow_round(
         wide = range(len(capacity))
         return {name: {j: amount for j in wide if (amount := total([name], j))} for name in jobs}
 
-    def admissible(name: str, d: int, stage: int, held: bool) -> bool:
-        job = jobs[name]
-        if not left_in_line[name] or left_in_line[name][0].held is not held:
+    def admissible(name: str, unit: LineUnit, d: int, stage: int, held: bool) -> bool:
+        if unit.held is not held:
             return False
-        unit = left_in_line[name][0]
-        # In the first round whatever fits the nodes on the path fits the cluster, but for a hair (see SNAP).
-        if (d == 0 or late) and any(amount > capacity[j] - total(list(jobs), j) for j, amount in unit.asks.items()):
+        # Whatever fits the nodes on the path fits the cluster, but for a hair (see SNAP).
+        if d == 0 and any(amount > capacity[j] - total(list(jobs), j) for j, amount in unit.asks.items()):
             return False
-        for depth, node in enumerate(job.path):
+        for depth, node in enumerate(jobs[name].path):
             if 1 <= depth <= d:
                 if any(amount * (1 - MILLIONTH) > missing(node, j) for j, amount in unit.asks.items()):
                     return False
@@ -81,70 +79,80 @@ def slow_round(
                 return False
         return within_limits(name, unit.asks, whole())
 
-    def size(name: str) -> Fraction:
-        asks = left_in_line[name][0].asks
-        return max(Fraction(amount, capacity[j] or 1) for j, amount in asks.items())
+    def next_units(name: str, d: int, behind: bool) -> list[LineUnit]:
+        """The unit that a job comes with: the first that is left, or, of those behind it too, the first that will do.
 
-    def pick(able: list[str]) -> str:
-        depth, candidates = 0, able
+        Behind the tasks that must start together nothing starts before them, and a reserve comes before nothing. What
+        waits comes before what runs only at the root.
+        """
+        left = left_in_line[name]
+        tasks = [unit for unit in left if unit.tasks]
+        running = [unit for unit in tasks if unit.held]
+        if not behind or not tasks or tasks[0].tasks > 1:
+            return left[:1]
+        return running if running and d > 0 else tasks
+
+    def candidates(d: int, stage: int, held: bool, behind: bool) -> dict[str, LineUnit]:
+        found: dict[str, LineUnit] = {}
+        for name in jobs:
+            for unit in next_units(name, d, behind):
+                if admissible(name, unit, d, stage, held):
+                    found[name] = unit
+                    break
+        return found
+
+    def size(unit: LineUnit) -> Fraction:
+        return max(Fraction(amount, capacity[j] or 1) for j, amount in unit.asks.items())
+
+    def pick(able: dict[str, LineUnit]) -> str:
+        depth, names = 0, list(able)
         while True:
-            done = [name for name in candidates if len(jobs[name].path) == depth + 1]
+            done = [name for name in names if len(jobs[name].path) == depth + 1]
             if done:
                 return done[0]
             depth += 1
             groups: dict[Hashable, list[str]] = {}
-            for name in candidates:
+            for name in names:
                 groups.setdefault(jobs[name].path[depth], []).append(name)
 
             def where(node: Hashable, groups: dict[Hashable, list[str]] = groups) -> tuple[object, ...]:
-                asked = {j for name in groups[node] for j in left_in_line[name][0].asks}
+                asked = {j for name in groups[node] for j in able[name].asks}
                 return key(node, max(missing(node, j) / (capacity[j] or 1) for j in asked))
 
-            candidates = groups[min(groups, key=where)]
+            names = groups[min(groups, key=where)]
 
-    def passes() -> None:
-        deepest = max((len(job.path) - 1 for job in jobs.values()), default=0)
-        for d in range(deepest, -1, -1):
-            for stage in (1, 2) if d else (1,):
-                for held in (True, False):
-                    while able := [name for name in jobs if admissible(name, d, stage, held)]:
-                        if held:
-                            largest = max(map(size, able))
-                            able = [name for name in able if size(name) == largest]
-                        name = pick(able)
-                        got[name].append(left_in_line[name].pop(0))
-
-    def skip(name: str) -> bool:
-        """Pass over the next unit of a line, and those after it that do not fit what is left; whether one is left."""
-        line = left_in_line[name]
-        if not line or (not got[name] and line[0].tasks > 1):
-            line.clear()
-            return False
-        first = line[0]
-        while line and (
-            line[0] == first or any(n > capacity[j] - total(list(jobs), j) for j, n in line[0].asks.items())
-        ):
-            line.pop(0)
-        return bool(line)
+    def hand_out(name: str, unit: LineUnit) -> None:
+        left_in_line[name].remove(unit)
+        got[name].append(unit)
 
     def own_part(name: str) -> None:
-        """What a job's own entitlement holds, in the order of its line."""
-        line = left_in_line[name]
-        while line:
-            unit = line[0]
+        """What a job's own entitlement holds: its units in the order of its line, as far as they fit."""
+        for unit in list(left_in_line[name]):
             fits = all(n * (1 - MILLIONTH) <= missing(jobs[name].path[-1], j) for j, n in unit.asks.items())
-            if not fits or not within_limits(name, unit.asks, whole()):
+            first = left_in_line[name][0]
+            if (unit.tasks == 0 and unit is not first) or unit.held is not first.held:
                 break
-            got[name].append(line.pop(0))
+            if fits and within_limits(name, unit.asks, whole()):
+                hand_out(name, unit)
+            elif unit.tasks > 1:
+                break
 
-    late = False
     for name in jobs:
         own_part(name)
-    passes()
-    late = True
-    while True:
-        going_on = [name for name in jobs if skip(name)]  # everybody passes one over
-        if not going_on:
-            break
-        passes()
-    return whole()
+    deepest = max((len(job.path) - 1 for job in jobs.values()), default=0)
+    for d in range(deepest, -1, -1):
+        for stage in (1, 2) if d else (1,):
+            for behind in (False, True):
+                for held in (True, False):
+                    while able := candidates(d, stage, held, behind):
+                        if held:
+                            largest = max(map(size, able.values()))
+                            able = {name: unit for name, unit in able.items() if size(unit) == largest}
+                        name = pick(able)
+                        hand_out(name, able[name])
+    return got
+
+
+def amounts_of(units: Sequence[LineUnit]) -> Amounts:
+    """What units ask for together."""
+    return {j: sum(unit.asks.get(j, 0) for unit in units) for j in sorted({j for unit in units for j in unit.asks})}

@@ -199,11 +199,18 @@ class SlowScheduler(SlowCluster):
         return fits_somewhere(pod.spec, nodes, pods, self.rules.nodes, cycle.kept)
 
     def owed(self, key: str, unit: Sequence[Pod], cycle: Cycle) -> bool:
-        """Whether the unit stays within the job's whole target on every resource it asks for."""
+        """Whether the unit stays within the job's whole target on every resource it asks for.
+
+        Without a gang, it must also be one of the tasks of the whole target: as many of its kind may run as are in it.
+        """
         if not self.rules.hierarchy:
             return True
-        held, ask = self.asks(self.running(key)), self.asks(unit)
-        return within({j: held.get(j, 0) + amount for j, amount in ask.items()}, cycle.wishes[key].whole)
+        wish, held, ask = cycle.wishes[key], self.asks(self.running(key)), self.asks(unit)
+        if wish.gang <= 1:
+            alike = [pod for pod in self.running(key) if self.asks([pod]) == ask]
+            if len(alike) >= wish.whole_tasks.count(ask):
+                return False
+        return within({j: held.get(j, 0) + amount for j, amount in ask.items()}, wish.whole)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 

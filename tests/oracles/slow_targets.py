@@ -19,7 +19,7 @@ import numpy as np
 from pumice.fairness.entitlement import solve
 from pumice.fairness.outline import JobNodes
 from pumice.model.objects import Vector
-from tests.oracles.slow_rounding import LineUnit, SlowJob, slow_round
+from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.oracles.slow_tree import Branch, on_grid
 
 SNAP = 1e-6
@@ -45,6 +45,7 @@ class Wish:
     targets: list[float] = field(default_factory=list)  # for each piece of its demand
     entitled: dict[int, Fraction] = field(default_factory=dict)
     whole: Amounts = field(default_factory=dict)
+    whole_tasks: list[Amounts] = field(default_factory=list)  # what each task in it asks for; of a gang all together
 
     @property
     def reserve(self) -> Amounts:
@@ -199,5 +200,6 @@ def set_whole_targets(
         return last if branch.job is None else (wishes[branch.name].rank, wishes[branch.name].tiers, *last)
 
     jobs = {name: SlowJob(line, wishes[name].entitled, wishes[name].line) for name, line in lines.items()}
-    for name, whole in slow_round(jobs, capacity, key).items():
-        wishes[name].whole = whole
+    for name, units in slow_round(jobs, capacity, key).items():
+        wishes[name].whole = amounts_of(units)
+        wishes[name].whole_tasks = [unit.asks for unit in units if unit.tasks]

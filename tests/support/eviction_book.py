@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from pumice.fairness.steer import SteerOrder
-from pumice.model.objects import JobSpec, TaskStatus
+from pumice.fairness.tree import JobNode
+from pumice.model.objects import Items, JobSpec, TaskStatus
 from pumice.model.resources import PODS
 from pumice.scheduling.decisions import Bind, Decision, Evict, Pipeline
 from pumice.scheduling.engine import Engine
@@ -241,10 +242,25 @@ class Book:
     def _targets_kept(self, commit: Commit) -> None:
         for job in {self.tasks[key].job for key in commit.victims}:
             leaf = self.engine.tree.jobs[job]
+            if leaf.whole_counts is not None:
+                self._tasks_kept(commit, leaf)
+                continue
             held = self.held(job)
             asked = {j for key in commit.victims if self.tasks[key].job == job for j in _asks(self.tasks[key].request)}
             for j in asked:
                 assert held[j] >= leaf.whole[j], f"{commit}: {job} holds {held}, its whole target is {leaf.whole}"
+
+    def _tasks_kept(self, commit: Commit, leaf: JobNode) -> None:
+        """Of unlike tasks: of every kind that was lost as many are left as are in the whole target."""
+        left = self._kinds(leaf.name)
+        for key in commit.victims:
+            kind = _items(self.tasks[key].request)
+            if self.tasks[key].job == leaf.name:
+                assert left[kind] >= leaf.whole_counts.get(kind, 0), f"{commit}: {left}, but {leaf.whole_counts}"
+
+    def _kinds(self, job: str) -> Counter[Items]:
+        """How many tasks of a job run, by what they ask for."""
+        return Counter(_items(seen.request) for seen in self.tasks.values() if seen.job == job and seen.status.held)
 
     def _guarantees_kept(self, commit: Commit) -> None:
         for name in {self.queue(self.tasks[key].job) for key in commit.victims if self.limited}:
@@ -325,6 +341,10 @@ class Book:
                 _add(total[seen.job], seen.request, 1)
         for key, leaf in self.engine.tree.jobs.items():
             counted = [j for j in range(len(capacity)) if j != PODS and capacity[j] > 0]
+            if leaf.whole_counts is not None:
+                missing = Counter(leaf.whole_counts) - self._kinds(key)
+                yield [sum(n * dict(kind).get(j, 0) for kind, n in missing.items()) / capacity[j] for j in counted]
+                continue
             yield [max(0, leaf.whole[j] - total[key][j]) / capacity[j] for j in counted]
 
     def room(self, *, releasing_is_free: bool, pipelined: bool) -> dict[str, list[int]]:
@@ -364,6 +384,10 @@ def fits(requests: Sequence[Request], room: Mapping[str, Sequence[int]], most: i
 def _add(total: list[int], request: Request, sign: int) -> None:
     for j, amount in enumerate(request):
         total[j] += sign * amount
+
+
+def _items(request: Request) -> Items:
+    return tuple((j, request[j]) for j in _asks(request))
 
 
 def _asks(request: Request) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,13 @@ GPU = 3
 WIDTH = 4
 PLACES = (CPU, MEMORY, GPU)
 Parts = Sequence[tuple[Items, int]]
+
+
+@dataclass(frozen=True)
+class GroveShape:
+    """What rounding and the order look at of a task's shape."""
+
+    ask: Items
 
 
 class Grove:
@@ -66,14 +74,14 @@ class Grove:
         self.tree.moved[leaf], leaf.whole_line = None, None
 
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
-        order.hold(leaf, items, stamp, 1, owed)
         self.running.append((leaf, items, stamp, owed))
         self._show_tasks(leaf)
+        order.hold(leaf, items, stamp, 1, owed)
 
     def end(self, order: Any, index: int) -> None:
         leaf, items, stamp, owed = self.running.pop(index)
-        order.release(leaf, items, stamp, 1, owed)
         self._show_tasks(leaf)
+        order.release(leaf, items, stamp, 1, owed)
 
     def _show_tasks(self, leaf: JobNode) -> None:
         """The tasks of a job, as far as rounding looks at them: those that run as they started, then others."""
@@ -82,12 +90,17 @@ class Grove:
         for items in held:
             if items in waiting:  # of equal tasks the first run; a job may run more than it asks for
                 waiting.remove(items)
-        leaf.job.tasks.clear()
+        job = leaf.job
+        job.tasks.clear()
+        job.unfinished.clear()
+        job.pending.clear()
         for k, items in enumerate(held + waiting):
-            task: Any = SimpleNamespace(
-                status=SimpleNamespace(held=k < len(held)), shape=SimpleNamespace(ask=items), order=(k,), started=0
-            )
-            leaf.job.tasks[str(k)] = task
+            shape: Any = GroveShape(items)
+            task: Any = SimpleNamespace(status=SimpleNamespace(held=k < len(held)), shape=shape, order=(k,), started=0)
+            job.tasks[str(k)] = task
+            job.unfinished[shape] = job.unfinished.get(shape, 0) + 1
+            if k >= len(held):
+                job.pending.setdefault(shape, []).append(task)
         leaf.path_tasks = tuple(leaf.job.tasks.values())
 
 

@@ -12,8 +12,13 @@ fit wholly into what the node still misses (its entitlement less the whole targe
 
 In each step units that run already come first, the largest of them first, so that small ones do not push a gang out.
 The next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the
-root nothing but the capacity limits a unit. A unit that found no room in any pass does not block the later tasks of its
-job: once all passes are done these are tried by the same passes.
+root nothing but the capacity limits a unit.
+
+A unit that does not fit does not block the later tasks of its job: at the end of each step every job of unlike tasks
+is tried once more with the first unit of its line that does fit. The larger unit keeps its place in the line, and is
+tried first in the passes further up. If later units waited until the last pass was done, others would have the room
+that is missing below the node by then. Three things are not passed over: tasks that must start together; tasks that
+run, for others of their job that wait, but in the root's pass; anything, for what a job reserves for pods to come.
 
 *Why a pass looks at one node only.* Before the pass of depth d no node down to that depth has more than it is entitled
 to. So a unit that fits a node fits everybody above it too, and two nodes of one depth never get into each other's way.
@@ -25,9 +30,10 @@ and everything is rounded anew.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from pumice.fairness.line import Line, Run, line_of
-from pumice.fairness.passed_over import serve_passed_over
+from pumice.fairness.line import Line, line_of
+from pumice.fairness.rights import count_whole_tasks
 from pumice.fairness.rooms import Rooms
 from pumice.fairness.tree import EXACT, JobNode, ShareNode, ShareTree
 from pumice.fairness.walk import Walk
@@ -38,8 +44,17 @@ TOLERANCE = 10**6
 LEAST = EXACT * (TOLERANCE - 1)
 HAIR = 4  # parts in so many: more than a target may be below the whole number that it is taken for
 
-Given = tuple[JobNode, Items, int, int, int]
-"""A unit that was handed out: the job, what it asks for, its number of tasks, and where the job was in its line."""
+Given = tuple[JobNode, int]
+"""A unit that was handed out: the job, and the run of its line."""
+
+
+class Step(NamedTuple):
+    """A step of the pass of a node."""
+
+    group: ShareNode
+    given: list[Given]
+    missing_only: bool  # only units of which everybody below misses something
+    behind: bool = False  # of jobs of unlike tasks, the first unit that fits, wherever it stands in the line
 
 
 def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
@@ -57,9 +72,8 @@ class Rounding:
         self.scale: list[int] = []
         self.nothing: list[int] = []
         self._given: dict[ShareNode, list[Given]] = {}  # by each node's pass
-        self._given_late: list[Given] = []  # to jobs that passed a unit of theirs over
-        self.passed_over: list[tuple[JobNode, int, int]] = []  # these jobs, and where in their line
         self._unlike: dict[JobNode, None] = {}  # jobs whose tasks ask for different amounts
+        self._unlike_below: dict[ShareNode, list[JobNode]] = {}  # those that may pass units over, in this run
         self._left: dict[ShareNode, None] = {}  # nodes below which a job left
         self._before: dict[JobNode, list[int]] = {}  # whole targets before this run, of those touched
         self._everything = True
@@ -79,7 +93,6 @@ class Rounding:
         self.nothing = [offered * EXACT // 2**30 for offered in capacity]
         self._before = {}
         self.rooms = None
-        self._undo_late()
         moved = list(tree.jobs.values()) if self._everything else [leaf for leaf in tree.moved if not leaf.gone]
         by_depth = _dirty_nodes(moved, self._left_by_jobs())
         if self._everything:
@@ -92,13 +105,21 @@ class Rounding:
             self._set_base(leaf)
         if tree.bounds is not None:
             self.rooms = self._limit_bases()
+        self._find_unlike(node for nodes in by_depth for node in nodes)
         for nodes in reversed(by_depth):
             for node in nodes:
                 self._pass(node, self._given.setdefault(node, []))
-        self._pass_over()
         tree.moved.clear()
         self._everything = False
-        return [leaf for leaf, before in self._before.items() if leaf.whole != before]
+        return [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
+
+    def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
+        """Whether the whole target of a job is not what it was, in amounts or in tasks."""
+        counts = count_whole_tasks(leaf)
+        if counts == leaf.whole_counts:
+            return leaf.whole != whole
+        leaf.whole_counts = counts
+        return True
 
     # --- taking back what earlier passes gave ---------------------------------------------------------------------
 
@@ -121,25 +142,16 @@ class Rounding:
                 self._take_back(unit)
             given.clear()
 
-    def _undo_late(self) -> None:
-        for unit in reversed(self._given_late):
-            self._take_back(unit)
-        self._given_late.clear()
-        for leaf, run, used in reversed(self.passed_over):
-            if not leaf.gone:
-                leaf.run, leaf.used = run, used
-                self._set_head(leaf)
-        self.passed_over.clear()
-
     def _take_back(self, unit: Given) -> None:
-        leaf, items, tasks, run, used = unit
+        leaf, run = unit
         if leaf.gone:
             return
         self._touch(leaf)
-        _add(leaf, items, -1)
-        leaf.whole_tasks -= tasks
-        leaf.run, leaf.used = run, used
-        self._set_head(leaf)
+        _add(leaf, leaf.line[run].items, -1)
+        leaf.whole_tasks -= leaf.line[run].tasks
+        leaf.taken[run] -= 1
+        leaf.run = min(leaf.run, run)
+        self._set_head(leaf, leaf.run)
 
     def _touch(self, leaf: JobNode) -> None:
         if leaf not in self._before:
@@ -148,37 +160,40 @@ class Rounding:
     # --- the part that a job has by its own entitlement -----------------------------------------------------------
 
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
-        """Hand a job the units that its own entitlement holds, in the order of its line."""
+        """Hand a job the units that its own entitlement holds, in the order of its line, whichever of them fit."""
         self._touch(leaf)
         if leaf.whole_line is None:
             leaf.whole_line = line_of(leaf)
-        line, rest = leaf.whole_line, list[Run]()
-        if len(leaf.demand.pieces) > 1:
+        line = leaf.line = leaf.whole_line
+        unlike = len(leaf.demand.pieces) > 1
+        if unlike:
             self._unlike[leaf] = None
         else:
             self._unlike.pop(leaf, None)
         missing, whole = list(leaf.exact), [0] * len(leaf.exact)
-        leaf.run = leaf.used = leaf.whole_tasks = 0
+        leaf.run = leaf.whole_tasks = 0
+        taken = leaf.taken = [0] * len(line)
         for k, (items, tasks, number, held) in enumerate(line):
+            first = self._first_left(leaf)
+            if first < k and (not tasks or line[first].held is not held):
+                break
             fit = number
             for j, amount in items:
                 if amount * fit * EXACT > missing[j]:
-                    fit = min(fit, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance)))
+                    fit = min(fit, max(0, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance))))
             if fit:
+                taken[k] = fit
                 leaf.whole_tasks += fit * tasks
                 for j, amount in items:
                     whole[j] += fit * amount
                     missing[j] -= fit * amount * EXACT
-            if fit < number:
-                rest.append(Run(items, tasks, number - fit, held) if fit else line[k])
-                rest += line[k + 1 :]
+            if fit < number and (not unlike or tasks > 1):
                 break
-        leaf.line = tuple(rest) if any(whole) else line
         leaf.base = whole
         if whole != leaf.whole:
             pairs = enumerate(zip(whole, leaf.whole, strict=True))
             _add(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
-        self._set_head(leaf)
+        self._set_head(leaf, self._first_left(leaf))
 
     def _limit_bases(self) -> Rooms:
         """The rooms that the whole parts leave, after somebody stepped back wherever they were more than a limit.
@@ -201,9 +216,17 @@ class Rounding:
                     return True
         return False
 
-    def _set_head(self, leaf: JobNode) -> None:
-        """Note the next unit of a job's line on its path, so that passes find it."""
-        head, held = unit_at(leaf.line, leaf.run)
+    def _first_left(self, leaf: JobNode) -> int:
+        """The first run of a job's line of which not all units are handed out."""
+        line, taken = leaf.line, leaf.taken
+        while leaf.run < len(line) and taken[leaf.run] == line[leaf.run].number:
+            leaf.run += 1
+        return leaf.run
+
+    def _set_head(self, leaf: JobNode, run: int) -> None:
+        """Note the unit with which a job stands in the passes on its path, so that these find it."""
+        leaf.at = run
+        head, held = unit_at(leaf.line, run)
         if head == leaf.head and held == leaf.head_held:
             return
         node = leaf.parent
@@ -222,65 +245,110 @@ class Rounding:
 
     # --- passes -------------------------------------------------------------------------------------------------------
 
+    def _find_unlike(self, nodes: Iterable[ShareNode]) -> None:
+        """Which jobs below each of these nodes may pass a unit over: not one that must start with it."""
+        below: dict[ShareNode, list[JobNode]] = {node: [] for node in nodes}
+        for leaf in self._unlike:
+            node = leaf.parent
+            while node is not None and node not in below:
+                node = node.parent
+            while node is not None:
+                below[node].append(leaf)
+                node = node.parent
+        self._unlike_below = below
+
     def _pass(self, group: ShareNode, given: list[Given]) -> None:
         """Hand out the units below a node that fit wholly into what it misses."""
-        holds = self.holds
-        if not any(holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads):
-            return  # what is missing only falls: nobody below has a turn here
         for missing_only in (True, False) if group.parent is not None else (True,):
-            self._serve_held(group, given, missing_only=missing_only)
-            self._serve_waiting(group, given, missing_only=missing_only)
+            step = Step(group, given, missing_only)
+            # What is missing only falls: most often nobody below has a turn here.
+            if any(self.holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads):
+                self._serve_held(step, self._candidates(step, held=True))
+                self._serve_waiting(step, self._candidates(step, held=False))
+            unlike = [leaf for leaf in self._unlike_below[group] if may_pass_over(leaf)]
+            if unlike:
+                behind = step._replace(behind=True)
+                self._serve_held(behind, [leaf for leaf in unlike if self._stand(behind, leaf, held=True, start=True)])
+                self._serve_waiting(
+                    behind, [leaf for leaf in unlike if self._stand(behind, leaf, held=False, start=True)]
+                )
+                for leaf in unlike:
+                    self._set_head(leaf, leaf.run)
 
-    def _serve_waiting(self, group: ShareNode, given: list[Given], *, missing_only: bool) -> None:
-        jobs = self._candidates(group, held=False, missing_only=missing_only)
+    def _stand(self, step: Step, leaf: JobNode, *, held: bool, start: bool = False) -> bool:
+        """Whether a job has a unit to be served with in a step; that is its head from now on."""
+        if not step.behind:
+            return bool(leaf.head) and leaf.head_held is held and self.is_able(step, leaf)
+        line, taken = leaf.line, leaf.taken
+        if leaf.run == len(line) or (line[leaf.run].held is not held and step.group.parent is not None):
+            return False
+        for run in range(leaf.run if start else leaf.at, len(line)):
+            items, tasks, number, here = line[run]
+            if not tasks and run > leaf.run:
+                break
+            if taken[run] < number and here is held and self._admits(step, leaf, items):
+                self._set_head(leaf, run)
+                return True
+        return False
+
+    def _serve_waiting(self, step: Step, jobs: list[JobNode]) -> None:
         if len(jobs) == 1:  # nobody to compare it with
-            leaf = jobs[0]
-            while leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
-                self.give(leaf, given)
+            self.give(jobs[0], step)
+            while self._stand(step, jobs[0], held=False):
+                self.give(jobs[0], step)
         elif jobs:
-            walk = Walk(self, group, jobs, missing_only=missing_only)
+            walk = Walk(self, step.group, jobs, missing_only=step.missing_only)
             while (served := walk.next()) is not None:
-                leaf = served
-                self.give(leaf, given)
-                walk.served(leaf)
-                if leaf.head and not leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
-                    walk.enter(leaf)
+                self.give(served, step)
+                for leaf in self._going_on(step, walk, served):
+                    if self._stand(step, leaf, held=False):
+                        walk.enter(leaf)
 
-    def _serve_held(self, group: ShareNode, given: list[Given], *, missing_only: bool) -> None:
+    def _serve_held(self, step: Step, jobs: list[JobNode]) -> None:
         """The largest units first: each size is a walk of its own."""
         by_size: dict[float, list[JobNode]] = {}
-        for leaf in self._candidates(group, held=True, missing_only=missing_only):
+        for leaf in jobs:
             by_size.setdefault(self.size(leaf), []).append(leaf)
         while by_size:
             size = max(by_size)
-            jobs = [leaf for leaf in by_size.pop(size) if self.is_able(group, leaf, missing_only=missing_only)]
-            if len(jobs) == 1:
-                leaf = jobs[0]
-                self.give(leaf, given)
-                if leaf.head_held:
+            ready: list[JobNode] = []
+            for leaf in by_size.pop(size):
+                if self._stand(step, leaf, held=True):
                     by_size.setdefault(self.size(leaf), []).append(leaf)
+            ready = by_size.pop(size, [])
+            if not ready or (by_size and max(by_size) > size):
+                if ready:
+                    by_size[size] = ready
                 continue
-            walk = Walk(self, group, jobs, missing_only=missing_only)
+            walk = Walk(self, step.group, ready, missing_only=step.missing_only)
             while (served := walk.next()) is not None:
-                leaf = served
-                self.give(leaf, given)
-                walk.served(leaf)
-                if leaf.head_held and self.is_able(group, leaf, missing_only=missing_only):
-                    next_size = self.size(leaf)
-                    if next_size == size:
-                        walk.enter(leaf)
-                        continue
-                    by_size.setdefault(next_size, []).append(leaf)
-                    if next_size > size:
-                        by_size.setdefault(size, []).extend(walk.able())
-                        break
+                self.give(served, step)
+                larger = False
+                for leaf in self._going_on(step, walk, served):
+                    if self._stand(step, leaf, held=True):
+                        next_size = self.size(leaf)
+                        if next_size == size:
+                            walk.enter(leaf)
+                        else:
+                            by_size.setdefault(next_size, []).append(leaf)
+                            larger = larger or next_size > size
+                if larger:
+                    by_size.setdefault(size, []).extend(walk.able())
+                    break
+
+    def _going_on(self, step: Step, walk: Walk, served: JobNode) -> list[JobNode]:
+        """The jobs that may go on with another unit, now that one was served: it, and who may pass its own over."""
+        walk.left.clear()
+        walk.served(served)
+        return [served, *(leaf for leaf in walk.left if leaf is not served)] if step.behind else [served]
 
     def size(self, leaf: JobNode) -> float:
         """How much of the cluster the next unit of a job is."""
         return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
 
-    def _candidates(self, group: ShareNode, *, held: bool, missing_only: bool) -> list[JobNode]:
+    def _candidates(self, step: Step, *, held: bool) -> list[JobNode]:
         """The jobs below a node whose next unit fits what it misses."""
+        group = step.group
         fitting = {unit for unit in (group.held_heads if held else group.waiting_heads) if self.holds(group, unit)}
         found: list[JobNode] = []
         stack = [group] if fitting else []
@@ -291,7 +359,7 @@ class Rounding:
                         found.append(child)
                 elif not fitting.isdisjoint(child.held_heads if held else child.waiting_heads):
                     stack.append(child)
-        return [leaf for leaf in found if self._is_admitted(group, leaf, missing_only=missing_only)]
+        return [leaf for leaf in found if self._is_admitted(step, leaf, leaf.head)]
 
     def holds(self, node: ShareNode, unit: Items) -> bool:
         """Whether what a node misses holds a unit wholly."""
@@ -309,16 +377,18 @@ class Rounding:
             return self.capacity[j] - node.whole[j]
         return (node.exact[j] - node.whole[j] * EXACT) * TOLERANCE // LEAST
 
-    def is_able(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
-        """Whether a job may have its next unit in the pass of a node."""
-        return self.holds(group, leaf.head) and self._is_admitted(group, leaf, missing_only=missing_only)
+    def is_able(self, step: Step, leaf: JobNode) -> bool:
+        """Whether a job may have its next unit in a step."""
+        return self._admits(step, leaf, leaf.head)
 
-    def _is_admitted(self, group: ShareNode, leaf: JobNode, *, missing_only: bool) -> bool:
+    def _admits(self, step: Step, leaf: JobNode, unit: Items) -> bool:
+        return self.holds(step.group, unit) and self._is_admitted(step, leaf, unit)
+
+    def _is_admitted(self, step: Step, leaf: JobNode, unit: Items) -> bool:
         """Whether no limit is in the way and, if asked for, everybody between a job and a node misses something."""
-        unit = leaf.head
-        if missing_only:
+        if step.missing_only:
             node: ShareNode | None = leaf
-            while node is not None and node is not group:
+            while node is not None and node is not step.group:
                 if not self.misses(node, unit):
                     return False
                 node = node.parent
@@ -332,44 +402,25 @@ class Rounding:
                 return True
         return False
 
-    def give(self, leaf: JobNode, given: list[Given]) -> None:
-        """Hand a job its next unit."""
+    def give(self, leaf: JobNode, step: Step) -> None:
+        """Hand a job the unit with which it stands."""
         self._touch(leaf)
-        items, tasks, number, _ = leaf.line[leaf.run]
-        given.append((leaf, items, tasks, leaf.run, leaf.used))
+        run = leaf.at
+        items, tasks, _, _ = leaf.line[run]
+        step.given.append((leaf, run))
         _add(leaf, items, 1)
         leaf.whole_tasks += tasks
-        leaf.used += 1
-        if leaf.used == number:
-            leaf.run, leaf.used = leaf.run + 1, 0
+        leaf.taken[run] += 1
         if self.rooms is not None:
             self.rooms.take(leaf, items)
-        self._set_head(leaf)
-
-    # --- units that are passed over ---------------------------------------------------------------------------------
-
-    def _pass_over(self) -> None:
-        """Try the later units of jobs whose next one found no room, until none of them would fit."""
-        # A job that cannot have the tasks it must start together has no use for the others.
-        blocked = [leaf for leaf in self._unlike if leaf.head and (leaf.run or leaf.line[0].tasks <= 1)]
-        while blocked:
-            blocked = [leaf for leaf in blocked if leaf.head and self._skip(leaf)]
-            serve_passed_over(self, blocked, self._given_late)
-
-    def _skip(self, leaf: JobNode) -> bool:
-        """Move to the next unit of a line that is no larger than what is left of the cluster; whether there is one."""
-        for run in range(leaf.run + 1, len(leaf.line)):
-            if self.holds(self.tree.root, leaf.line[run].items):
-                self.passed_over.append((leaf, leaf.run, leaf.used))
-                leaf.run, leaf.used = run, 0
-                self._set_head(leaf)
-                return True
-        return False
+        first = self._first_left(leaf)
+        if not step.behind:
+            self._set_head(leaf, first)
 
     def forget(self, leaf: JobNode) -> None:
         """A job is about to leave the tree."""
-        leaf.line, leaf.run = (), 0
-        self._set_head(leaf)
+        leaf.line, leaf.taken, leaf.run = (), [], 0
+        self._set_head(leaf, 0)
         _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.whole) if amount), -1)
         self._unlike.pop(leaf, None)
         if leaf.parent is not None:
@@ -386,6 +437,11 @@ class Rounding:
             found[node] = None
         self._left.clear()
         return list(found)
+
+
+def may_pass_over(leaf: JobNode) -> bool:
+    """Whether a job has units left, and the first of them is not the tasks that it must start together."""
+    return leaf.run < len(leaf.line) and leaf.line[leaf.run].tasks <= 1
 
 
 def unit_at(line: Line, run: int) -> tuple[Items, bool]:

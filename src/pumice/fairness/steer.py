@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from operator import attrgetter
 
 from pumice.fairness.order import TIE, HeapOrder, compact, entry_of
+from pumice.fairness.rights import is_owed
 from pumice.fairness.rounding import Rounding
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
@@ -44,12 +45,8 @@ class SteerOrder(HeapOrder):
         self.review(leaf)
 
     def owes(self, leaf: JobNode, ask: Items) -> bool:
-        """Whether one more unit stays within the whole target on every resource it asks for."""
-        held, whole = leaf.held, leaf.whole
-        for j, amount in ask:
-            if held[j] + amount > whole[j]:
-                return False
-        return True
+        """Whether one more unit stays within the whole target."""
+        return is_owed(leaf, ask)
 
     def due_to(self, queue: ShareNode) -> list[int]:
         """Its entitlement."""

@@ -17,6 +17,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from pumice.fairness.order import Order
+from pumice.fairness.rights import has_lost_nothing, spares
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, ShareNode, latest_start
 from pumice.model.objects import Items
@@ -94,7 +95,7 @@ class ByTarget:
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether it has its whole target still."""
-        return all(victim.held[j] >= victim.whole[j] for j, _ in items)
+        return has_lost_nothing(victim, items)
 
     def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
         """An equal that runs without a right to it, the one that has run longest."""
@@ -118,12 +119,6 @@ class ByTarget:
     def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
         """By its key, whoever is below."""
         return None, self.key(side)
-
-
-def spares(leaf: JobNode, items: Items) -> bool:
-    """Whether a job would still have its whole target without this."""
-    held, whole = leaf.held, leaf.whole
-    return all(held[j] - amount >= whole[j] for j, amount in items)
 
 
 def has_odd_unit(leaf: JobNode, items: Items) -> bool:

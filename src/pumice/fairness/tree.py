@@ -202,6 +202,7 @@ class JobNode(ShareNode):
         "able",
         "after",
         "ask",
+        "at",
         "base",
         "before",
         "counted_able",
@@ -219,11 +220,12 @@ class JobNode(ShareNode):
         "run",
         "started",
         "starts",
+        "taken",
         "targets",
         "unit",
-        "used",
         "user",
         "user_held",
+        "whole_counts",
         "whole_line",
         "whole_tasks",
     )
@@ -247,13 +249,15 @@ class JobNode(ShareNode):
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
         self.entitled_by: Demand | None = None  # the demand by which they became an entitlement
         self.whole_tasks = 0  # the tasks of its whole target
+        self.whole_counts: dict[Items, int] | None = None  # of unlike tasks, how many of each kind (see ``rights``)
         self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
         self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
-        # The units beyond ``base`` in the order in which they are handed out; where rounding is among them (the run,
-        # and how many units of it); and what the next one asks for.
+        # The line by which units are handed out, and how many of each run are; the first run of which some are left,
+        # the run with which the job stands in a pass, and what a unit of that asks for.
         self.line: Line = ()
+        self.taken: list[int] = []
         self.run = 0
-        self.used = 0
+        self.at = 0
         self.head: Items = ()
         self.head_held = False
         self.ask: Items | None = None  # what its unit asks for; None: nothing it could start

@@ -40,6 +40,7 @@ class Walk:
         self._branches: dict[ShareNode, _Branch] = {}
         self._by_unit: dict[Items, dict[JobNode, None]] = {}
         self._by_amount: dict[int, list[tuple[int, Items]]] = {}  # per resource the units, the largest last
+        self.left: list[JobNode] = []  # who took part no longer, in the order in which that came about
         self._rooms = rounding.rooms
         if self._rooms is not None:
             self._rooms.clear_lines()
@@ -155,6 +156,7 @@ class Walk:
         unit = self._asks.pop(leaf, None)
         if unit is None:
             return
+        self.left.append(leaf)
         del self._by_unit[unit][leaf]
         node: ShareNode = leaf
         while node is not self._group:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from pumice.fairness.rights import running_alike
 from pumice.fairness.taking import Judge
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Task
+from pumice.model.objects import Items
 from pumice.scheduling.arrange import arrange
 from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import Unit, unit_tasks
@@ -125,10 +127,27 @@ def lowers_the_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
             whole.setdefault(gone.leaf, Counter()).update(dict(gone.task.shape.ask))
             whole.setdefault(gone.heir, Counter()).subtract(dict(gone.task.shape.ask))
     nothing: Counter[int] = Counter()
-    gained = Fraction(0)
-    for leaf in {**held, **whole}:
+    gained = _gained_by_tasks(transaction, capacity)
+    for leaf in (leaf for leaf in {**held, **whole} if leaf.whole_counts is None):
         more_held, more_whole = held.get(leaf, nothing), whole.get(leaf, nothing)
         for j, total in enumerate(capacity):
             before = max(0, leaf.whole[j] + more_whole[j] - leaf.held[j] - more_held[j])
             gained += Fraction(before - max(0, leaf.whole[j] - leaf.held[j]), max(1, total))
     return gained > 0
+
+
+def _gained_by_tasks(transaction: Transaction, capacity: list[int]) -> Fraction:
+    """How much less jobs of unlike tasks are short of: of their whole targets, what started less what is gone."""
+    more: dict[tuple[JobNode, Items], int] = {}
+    for leaf, items, _, tasks, _ in transaction.charges:
+        more[leaf, items] = more.get((leaf, items), 0) + tasks
+    for gone in transaction.evicted:
+        key = gone.leaf, gone.task.shape.ask
+        more[key] = more.get(key, 0) - 1
+    gained = Fraction(0)
+    for (leaf, items), number in more.items():
+        if leaf.whole_counts is not None:
+            left = leaf.whole_counts.get(items, 0) - running_alike(leaf, items)
+            size = sum(Fraction(amount, max(1, capacity[j])) for j, amount in items)
+            gained += (max(0, left + number) - max(0, left)) * size
+    return gained

@@ -151,11 +151,11 @@ def _unpipeline(engine: Engine, task: Task) -> None:
     assert node is not None and task.job is not None
     for plugin in engine.policy.followers:
         plugin.removed(task, node)
-    leaf = engine.tree.jobs.get(task.job.key)
-    if leaf is not None:  # a job whose queue is gone holds nothing there any more
-        engine.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
+    leaf, started, owed = engine.tree.jobs.get(task.job.key), task.started, task.owed
     engine.state.unplace(task)
     task.owed = True
+    if leaf is not None:  # a job whose queue is gone holds nothing there any more
+        engine.order.release(leaf, task.shape.ask, started, 1, owed)
     engine.pipelined.pop(task, None)
     engine.awaited.pop(task.spec.key, None)
     engine.room_grew(node)

@@ -17,6 +17,7 @@ from pumice.fairness.deserved import DeservedOrder
 from pumice.fairness.deserved_taking import ByDeserved
 from pumice.fairness.paper import PaperOrder
 from pumice.fairness.paper_taking import ByRescaledShares
+from pumice.fairness.rights import holds_more
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
@@ -124,7 +125,7 @@ class Takers:
         leaves = [leaf for leaf in engine.tree.jobs.values() if leaf.job.running and self._may_be_asked(engine, leaf)]
         if not isinstance(engine.order, SteerOrder):
             return leaves
-        beyond = {leaf for leaf in leaves if any(h > w for h, w in zip(leaf.held, leaf.whole, strict=True))}
+        beyond = {leaf for leaf in leaves if holds_more(leaf)}
         traders = {equality(leaf) for leaf in beyond if leaf.demand.alike and leaf.gang <= 1}
         return [
             leaf

@@ -102,12 +102,13 @@ class Transaction:
             plugin.removed(task, node)
         if heir is not None:
             engine.order.hand_over(leaf, heir, task.shape.ask)
-        engine.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
         if departure.withdrawn:
             engine.state.unplace(task)
             task.owed = True
         else:
             engine.state.evict(task)
+        # What a job is owed depends on which of its tasks run: the order is told once that is settled.
+        engine.order.release(leaf, task.shape.ask, departure.started, 1, departure.owed)
         engine.nodes.touch(node)
         self.evicted.append(departure)
 
@@ -162,8 +163,6 @@ class Transaction:
     def discard(self) -> None:
         """Undo everything, last first."""
         engine = self._engine
-        for leaf, ask, stamp, tasks, owed in reversed(self.charges):
-            engine.order.release(leaf, ask, stamp, tasks, owed)
         for task, index in reversed(self._placed):
             node = task.node
             assert node is not None
@@ -172,6 +171,8 @@ class Transaction:
             engine.state.unplace(task)
             task.owed = True
             engine.nodes.note(index)
+        for leaf, ask, stamp, tasks, owed in reversed(self.charges):
+            engine.order.release(leaf, ask, stamp, tasks, owed)
         while self.evicted:
             self.spare(self.evicted[-1].task)
         self.charges.clear()

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.fairness.order import TIE, part_of
-from pumice.fairness.taking import Judge, parting, spares
+from pumice.fairness.rights import spares
+from pumice.fairness.taking import Judge, parting
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.objects import Items
