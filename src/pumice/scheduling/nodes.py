@@ -34,6 +34,7 @@ class View:
     __slots__ = (
         "coupled",
         "even",
+        "everywhere",
         "linear",
         "mask",
         "possible",
@@ -42,6 +43,7 @@ class View:
         "shape",
         "static",
         "uneven",
+        "uniform",
         "witness",
     )
 
@@ -49,6 +51,10 @@ class View:
         self.shape = shape
         self.mask = mask
         self.static = static  # what room does not move, constants included
+        # Of most shapes one number each: an array is slow to read one element at a time.
+        same = len(static) > 0 and bool((static == static[0]).all())
+        self.uniform: float | None = float(static[0]) if same else None
+        self.everywhere = bool(mask.all())
         amounts = dict(shape.items)
         self.linear = [(j, amounts.get(j, 0), weight) for j, weight in sorted(weights.linear.items()) if weight]
         self.uneven = weights.uneven
@@ -204,18 +210,21 @@ class NodeTable:
         for j, amount in view.shape.items:
             if idle[j] < amount:
                 return -inf
-        if not view.mask[i]:
+        if not view.everywhere and not view.mask[i]:
             return -inf
-        total = float(view.static[i])
+        total = view.uniform if view.uniform is not None else float(view.static[i])
         for j, amount, weight in view.linear:
             if offered[j] > 0:
                 total += weight * (float(idle[j] - amount) / float(offered[j]))
         uneven = view.uneven
-        if uneven:
+        if uneven and len(view.even) == 2:
+            (j, amount), (k, other) = view.even
+            one = float(idle[j] - amount) / float(offered[j]) if offered[j] > 0 else 0.0
+            two = float(idle[k] - other) / float(offered[k]) if offered[k] > 0 else 0.0
+            total -= uneven * (abs(one - two) / 2.0)
+        elif uneven:
             parts = [float(idle[j] - a) / float(offered[j]) if offered[j] > 0 else 0.0 for j, a in view.even]
-            if len(parts) == 2:
-                total -= uneven * (abs(parts[0] - parts[1]) / 2.0)
-            elif parts:
+            if parts:
                 total_parts = 0.0  # not sum(): it compensates from Python 3.12 on, the array version does not
                 for part in parts:
                     total_parts += part
