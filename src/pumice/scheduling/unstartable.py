@@ -200,6 +200,8 @@ def fits_no_node(engine: Engine, leaf: JobNode) -> Obstacle | None:
 
 def queue_holds_too_little(engine: Engine, leaf: JobNode) -> Obstacle | None:
     """What a job must start with has to fit what its queue, and those above it, may ever hold."""
+    if engine.tree.root.ceiling is None:  # no queue has a limit
+        return None
     found = too_large(leaf, engine.policy.start_size(leaf.job))
     return Obstacle("QueueTooSmall", found.say(engine.state.registry)) if found is not None else None
 
