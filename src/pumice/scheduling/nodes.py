@@ -129,9 +129,7 @@ class NodeTable:
         if len(self.journal) > 4 * len(self.nodes) + 1000:
             self.sync_idle()
             for view in self._views.values():
-                if view.seen >= 0:
-                    self._follow(view)
-                    view.seen = 0
+                view.seen = 0 if view.seen == len(self.journal) else -1  # who lags is scored anew when it is read
             self.journal.clear()
             self._changed.fill(-1)
             self._synced = 0
