@@ -94,7 +94,7 @@ def test_the_order_of_a_sum_is_the_same_for_one_node_and_for_all():
     weights = RoomWeights(uneven=100.0, even=tuple(range(WIDTH)))
     cluster = cluster_of(weights, offers, [True] * 300, [0.0] * 300)
     table = cluster.table
-    view = table.view(asking(cluster, "p", [1, 1000, 0, 1, 1]).shape)
+    view = table.scored(asking(cluster, "p", [1, 1000, 0, 1, 1]).shape)
     assert view.scores.tolist() == [table._score_one(view, i) for i in range(300)]
     assert len(set(view.scores.tolist())) > 250
 

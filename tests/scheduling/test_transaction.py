@@ -35,7 +35,7 @@ def seen(engine: Engine) -> dict[str, Any]:
         },
         "best": {shape.index: nodes.best(shape) for shape in shapes},
         "fits": {shape.index: nodes.fits_somewhere(shape) for shape in shapes if not shape.coupled},
-        "scores": {shape.index: nodes.view(shape).scores.tolist() for shape in shapes},
+        "scores": {shape.index: nodes.scored(shape).scores.tolist() for shape in shapes},
         "units": {
             tuple((shape.index, count) for shape, count in unit.parts): (candidates.is_open(unit), list(unit.waiting))
             for unit in candidates.units

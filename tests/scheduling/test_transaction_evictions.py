@@ -47,7 +47,7 @@ def trace(engine: Engine) -> dict[str, Any]:
         "claims": {n.name: (n.idle, n.releasing, n.pipelined, list(n.waiting)) for n in engine.state.nodes.values()},
         "idle": nodes.idle.tolist(),
         "best": {shape.index: nodes.best(shape) for shape in shapes},
-        "scores": {shape.index: nodes.view(shape).scores.tolist() for shape in shapes},
+        "scores": {shape.index: nodes.scored(shape).scores.tolist() for shape in shapes},
         "kept away": [(shape.index, mask.tolist() if mask is not None else None) for _, shape, mask in now],
         "evictable": {key: engine.policy.evictable(task) for key, task in engine.state.tasks.items() if task.node},
         "flags": {key: (task.owed, task.started, task.status) for key, task in engine.state.tasks.items()},

@@ -162,6 +162,10 @@ class Rounding:
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
         """Hand a job the units that its own entitlement holds, in the order of its line, whichever of them fit."""
         self._touch(leaf)
+        if tolerance > 0 and leaf.demand.alike and leaf.entitled_by is leaf.demand and leaf.targets == leaf.demand.satisfied:
+            self._unlike.pop(leaf, None)
+            self._set_base_to_all(leaf)
+            return
         if leaf.whole_line is None:
             leaf.whole_line = line_of(leaf)
         line = leaf.line = leaf.whole_line
@@ -189,6 +193,19 @@ class Rounding:
                     missing[j] -= fit * amount * EXACT
             if fit < number and (not unlike or tasks > 1):
                 break
+        self._move_to_base(leaf, whole)
+
+    def _set_base_to_all(self, leaf: JobNode) -> None:
+        """The same for a job of equal tasks that is entitled to all of them: its line has nothing more to hand out."""
+        whole = [0] * len(leaf.exact)
+        for j, amount in leaf.demand.total:
+            whole[j] = amount
+        leaf.run = 0
+        leaf.whole_tasks = leaf.demand.parts[0][1]
+        leaf.line, leaf.taken = (), []
+        self._move_to_base(leaf, whole)
+
+    def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
         leaf.base = whole
         if whole != leaf.whole:
             pairs = enumerate(zip(whole, leaf.whole, strict=True))

@@ -9,14 +9,14 @@ of children a node, one for each; the second is brought up to date only where a 
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 
 from pumice.fairness.order import TIE, HeapOrder, compact, entry_of
 from pumice.fairness.rights import is_owed
 from pumice.fairness.rounding import Rounding
 from pumice.fairness.targets import set_targets
-from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
+from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
 from pumice.model.objects import Items
 
 _lent_entry_of = attrgetter("lent_entry")
@@ -107,15 +107,21 @@ class SteerOrder(HeapOrder):
 
     def pick(self) -> JobNode | None:
         """Among the owed if there are any, else among all that can be placed."""
-        node = self.tree.root
+        node, job = self.tree.root, Kind.JOB
         if node.owed_asks:
-            first = self.first
+            while node.kind is not job:  # ``first``, without a call for each level
+                front = node.front
+                if front.changed:
+                    self._settle(node)
+                heap = front.heap
+                while heap[0][-1].entry is not heap[0]:
+                    heappop(heap)
+                node = heap[0][-1]
         elif node.able_asks:
-            first = self._first_lent
+            while node.kind is not job:
+                node = self._first_lent(node)
         else:
             return None
-        while node.kind is not Kind.JOB:
-            node = first(node)
         assert isinstance(node, JobNode)
         return node
 
@@ -125,8 +131,12 @@ class SteerOrder(HeapOrder):
         for child in front.changed:
             child.flagged = False
             if child.owed_asks:
+                old = child.entry
                 entry = child.entry = self.entry(child)
-                heappush(heap, entry)
+                if old is not None and heap[0] is old:  # who was served last stood first
+                    heapreplace(heap, entry)
+                else:
+                    heappush(heap, entry)
             else:
                 child.entry = None
             if not child.lent_flagged:
@@ -144,8 +154,12 @@ class SteerOrder(HeapOrder):
             for child in front.changed:
                 child.lent_flagged = False
                 if child.able_asks:
-                    child.lent_entry = self._lent_entry(child)
-                    heappush(heap, child.lent_entry)
+                    old = child.lent_entry
+                    entry = child.lent_entry = self._lent_entry(child)
+                    if old is not None and heap[0] is old:
+                        heapreplace(heap, entry)
+                    else:
+                        heappush(heap, entry)
                 else:
                     child.lent_entry = None
             front.changed.clear()
@@ -168,7 +182,11 @@ class SteerOrder(HeapOrder):
             part = (due - held[j]) / due if due else 0.0
             if part > want:
                 want = part
-        return entry_of(node, -((want + TIE) - TIE))
+        key = -((want + TIE) - TIE)
+        latest = latest_start(node) if node.stale else node.latest
+        if isinstance(node, JobNode):  # ``entry_of`` without a call: asked at every level for every unit that starts
+            return (node.before, key, node.after, latest, node.rank, node)
+        return ((), key, (), latest, node.rank, node)
 
     def _lent_entry(self, node: ShareNode) -> Entry:
         want = -(2.0**20)

@@ -56,7 +56,10 @@ def _entitle(tree: ShareTree, members: list[JobNode], targets: tuple[float, ...]
     The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every sum from
     there on is exact. What is equal in truth is equal here.
     """
-    if all(leaf.entitled_by is leaf.demand and leaf.targets == targets for leaf in members):
+    for leaf in members:
+        if leaf.entitled_by is not leaf.demand or leaf.targets != targets:
+            break
+    else:
         return
     exact = [0] * tree.width
     for (items, _), tasks in zip(members[0].demand.pieces, targets, strict=True):

@@ -8,7 +8,6 @@ running tasks and comes out the same.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pumice.fairness.counting import claim, claim_anew, count_job
 from pumice.fairness.demand import NO_DEMAND, Demand
 from pumice.fairness.line import Line
+from pumice.fairness.starts import add_starts, remove_starts
 from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items
 
@@ -56,6 +56,11 @@ class Front:
         """A child is gone. Nobody may ever read this front, so those that are gone must not heap up in it."""
         if len(self.changed) > 2 * len(children) + 64:
             self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
+
+
+_NO_FRONT = Front()
+_NO_CHILDREN: dict[tuple[Kind, str], ShareNode] = {}
+_NO_HEADS: dict[Items, int] = {}
 
 
 class ShareNode:
@@ -106,7 +111,8 @@ class ShareNode:
         self.kind = kind
         self.name = name
         self.parent = parent
-        self.children: dict[tuple[Kind, str], ShareNode] = {}
+        job = kind is Kind.JOB  # which has nobody below it: all jobs share what stays empty, since they are many
+        self.children: dict[tuple[Kind, str], ShareNode] = _NO_CHILDREN if job else {}
         self.weight = 1.0
         self.object: str | None = None  # the Queue object behind a queue node
         self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the last word in every tie
@@ -136,18 +142,18 @@ class ShareNode:
         # Rounding (see there): the whole targets below, and the next units of the jobs below, counted by what they ask
         # for; of those held already, and of those that wait.
         self.whole: list[int] = [0] * width
-        self.held_heads: dict[Items, int] = {}
-        self.waiting_heads: dict[Items, int] = {}
+        self.held_heads: dict[Items, int] = _NO_HEADS if job else {}
+        self.waiting_heads: dict[Items, int] = _NO_HEADS if job else {}
         self.gone = False  # no longer in the tree
         # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
         self.able_count: list[int] = [0] * width
         self.owed_count: list[int] = [0] * width
         self.able_asks: tuple[int, ...] = ()
         self.owed_asks: tuple[int, ...] = ()
-        self.front = Front()
+        self.front = _NO_FRONT if job else Front()
         self.entry: Entry | None = None
         self.flagged = False
-        self.lent_front = Front()
+        self.lent_front = _NO_FRONT if job else Front()
         self.lent_entry: Entry | None = None
         self.lent_flagged = False
 
@@ -331,10 +337,9 @@ class ShareTree:
 
     def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Tasks of a job start: they count on the whole path."""
-        for _ in range(tasks):
-            insort(leaf.starts, stamp)
-            if owed:
-                insort(leaf.owed_starts, stamp)
+        add_starts(leaf.starts, stamp, tasks)
+        if owed:
+            add_starts(leaf.owed_starts, stamp, tasks)
         if leaf.user_held is not None:
             for j, amount in items:
                 leaf.user_held[j] += amount
@@ -358,7 +363,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, items)
-        self.moved[leaf], leaf.whole_line = None, None
+        self.moved[leaf] = leaf.whole_line = None
         if self.touched is not None:
             self.touched[leaf] = None
 
@@ -370,18 +375,18 @@ class ShareTree:
         a scheduler that has just started, and knows no turns, differs in nothing else.
         """
         self.moved[leaf] = None
+        namespace = Kind.NAMESPACE
         node: ShareNode | None = leaf
         while node is not None:
-            if node.kind is not Kind.NAMESPACE:
+            if node.kind is not namespace:
                 node.turn = stamp
             node = node.parent
 
     def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Exactly undo ``hold``."""
-        for _ in range(tasks):
-            del leaf.starts[bisect_left(leaf.starts, stamp)]
-            if owed:
-                del leaf.owed_starts[bisect_left(leaf.owed_starts, stamp)]
+        remove_starts(leaf.starts, stamp, tasks)
+        if owed:
+            remove_starts(leaf.owed_starts, stamp, tasks)
         if leaf.user_held is not None:
             for j, amount in items:
                 leaf.user_held[j] -= amount
@@ -403,7 +408,7 @@ class ShareTree:
             node = parent
         if self.reserving:
             claim(leaf.queue, tuple((j, -amount) for j, amount in items))
-        self.moved[leaf], leaf.whole_line = None, None
+        self.moved[leaf] = leaf.whole_line = None
         if self.touched is not None:
             self.touched[leaf] = None
 

@@ -24,10 +24,11 @@ CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"}
 class Task:
     """A pod under our eyes. ``started`` is the time it was placed, 0 while it waits."""
 
-    __slots__ = ("evicted", "job", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
+    __slots__ = ("evicted", "job", "key", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
 
     def __init__(self, spec: TaskSpec, shape: Shape, priority: int) -> None:
         self.spec = spec
+        self.key = spec.key  # namespace and name: one string for all the tables in which it stands
         self.shape = shape
         self.priority = priority
         self.order = task_order(spec, priority)
@@ -37,11 +38,6 @@ class Task:
         self.started = 0
         self.evicted = False  # whether it is being released because we said so: its job will want it back
         self.owed = True  # whether its job was owed when it started (docs/fairness.md, section 3.2, ties in rounding)
-
-    @property
-    def key(self) -> str:
-        """Namespace and name."""
-        return self.spec.key
 
     @property
     def keeps_the_cluster_alive(self) -> bool:
@@ -59,7 +55,7 @@ class Task:
         return self.job is None or self.job.spec is None or self.job.spec.preemptable
 
     def __repr__(self) -> str:
-        return f"Task({self.spec.key}, {self.status.name})"
+        return f"Task({self.key}, {self.status.name})"
 
 
 def task_order(spec: TaskSpec, priority: int) -> TaskOrder:
@@ -109,7 +105,7 @@ class Job:
 
     def enter(self, task: Task) -> None:
         """Count a task in, as its status says."""
-        self.tasks[task.spec.key] = task
+        self.tasks[task.key] = task
         status, shape = task.status, task.shape
         if status is TaskStatus.PENDING:
             self.pending.setdefault(shape, []).append(task)
@@ -132,7 +128,7 @@ class Job:
 
     def leave(self, task: Task) -> None:
         """Exactly undo ``enter``."""
-        del self.tasks[task.spec.key]
+        del self.tasks[task.key]
         status, shape = task.status, task.shape
         if status is TaskStatus.PENDING:
             waiting = self.pending[shape]
@@ -319,10 +315,10 @@ class ClusterNode:
         """A task counts here, as its status says."""
         items = task.shape.items
         if task.status is TaskStatus.PIPELINED:
-            self.waiting[task.spec.key] = task
+            self.waiting[task.key] = task
             self._move(self.pipelined, items, 1)
             return
-        self.tasks[task.spec.key] = task
+        self.tasks[task.key] = task
         if task.status is TaskStatus.RELEASING:
             self._move(self.releasing, items, 1)
         account, idle = self.ours if task.spec.managed else self.foreign, self.idle
@@ -336,10 +332,10 @@ class ClusterNode:
         """Exactly undo ``admit``."""
         items = task.shape.items
         if task.status is TaskStatus.PIPELINED:
-            del self.waiting[task.spec.key]
+            del self.waiting[task.key]
             self._move(self.pipelined, items, -1)
             return
-        del self.tasks[task.spec.key]
+        del self.tasks[task.key]
         if task.status is TaskStatus.RELEASING:
             self._move(self.releasing, items, -1)
         account, idle = self.ours if task.spec.managed else self.foreign, self.idle

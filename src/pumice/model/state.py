@@ -230,7 +230,7 @@ class ClusterState:
         task.job = job
         task.owed = owed or status is TaskStatus.PENDING
         task.evicted = evicted and status is TaskStatus.RELEASING
-        self.tasks[spec.key] = task
+        self.tasks[task.key] = task
         self._labels.add(task)
         here = self._node(node) if node is not None and status.has_node else None
         self._enter(task, status, here, started)

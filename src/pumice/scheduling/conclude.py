@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 def conclude(engine: Engine) -> None:
     """Say what changed about the jobs that this cycle moved or could not serve."""
     _tell_queues(engine)
-    started = {decision.job for decision in engine.decisions if isinstance(decision, Bind)}
-    moved = started | {decision.job for decision in engine.decisions if isinstance(decision, Evict)}
+    started: set[str] = set()
+    moved: set[str] = set()
+    for decision in engine.decisions:
+        if isinstance(decision, Bind):
+            started.add(decision.job)
+        elif isinstance(decision, Evict):
+            moved.add(decision.job)
+    moved |= started
     waiting = Counter(task.job for task in engine.pipelined)
     for key in moved:
         job = engine.state.jobs[key]

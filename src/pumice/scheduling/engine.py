@@ -104,7 +104,7 @@ class Engine:
 
     def spared_until(self, task: Task) -> int:
         """Until when a task is left alone because its eviction failed; 0: it is not."""
-        return self._evictions_failed.get(task.spec.key, (0, 0))[1]
+        return self._evictions_failed.get(task.key, (0, 0))[1]
 
     def cycle(self, now: int) -> list[Decision]:
         """One scheduling cycle at that time (microseconds, never backwards); returns its decisions."""
@@ -241,16 +241,16 @@ class Engine:
         state = self.state
         if self.tree.width < len(state.registry):
             self.tree.widen(len(state.registry))
-        jobs = state.jobs_touched | self.candidates.affected_by_capacity(self._capacity_seen)
+        everybody = state.queues_touched or state.nodes_described
+        affected = {} if everybody else self.candidates.affected_by_capacity(self._capacity_seen)
+        jobs = dict.fromkeys(state.jobs.values()) if everybody else state.jobs_touched | affected
         resized = state.capacity != self._capacity_seen
         if state.queues_touched:
             self._follow_queues()
-            jobs = dict.fromkeys(state.jobs.values())
         if state.nodes_described:
             self.nodes.rebuild(state.nodes.values(), self.tree.width)
             self._grown.clear()  # indices of the old table; every shape is looked at again
             self.candidates.nodes_rebuilt()
-            jobs = dict.fromkeys(state.jobs.values())
         for key in state.jobs_gone:
             self._detach(key)
         if state.queues_touched or resized:

@@ -25,7 +25,7 @@ from pumice.scheduling.plugin import Plugin, RoomWeights
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
-FEW = 12  # up to so many changed nodes are scored one by one
+FEW = 24  # up to so many changed nodes are scored one by one
 
 
 class View:
@@ -34,14 +34,18 @@ class View:
     __slots__ = (
         "coupled",
         "even",
+        "everywhere",
         "linear",
         "mask",
         "possible",
+        "resources",
         "scores",
         "seen",
         "shape",
         "static",
         "uneven",
+        "uniform",
+        "weighed",
         "witness",
     )
 
@@ -49,14 +53,20 @@ class View:
         self.shape = shape
         self.mask = mask
         self.static = static  # what room does not move, constants included
+        # Of most shapes one number each: an array is slow to read one element at a time.
+        same = len(static) > 0 and bool((static == static[0]).all())
+        self.uniform: float | None = float(static[0]) if same else None
+        self.everywhere = bool(mask.all())
         amounts = dict(shape.items)
         self.linear = [(j, amounts.get(j, 0), weight) for j, weight in sorted(weights.linear.items()) if weight]
         self.uneven = weights.uneven
         self.even = [(j, amounts.get(j, 0)) for j in weights.even]
+        self.weighed = sorted({*((j, amount) for j, amount, _ in self.linear), *self.even})
+        self.resources = sorted({j for j, _ in (*shape.items, *self.weighed)})
         self.coupled = shape.coupled
         self.possible = False  # whether it would fit some empty node
         self.scores: Scores = np.empty(0)
-        self.seen = 0
+        self.seen = -1  # how much of the journal the scores know; -1: nobody has asked for them
         self.witness = -1
 
 
@@ -119,8 +129,7 @@ class NodeTable:
         if len(self.journal) > 4 * len(self.nodes) + 1000:
             self.sync_idle()
             for view in self._views.values():
-                self._follow(view)
-                view.seen = 0
+                view.seen = 0 if view.seen == len(self.journal) else -1  # who lags is scored anew when it is read
             self.journal.clear()
             self._changed.fill(-1)
             self._synced = 0
@@ -174,28 +183,25 @@ class NodeTable:
         for j, amount in shape.items:
             fits &= self.allocatable[j] >= amount
         view.possible = bool(fits.any())
-        self._rescore_all(view)
         return view
-
-    def _rescore_all(self, view: View) -> None:
-        self.sync_idle()
-        view.scores = self._score(view, slice(None))
-        view.seen = len(self.journal)
 
     def _score(self, view: View, which: slice | NDArray[np.intp]) -> Scores:
         """Scores over some nodes in one pass; ``_score_one`` is the same for one node."""
-        fits = view.mask[which].copy()
+        all_idle, all_offered = self.idle, self._offered
+        if isinstance(which, slice):
+            idle, offered = dict(enumerate(all_idle)), dict(enumerate(all_offered))
+        else:  # ``take`` picks faster than an index does
+            idle = {j: all_idle[j].take(which) for j in view.resources}
+            offered = {j: all_offered[j].take(which) for j, _ in view.weighed}
+        fits = view.mask[which]
         for j, amount in view.shape.items:
-            fits &= self.idle[j][which] >= amount
-        parts = {
-            j: (self.idle[j][which] - amount) / self._offered[j][which]
-            for j, amount in {*((j, amount) for j, amount, _ in view.linear), *view.even}
-        }
-        total = view.static[which].copy()
+            fits = fits & (idle[j] >= amount)
+        parts = {j: (idle[j] - amount) / offered[j] for j, amount in view.weighed}
+        total: Scores | float = view.uniform if view.uniform is not None else view.static[which]
         for j, _, weight in view.linear:
-            total += weight * parts[j]
+            total = total + weight * parts[j]
         if view.uneven:
-            total -= view.uneven * _deviation([parts[j] for j, _ in view.even])
+            total = total - view.uneven * _deviation([parts[j] for j, _ in view.even])
         return np.where(fits, total, -inf)
 
     def _score_one(self, view: View, i: int) -> float:
@@ -204,18 +210,21 @@ class NodeTable:
         for j, amount in view.shape.items:
             if idle[j] < amount:
                 return -inf
-        if not view.mask[i]:
+        if not view.everywhere and not view.mask[i]:
             return -inf
-        total = float(view.static[i])
+        total = view.uniform if view.uniform is not None else float(view.static[i])
         for j, amount, weight in view.linear:
             if offered[j] > 0:
                 total += weight * (float(idle[j] - amount) / float(offered[j]))
         uneven = view.uneven
-        if uneven:
+        if uneven and len(view.even) == 2:
+            (j, amount), (k, other) = view.even
+            one = float(idle[j] - amount) / float(offered[j]) if offered[j] > 0 else 0.0
+            two = float(idle[k] - other) / float(offered[k]) if offered[k] > 0 else 0.0
+            total -= uneven * (abs(one - two) / 2.0)
+        elif uneven:
             parts = [float(idle[j] - a) / float(offered[j]) if offered[j] > 0 else 0.0 for j, a in view.even]
-            if len(parts) == 2:
-                total -= uneven * (abs(parts[0] - parts[1]) / 2.0)
-            elif parts:
+            if parts:
                 total_parts = 0.0  # not sum(): it compensates from Python 3.12 on, the array version does not
                 for part in parts:
                     total_parts += part
@@ -229,23 +238,34 @@ class NodeTable:
     def _follow(self, view: View) -> None:
         """Bring a view up to date with the nodes that changed since it was read last."""
         journal = self.journal
-        if len(journal) - view.seen <= FEW:
+        if view.seen < 0:
+            self.sync_idle()
+            view.scores = self._score(view, slice(None))
+        elif len(journal) - view.seen <= FEW:
             scores = view.scores
             for i in journal[view.seen :]:
                 scores[i] = self._score_one(view, i)
         else:
-            changed = np.flatnonzero(self._changed >= view.seen)
+            changed = (self._changed >= view.seen).nonzero()[0]
             self.sync_idle()
-            view.scores[changed] = self._score(view, changed)
+            if len(changed) > len(view.scores) // 3:  # to pick most of them out costs more than all of them do
+                view.scores = self._score(view, slice(None))
+            else:
+                view.scores[changed] = self._score(view, changed)
         view.seen = len(journal)
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def best(self, shape: Shape) -> int:
-        """Index of the best node where a task of the shape fits now, -1 for none."""
+    def scored(self, shape: Shape) -> View:
+        """The view of a shape with its scores as room is now."""
         view = self._views.get(shape) or self.view(shape)
         if view.seen < len(self.journal):
             self._follow(view)
+        return view
+
+    def best(self, shape: Shape) -> int:
+        """Index of the best node where a task of the shape fits now, -1 for none."""
+        view = self.scored(shape)
         scores = view.scores
         if view.coupled:
             scores = self._scores_now(view)
@@ -319,10 +339,16 @@ class NodeTable:
             return True
         if view.witness >= 0:
             self._watch[view.witness].pop(shape, None)
-        if view.seen < len(self.journal):
-            self._follow(view)
-        scores = self._scores_lending(view, view.scores) if self.reserved else view.scores
-        where = np.flatnonzero(scores > -inf)
+        self.sync_idle()
+        fits = view.mask  # a witness needs room and no score
+        for j, amount in shape.items:
+            fits = fits & (self.idle[j] >= amount)
+        if self.reserved:
+            fits = fits.copy()
+        for i in self.reserved:
+            if fits[i] and self._eats(shape, i):
+                fits[i] = False
+        where = fits.nonzero()[0]
         if not len(where):
             view.witness = -1
             return False
@@ -390,7 +416,7 @@ def _deviation(parts: list[Scores]) -> Scores | float:
 
 
 def _sum(parts: list[Scores]) -> Scores:
-    total = np.zeros_like(parts[0])
-    for part in parts:
+    total = parts[0]
+    for part in parts[1:]:
         total = total + part
     return total

@@ -113,21 +113,29 @@ class Policy:
 
     def job_keys(self, job: Job, priority: int, started: bool) -> JobKeys:
         """A job's place among the jobs of its queue."""
-        keys = [plugin.job_key(job, priority, started) for plugin in self._job_order]
-        at = self._share_at
-        return JobKeys(
-            tuple(key for key in keys[:at] if key is not None),
-            tuple(key for key in keys[at:] if key is not None),
-            tuple(key for key, makes in zip(keys, self._classes, strict=True) if makes and key is not None),
-        )
+        before: list[int] = []
+        after: list[int] = []
+        classes: list[int] = []
+        for i, plugin in enumerate(self._job_order):
+            key = plugin.job_key(job, priority, started)
+            if key is not None:
+                (before if i < self._share_at else after).append(key)
+                if self._classes[i]:
+                    classes.append(key)
+        return JobKeys(tuple(before), tuple(after), tuple(classes))
 
     def start_size(self, job: Job) -> int:
         """How many tasks the job must start together; 0 when nobody says."""
-        return max((plugin.start_size(job) for plugin in self._start), default=0)
+        sizes = [plugin.start_size(job) for plugin in self._start]
+        return max(sizes) if sizes else 0
 
     def job_valid(self, job: Job) -> str | None:
         """Why a job may not start anything, None if it may."""
-        return _first_reason(plugin.job_valid(job) for plugin in self._valid)
+        for plugin in self._valid:
+            reason = plugin.job_valid(job)
+            if reason is not None:
+                return reason
+        return None
 
     def node_rules(self, leaf: JobNode) -> Rules:
         """What plugins say of where a job's tasks may run."""

@@ -8,7 +8,6 @@ never use. It is judged by the least that it could start with, so that a job wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pumice.fairness.tree import JobNode, ShareNode
@@ -42,7 +41,7 @@ class TooLarge:
 
 def too_large(leaf: JobNode, start: int) -> TooLarge | None:
     """Why a job that has not started never will, by what its queue and those above it may hold; None: it may."""
-    ceilings = list(_ceilings(leaf))
+    ceilings = _ceilings(leaf)
     if not ceilings:
         return None
     missing = missing_to_start(leaf.job, start)
@@ -57,7 +56,7 @@ def too_large(leaf: JobNode, start: int) -> TooLarge | None:
     return None
 
 
-def _ceilings(leaf: JobNode) -> Iterator[tuple[ShareNode, list[int], list[int]]]:
+def _ceilings(leaf: JobNode) -> list[tuple[ShareNode, list[int], list[int]]]:
     """What a job's queue and those above it may hold, and what the cluster has: that is left to the nodes."""
     limited: list[tuple[ShareNode, list[int]]] = []
     queue: ShareNode = leaf.queue
@@ -66,7 +65,7 @@ def _ceilings(leaf: JobNode) -> Iterator[tuple[ShareNode, list[int], list[int]]]
             limited.append((queue, queue.ceiling))
         queue = queue.parent
     whole = queue.ceiling
-    return ((limit, most, whole) for limit, most in limited) if whole is not None else iter(())
+    return [(limit, most, whole) for limit, most in limited] if whole is not None else []
 
 
 def _least(leaf: JobNode, tasks: int) -> Items:

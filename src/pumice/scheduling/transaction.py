@@ -196,17 +196,17 @@ class Transaction:
             engine.decisions.append(explain(gone))
         victims: tuple[str, ...] = ()
         if self.evicted:
-            victims = tuple(gone.task.spec.key for gone in self.evicted if not gone.withdrawn)
+            victims = tuple(gone.task.key for gone in self.evicted if not gone.withdrawn)
         for task, index in self._placed:
             assert task.job is not None
             name = engine.nodes.nodes[index].name
             if task.status is TaskStatus.PIPELINED:
                 engine.pipelined[task] = None
                 engine.just_pipelined[task] = None
-                engine.awaited[task.spec.key] = victims
-                engine.decisions.append(Pipeline(task.spec.key, name, task.job.key, path))
+                engine.awaited[task.key] = victims
+                engine.decisions.append(Pipeline(task.key, name, task.job.key, path))
             else:
-                bind = engine.just_bound[task] = Bind(task.spec.key, name, task.job.key, path)
+                bind = engine.just_bound[task] = Bind(task.key, name, task.job.key, path)
                 engine.decisions.append(bind)
         for leaf, ask, stamp, _, owed in self.charges:
             engine.stamp = max(engine.stamp, stamp)

@@ -61,8 +61,11 @@ class Unstartable:
 
     def review(self, engine: Engine) -> None:
         """Look at the jobs that changed, also by decisions of this cycle, and tell what has to be told now."""
-        decided = {each.job for each in engine.decisions if isinstance(each, Enqueue | Bind | Evict)}
-        for key in (*self._changed, *sorted(decided & self._found.keys())):
+        again: list[str] = []
+        if self._found:  # decisions are many, and jobs that cannot start are few
+            decided = {each.job for each in engine.decisions if isinstance(each, (Enqueue, Bind, Evict))}
+            again = sorted(decided & self._found.keys())
+        for key in (*self._changed, *again):
             self._look(engine, key)
         self._changed.clear()
         for key in list(self._untold):
@@ -129,7 +132,11 @@ def obstacle_of(engine: Engine, job: Job) -> Obstacle | None:
     leaf = engine.tree.jobs.get(job.key)
     if leaf is None:
         return _no_queue(engine, job.spec.queue)
-    return next((found for find in FINDERS if (found := find(engine, leaf)) is not None), None)
+    for find in FINDERS:
+        found = find(engine, leaf)
+        if found is not None:
+            return found
+    return None
 
 
 def _no_queue(engine: Engine, queue: str) -> Obstacle:
@@ -193,6 +200,8 @@ def fits_no_node(engine: Engine, leaf: JobNode) -> Obstacle | None:
 
 def queue_holds_too_little(engine: Engine, leaf: JobNode) -> Obstacle | None:
     """What a job must start with has to fit what its queue, and those above it, may ever hold."""
+    if engine.tree.root.ceiling is None:  # no queue has a limit
+        return None
     found = too_large(leaf, engine.policy.start_size(leaf.job))
     return Obstacle("QueueTooSmall", found.say(engine.state.registry)) if found is not None else None
 

@@ -72,13 +72,12 @@ def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Un
     """Find a place for every task of a unit and charge it; else the shape of which only so many tasks found one."""
     nodes, stamp = engine.nodes, engine.next_stamp()
     owed = engine.order.owes(leaf, unit.ask)
-    placed: dict[Shape, int] = {}
-    for task in unit_tasks(leaf, unit):
+    tasks = unit_tasks(leaf, unit)
+    for number, task in enumerate(tasks):
         shape = task.shape
         index = nodes.best(shape)
         if index < 0:
-            return shape, placed.get(shape, 0)
+            return shape, sum(1 for placed in tasks[:number] if placed.shape is shape)
         transaction.place(task, index, stamp, owed)
-        placed[shape] = placed.get(shape, 0) + 1
     transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
     return None
