@@ -162,7 +162,12 @@ class Rounding:
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
         """Hand a job the units that its own entitlement holds, in the order of its line, whichever of them fit."""
         self._touch(leaf)
-        if tolerance > 0 and leaf.demand.alike and leaf.entitled_by is leaf.demand and leaf.targets == leaf.demand.satisfied:
+        if (
+            tolerance > 0
+            and leaf.demand.alike
+            and leaf.entitled_by is leaf.demand
+            and leaf.targets == leaf.demand.satisfied
+        ):
             self._unlike.pop(leaf, None)
             self._set_base_to_all(leaf)
             return
