@@ -78,7 +78,7 @@ def of_queues(engine: Engine) -> Families:
     )
     shown: dict[str, ShareNode] = {}
     for name, node in nodes.items():
-        queue = engine.queue_of(node)
+        queue = engine.context.sync.queue_of(node)
         if queue is None and node.object is not None:
             continue
         shown[name] = node

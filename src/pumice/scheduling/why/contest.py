@@ -65,11 +65,11 @@ def fits_whole(engine: Engine, leaf: JobNode) -> bool:
 
 def fitting_now(engine: Engine, leaf: JobNode, unit: Unit) -> int:
     """How many tasks of a unit find a place now, tried as it would be; nothing stays placed."""
-    transaction, placed = Transaction(engine), 0
+    transaction, placed = Transaction(engine.context), 0
     for task in unit_tasks(leaf, unit):
         index = engine.nodes.best(task.shape)
         if index >= 0:
-            transaction.place(task, index, engine.next_stamp())
+            transaction.place(task, index, engine.context.next_start_time())
             placed += 1
     transaction.discard()
     return placed
