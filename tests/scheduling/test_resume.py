@@ -123,18 +123,18 @@ def test_who_is_on_the_way_out_by_decision_alone_is_not_taken_for_running() -> N
     assert len(shell.tasks) == 6
 
 
+def retry_times(engine: Engine) -> dict[str, int]:
+    return {key: engine.context.eviction_backoff.retry_at(key) for key in engine.state.tasks}
+
+
 def test_who_could_not_be_evicted_is_spared_as_long_as_before() -> None:
     shell, engine = taking()
     shell.fails = lambda decision: isinstance(decision, Evict)
     shell.cycle()
-    spared = {
-        key: engine.engine.context.eviction_backoff.retry_at(key) for key, task in engine.engine.state.tasks.items()
-    }
+    spared = retry_times(engine.engine)
     assert sum(1 for until in spared.values() if until) == 2
     engine.replace()
-    assert {
-        key: engine.engine.context.eviction_backoff.retry_at(key) for key, task in engine.engine.state.tasks.items()
-    } == spared
+    assert retry_times(engine.engine) == spared
 
 
 def test_who_was_let_in_stays_in() -> None:

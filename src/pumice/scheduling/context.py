@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pumice.fairness.tree import ShareTree
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.state import ClusterState
+from pumice.scheduling import forgetting
 from pumice.scheduling.brakes import NONE, Brakes, brakes_of
 from pumice.scheduling.candidates import Candidates
 from pumice.scheduling.changes import ChangeTracker
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decision_buffer import DecisionBuffer
 from pumice.scheduling.eviction_backoff import EvictionBackoff
-from pumice.scheduling.forgetting import SHAPES
 from pumice.scheduling.holds import Holds
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.pipelined import PipelinedTasks
@@ -53,7 +53,7 @@ class SchedulingContext:
         self.last_start = 0  #: start time of the latest unit; no two units have the same
         self.tracing = False  #: whether decisions carry the path through the share tree that led to them
         self.first_cycle_done = False  #: before it, every pod is seen for the first time
-        self.shape_limit = SHAPES  #: above so many shapes, those that no task has are dropped
+        self.shape_limit = forgetting.SHAPES  #: above so many shapes, those that no task has are dropped
 
     def next_start_time(self) -> int:
         """The start time of a unit that is placed now. It counts as given once the unit is committed."""

@@ -13,12 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pumice.fairness.deserved import DeservedOrder
-from pumice.fairness.deserved_taking import ByDeserved
-from pumice.fairness.paper import PaperOrder
-from pumice.fairness.paper_taking import ByRescaledShares
-from pumice.fairness.steer import SteerOrder
-from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality
+from pumice.fairness.taking import Judge, equality
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.claims import claim, lowers_the_shortfall
@@ -122,7 +117,7 @@ class Takers:
         What asks for nothing is nobody's part: it is never beyond it, and may be in the way.
         """
         leaves = [leaf for leaf in context.tree.jobs.values() if leaf.job.running and self._may_be_asked(context, leaf)]
-        if not isinstance(context.order, SteerOrder):
+        if not context.order.has_targets:
             return leaves
         beyond = {leaf for leaf in leaves if any(h > w for h, w in zip(leaf.held, leaf.whole, strict=True))}
         traders = {equality(leaf) for leaf in beyond if leaf.demand.alike and leaf.gang <= 1}
@@ -179,7 +174,7 @@ class Takers:
         """Takers with equal keys are helped or not alike. Inside a queue keys of jobs may count: each is on its own."""
         if self.across:
             return leaf.unit, leaf.queue, leaf.user
-        alike = isinstance(context.order, SteerOrder)
+        alike = context.order.has_targets
         return leaf.unit, leaf.parent, leaf.user if alike else leaf.name
 
     def _still_in_vain(self, tried: InVain, context: SchedulingContext) -> bool:
@@ -236,7 +231,7 @@ class Takers:
 
     def _took(self, context: SchedulingContext, transaction: Transaction, takers: dict[JobNode, None]) -> None:
         self.committed += 1
-        if isinstance(context.order, SteerOrder) and not lowers_the_shortfall(transaction, context.state.capacity):
+        if context.order.has_targets and not lowers_the_shortfall(transaction, context.state.capacity):
             self.without_gain += 1
         for job in {gone.task.job: None for gone in transaction.evicted}:
             assert job is not None
@@ -251,17 +246,14 @@ class Takers:
 
     def judge(self, context: SchedulingContext, leaf: JobNode) -> Judge:
         """Who says what others may lose to a taker."""
-        order, ask = context.order, leaf.unit.ask
-        if isinstance(order, SteerOrder):
-            return ByTarget(order, ask)
-        by_share, by_class = context.policy.jobs_by_share, context.policy.consent.classes
-        if isinstance(order, PaperOrder):
-            return ByRescaledShares(order, leaf, ask, by_share=by_share, by_class=by_class)
-        if isinstance(order, DeservedOrder) and order.by_weight:
-            return ByDeserved(order, leaf, ask, by_share=by_share, by_class=by_class)
-        if isinstance(order, DeservedOrder):
-            ask = scarce_everywhere(context.nodes, leaf.unit)
-        return ByKeys(order, leaf, ask, by_share=by_share, by_class=by_class)
+        unit, policy = leaf.unit, context.policy
+        return context.order.preemption_rule(
+            leaf,
+            unit.ask,
+            lambda: scarce_everywhere(context.nodes, unit),
+            by_share=policy.jobs_by_share,
+            by_class=policy.consent.classes,
+        )
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:
         """The nodes of the tree below which victims are looked for, nearest first."""

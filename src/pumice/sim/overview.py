@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pumice.fairness.deserved import DeservedOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Items, JobPhase, Queue, QueueState, TaskStatus
 from pumice.model.resources import MEMORY, PODS
@@ -199,7 +198,7 @@ def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: Ta
         pending=tasks.pending,
         allocated=_amounts(engine, held),
         entitled_amounts=_amounts(engine, target_of(node)),
-        deserved=_named(engine, engine.order.deserved_by(node)) if isinstance(engine.order, DeservedOrder) else "",
+        deserved=_named(engine, engine.order.deserved_by(node) or ()),
         guarantee=_amounts(engine, node.guarantee or ()),
         capability=_named(engine, _limits(engine, node)),
     )

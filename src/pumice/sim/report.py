@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pumice.fairness.order import Level
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Items, JobPhase, Queue, Vector
@@ -179,7 +178,7 @@ def _job(simulation: Simulation, leaf: JobNode) -> Report:
 
 def whole_target(engine: Engine, leaf: JobNode) -> int | None:
     """How many tasks of a job its whole target is; None where the policy has no such target."""
-    return leaf.whole_tasks if isinstance(engine.order, SteerOrder) else None
+    return leaf.whole_tasks if engine.order.has_targets else None
 
 
 def target_of(node: ShareNode) -> list[float]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase, Queue, QueueState, TaskStatus
@@ -129,7 +128,7 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
 
 
 def _target(engine: Engine, leaf: JobNode, answer: Answer) -> None:
-    if isinstance(engine.order, SteerOrder):
+    if engine.order.has_targets:
         answer.target = leaf.target
         answer.whole = Wording(engine.state.registry).vector(leaf.whole)
 
