@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pumice.model.events import Gone
 from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
+from pumice.scheduling.engine import Engine
 from pumice.scheduling.resume import inheritance
 from tests.support.engines import carried_out
 from tests.support.lives import KINDS, Life
