@@ -58,7 +58,7 @@ def allocate(workload: Workload) -> dict[str, float]:
         engine.apply(event)
     gc.collect()
     start = perf_counter()
-    engine.settle()
+    engine.prepare()
     settled = perf_counter()
     decisions = engine.cycle(0)
     seconds = perf_counter() - start
@@ -129,15 +129,15 @@ def reclaim(workload: Workload, sleeper: str = "q7") -> dict[str, float]:
     engine.cycle(1_000_000)
     for event in late:
         engine.apply(event)
-    engine.now, engine.decisions = 2_000_000, []
+    engine.context.now, engine.context.decided.decisions = 2_000_000, []
     start = perf_counter()
-    engine.settle()
-    ACTIONS["allocate"](engine)
+    engine.prepare()
+    ACTIONS["allocate"](engine.context)
     before = perf_counter()
-    ACTIONS["reclaim"](engine)
+    ACTIONS["reclaim"](engine.context)
     taking = perf_counter() - before
-    evicted = sum(isinstance(decision, Evict) for decision in engine.decisions)
-    claims = sum(isinstance(decision, Pipeline) for decision in engine.decisions)
+    evicted = sum(isinstance(decision, Evict) for decision in engine.context.decided.decisions)
+    claims = sum(isinstance(decision, Pipeline) for decision in engine.context.decided.decisions)
     engine.validate()
     return {
         "placements": len(binds),
@@ -204,7 +204,7 @@ def rounding_cost(name: str, times: int = 20) -> dict[str, float]:
         new = replace(pattern, name=f"late-{n}", created=10**9 + n)
         engine.apply(Changed(new))
         engine.apply(Changed(replace(gone, name=f"late-{n}-0", job=new.key)))
-        engine.settle()
+        engine.prepare()
         came += _cpu(lambda: order.refresh_targets(demand_changed=True))
     return {"first_ms": first * 1000, "task_ended_ms": ended / times * 1000, "job_came_ms": came / times * 1000}
 

@@ -50,7 +50,7 @@ def test_what_a_scheduler_gives_is_on_the_page(tmp_path: Path) -> None:
             await submit(running, "one", 2)
             await submit(running, "large", 99)
             await eventually(lambda: len(placed(running)["one"]) == 2)
-            await eventually(lambda: "default/large" in scheduler.engine.conditions)
+            await eventually(lambda: "default/large" in scheduler.engine.context.decided.conditions)
             async with session.get(f"{endpoints.url}/metrics") as answer:
                 families = list(text_string_to_metric_families(await answer.text()))
         given = {family.name: family for family in families if not family.name.startswith(("process_", "python_"))}

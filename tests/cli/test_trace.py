@@ -103,7 +103,7 @@ def test_a_place_within_a_job_goes_by_priority():
     pods = [pod("p0", "g", on="n", cpu=1), pod("p1", "g", on="n", cpu=1), pod("p2", "g", cpu=1)]
     pods[2]["spec"]["priority"] = 10
     sim = opened(scenario(cycles=1), node(cpu=2), queue("a"), group("g", queue="a", minMember=1), *pods)
-    sim.cluster.engine.tracing = True
+    sim.cluster.engine.context.tracing = True
     sim.run()
     report = decisions_report(sim)
     (eviction,) = [decision for decision in report if decision["type"] == "evict"]

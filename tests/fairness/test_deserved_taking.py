@@ -37,8 +37,8 @@ def order_of(shell: Shell) -> DeservedOrder:
 
 def settled(shell: Shell) -> None:
     """Deserved is set for what is there now, nothing is decided yet."""
-    shell.engine.now = shell.now + SECOND
-    shell.engine.settle()
+    shell.engine.context.now = shell.now + SECOND
+    shell.engine.prepare()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class World:
     @property
     def counts(self) -> tuple[int, int, int]:
         """Request, inqueue and elastic of the queue, in cpu."""
-        self.engine.settle()
+        self.engine.prepare()
         self.engine.policy.set_bounds()
         queue = self.engine.tree.root.children[(Kind.QUEUE, "q")]
         return queue.request[CPU], queue.inqueue[CPU], queue.elastic[CPU]

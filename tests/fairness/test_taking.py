@@ -20,8 +20,8 @@ ONE: Items = ((0, 1),)
 
 def settled(shell: Shell) -> Shell:
     """With targets set for what is there now, nothing decided yet."""
-    shell.engine.now = shell.now + SECOND
-    shell.engine.settle()
+    shell.engine.context.now = shell.now + SECOND
+    shell.engine.prepare()
     return shell
 
 

@@ -33,9 +33,9 @@ def claimed(sizes: Sequence[tuple[int, int]], needs: Sequence[Need], homes: Sequ
     for i, (request, constraints) in enumerate(needs):
         shell.job("q", [request], name=f"j{i}", constraints=constraints, **more)
     engine = shell.engine
-    engine.settle()
+    engine.prepare()
     tasks = [engine.state.tasks[f"ns/j{i}-t-0"] for i in range(len(needs))]
-    transaction = Transaction(engine)
+    transaction = Transaction(engine.context)
     for task, home in zip(tasks, homes, strict=True):
         transaction.pipeline(task, home, 1)
     return engine, tasks

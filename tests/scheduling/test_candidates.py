@@ -55,7 +55,7 @@ def test_what_is_known_to_be_full_is_full(make: Callable[[], Engine], seed: int)
         run(engine, [step], check)
         for event in history.events(4):
             engine.apply(event)
-        engine.settle()  # and in the middle of things
+        engine.prepare()  # and in the middle of things
         check([])
 
 

@@ -65,7 +65,7 @@ def test_shares(case: Case) -> None:
         add_job(engine, name, "q", 1, holds, running=1)
         request = tuple(amounts(engine.state.registry, {"cpu": 1}))
         engine.apply(Changed(TaskSpec("ns", f"{name}-next", request, job=f"ns/{name}")))
-    engine.settle()
+    engine.prepare()
     jobs = engine.tree.jobs
     shares = {name: dominant_share(jobs[f"ns/{name}"].held, engine.state.capacity) for name in case["share"]}
     assert shares == pytest.approx(case["share"])
@@ -95,7 +95,7 @@ def test_hierarchies_are_entitled_to_the_same(case: Case) -> None:
         engine.apply(Changed(Queue(name, path=path, path_weights=weights)))
     for name, job in case["jobs"].items():
         add_job(engine, name, job["queue"], job["tasks"], job["asks"])
-    engine.settle()
+    engine.prepare()
     targets = {name: engine.tree.jobs[f"ns/{name}"].target for name in case["gets"]}
     # With the half cpu that nobody can use the divisible target is a little above the whole tasks.
     assert {name: int(target) for name, target in targets.items()} == case["gets"]
@@ -155,7 +155,7 @@ def test_organisations(case: Case, rule: str) -> None:
 @each("organisations")
 def test_organisations_are_entitled_to_the_same(case: Case) -> None:
     engine = organisations(case, case["wants"])
-    engine.settle()
+    engine.prepare()
     assert percent(engine, "entitled") == case["percent"]
 
 
@@ -169,7 +169,7 @@ def test_only_the_borrower_is_above_its_part(case: Case) -> None:
     for name in case["wants"]:
         if name not in before["wants"]:
             add_job(engine, name, name, 120, {"cpu": 1})
-    engine.settle()
+    engine.prepare()
     above = {name for name, held in percent(engine, "held").items() if held > percent(engine, "entitled")[name]}
     assert above == set(case["gives_back"])
 

@@ -10,7 +10,7 @@ from tests.support.taking import Shell, taking_engine
 def rests(shell: Shell, evictions: int) -> bool:
     """Whether nobody goes any more after at most so many."""
     shell.settle(30)
-    return len(shell.evictions) <= evictions and not shell.engine.pipelined
+    return len(shell.evictions) <= evictions and not shell.engine.context.pipelined.tasks
 
 
 def test_of_two_jobs_for_one_place_the_one_that_runs_stays() -> None:
@@ -168,7 +168,7 @@ def test_a_node_that_is_taken_away_while_somebody_waits_there_is_forgotten() -> 
     shell.cycle()
     shell.job("b", [(1,)] * 2)
     shell.cycle()
-    name = next(task.node.name for task in shell.engine.pipelined if task.node is not None)
+    name = next(task.node.name for task in shell.engine.context.pipelined.tasks if task.node is not None)
     for key in [task.key for task in shell.tasks.values() if task.node == name]:
         shell.leaving.pop(key, None)
         shell.end(key)

@@ -113,8 +113,8 @@ def test_inside_a_job_it_is_up_to_priority(flag: str, swaps: int) -> None:
 def test_a_job_that_may_never_take_does_not_wait_for_its_time_to_do_so() -> None:
     shell = made(STEER, "enableReclaimable: false")
     late(shell, "b")
-    assert not shell.engine.reclaims.waits_for_time(shell.now)
-    assert all(shell.engine.reclaims.begins(leaf) is None for leaf in shell.engine.tree.jobs.values())
+    assert not shell.engine.context.reclaims.waits_for_time(shell.now)
+    assert all(shell.engine.context.reclaims.begins(leaf) is None for leaf in shell.engine.tree.jobs.values())
 
 
 def test_what_the_default_plugins_agree_to() -> None:

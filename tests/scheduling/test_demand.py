@@ -43,7 +43,7 @@ def task(number: int, request: tuple[int, ...], **more: Any) -> TaskSpec:
 
 def path(engine: Engine) -> list[tuple[int, int]]:
     """Of each piece of the demand the resource it asks for, and how many tasks."""
-    engine.settle()
+    engine.prepare()
     return [(items[0][0], count) for items, count in engine.tree.jobs["ns/j"].demand.pieces]
 
 

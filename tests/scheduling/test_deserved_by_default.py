@@ -21,7 +21,7 @@ def test_each_queue_has_what_it_deserves_or_all_it_wants(deserved: list[int], wa
     wanted = dict(zip(names, wants, strict=False))
     for name, want in wanted.items():
         world.job(name, want)
-    world.engine.settle()
+    world.engine.prepare()
     children, total = world.engine.tree.root.children, sum(deserved)
     entitled = {name: children[Kind.QUEUE, name].entitled[0] for name in names}
     for name, due in zip(names, deserved, strict=True):
@@ -37,7 +37,7 @@ def test_who_wakes_takes_back_what_it_deserves() -> None:
     world.cycle()
     assert world.held("b") == 16
     world.job("a", 20)
-    world.engine.settle()
+    world.engine.prepare()
     children = world.engine.tree.root.children
     assert [children[Kind.QUEUE, name].entitled[0] for name in "ab"] == [12, 4]
 

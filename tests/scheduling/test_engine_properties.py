@@ -89,14 +89,14 @@ def minimum(job: Job) -> int:
 
 def may_start(engine: Engine, job: Job) -> bool:
     """Whether nothing but room stands between a job and its next task."""
-    if job.spec is None or job.spec.queue not in engine.layout.path_of:
+    if job.spec is None or job.spec.queue not in engine.context.sync.layout.path_of:
         return False
     if job.phase is JobPhase.PENDING and "enqueue" in engine.policy.config.actions:
         return False
-    path = engine.layout.path_of[job.spec.queue]
-    if any(len(other) > len(path) and other[: len(path)] == path for other in engine.layout.places):
+    path = engine.context.sync.layout.path_of[job.spec.queue]
+    if any(len(other) > len(path) and other[: len(path)] == path for other in engine.context.sync.layout.places):
         return False  # not a leaf
-    queues = [engine.layout.places[path[:depth]].queue for depth in range(2, len(path) + 1)]
+    queues = [engine.context.sync.layout.places[path[:depth]].queue for depth in range(2, len(path) + 1)]
     if any(engine.state.queues[name].state is not QueueState.OPEN for name in queues if name is not None):
         return False
     there = [task for task in job.tasks.values() if task.status is not TaskStatus.FAILED]

@@ -17,7 +17,7 @@ def test_jobs_with_requests_of_their_own_leave_nothing_behind(
 ) -> None:
     monkeypatch.setattr(forgetting, "SHAPES", 50)
     shell = Shell(taking_engine(kind), audited=False)
-    shell.engine._many_shapes = 50
+    shell.engine.context.shape_limit = 50
     for node in ("n0", "n1"):
         shell.node(node, cpu, 10**9)
     shell.queue("root/a")
@@ -60,7 +60,7 @@ def test_who_is_still_there_keeps_what_is_known() -> None:
     shapes = {task.shape for task in engine.state.tasks.values()}
     full = dict(engine.candidates.full)
     assert full
-    forgetting.forget_shapes(engine)
+    forgetting.forget_shapes(engine.context)
     assert set(engine.state.shapes) == shapes
     assert engine.candidates.full == full
     assert not [decision for decision in shell.cycle() if type(decision).__name__ in ("Bind", "Evict")]

@@ -55,18 +55,18 @@ def random_cluster(seed: int) -> tuple[Shell, random.Random]:
         shell.job(queue, [request], name=f"wants-{queue}", constraints=Constraints(node_selector=selector))
     if chance.random() < 0.3:
         shell.put(NodeSpec("n2", (8, 8, 8), labels={"zone": "2"}, unschedulable=True))
-    shell.engine.now = shell.now + SECOND
-    shell.engine.settle()
+    shell.engine.context.now = shell.now + SECOND
+    shell.engine.prepare()
     for task in [shell.engine.state.tasks[f"ns/wants-{queue}-t-0"] for queue in "ab"]:
         if chance.random() < 0.3 and task.status is TaskStatus.PENDING:
-            Transaction(shell.engine).pipeline(task, chance.randrange(2), 9)
+            Transaction(shell.engine.context).pipeline(task, chance.randrange(2), 9)
     shell.engine.nodes.find_freeing()
     return shell, chance
 
 
 def freeable_of(engine: Engine, leaves: Iterable[JobNode]) -> Freeable:
     leaves = list(leaves)
-    return Freeable(engine, Pool(engine, leaves), leaves)
+    return Freeable(engine.context, Pool(engine.context, leaves), leaves)
 
 
 def held_against_trying(engine: Engine, freeable: Freeable, jobs: set[str]) -> int:
@@ -75,7 +75,9 @@ def held_against_trying(engine: Engine, freeable: Freeable, jobs: set[str]) -> i
     for shape in list(engine.state.shapes):
         said = freeable.victims_for(shape)
         for i, node in enumerate(engine.nodes.nodes):
-            among = [task for task in node.tasks.values() if runs(engine, task) and task.job and task.job.key in jobs]
+            among = [
+                task for task in node.tasks.values() if runs(engine.context, task) and task.job and task.job.key in jobs
+            ]
             truth = fewest(node, shape, among) if engine.nodes.allows(shape, i) else HOPELESS
             # One task at least: where nobody has to go nobody asks.
             assert said[i] <= max(1, truth), f"{node.name}: {shape.items} needs {truth}, not {said[i]}"
@@ -107,8 +109,8 @@ def test_a_node_that_is_looked_at_again_is_as_if_all_were(seed: int) -> None:
     shell, chance = random_cluster(seed)
     engine = shell.engine
     kept = freeable_of(engine, engine.tree.jobs.values())
-    transaction = Transaction(engine)
-    running = [task for task in engine.state.tasks.values() if runs(engine, task)]
+    transaction = Transaction(engine.context)
+    running = [task for task in engine.state.tasks.values() if runs(engine.context, task)]
     for task in chance.sample(running, min(len(running), 3)):
         transaction.evict(task)
     for i in transaction.touched():

@@ -28,7 +28,7 @@ def test_all_fifty_are_here() -> None:
 def test_target(case: Case) -> None:
     expected = case["expected"]
     pool = Pool(make_engine(), case["capacity"], case["tree"])
-    pool.engine.settle()
+    pool.engine.prepare()
     within = max(float(expected.get("tolerance", 0)), 1e-6)
     for leaf, tasks in expected["static"].items():
         target = pool.engine.tree.jobs[f"ns/{leaf}"].target

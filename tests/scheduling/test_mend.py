@@ -18,7 +18,7 @@ from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evic
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.mend import LIMIT
 from pumice.scheduling.plugins import BUILT_IN
-from pumice.scheduling.resume import inheritance, resume
+from pumice.scheduling.resume import inheritance, reconfigured, resume
 from tests.support.examples import fewer_examples
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -84,7 +84,7 @@ def test_what_is_missing_comes_before_everybody_else() -> None:
     decisions = shell.cycle()
     assert [decision.job for decision in decisions if isinstance(decision, Bind)] == [GANG, GANG]
     assert has(shell, GANG) == 4
-    assert not evicted(seconds(shell, SECONDS + 5)) and not shell.engine.incomplete
+    assert not evicted(seconds(shell, SECONDS + 5)) and not shell.engine.context.partial_gangs
 
 
 def test_a_part_that_is_not_completed_in_time_goes_with_a_reason() -> None:
@@ -101,7 +101,7 @@ def test_a_part_that_is_not_completed_in_time_goes_with_a_reason() -> None:
     assert {(d.taker, d.action, d.node) for d in gone if isinstance(d, Evict)} == {("", "mend", "n")}
     assert "these go" in next(d.message for d in gone if isinstance(d, Condition) and d.reason == "GangIncomplete")
     assert not evicted(seconds(shell, 2 * SECONDS))
-    assert not shell.engine.incomplete
+    assert not shell.engine.context.partial_gangs
 
 
 def test_room_that_comes_in_time_is_used() -> None:
@@ -127,7 +127,7 @@ def test_a_gang_that_has_been_whole_and_lost_pods_runs_on(phase: JobPhase) -> No
     for described in (*shell.others.values(), *shell.jobs.values(), *shell.tasks.values()):
         fresh.put(described)
     assert not evicted(seconds(fresh, SECONDS + 5))
-    assert has(fresh, GANG) == 2 and not fresh.engine.incomplete
+    assert has(fresh, GANG) == 2 and not fresh.engine.context.partial_gangs
 
 
 def test_a_gang_that_was_seen_whole_and_loses_a_pod_runs_on_until_nothing_of_it_is_left() -> None:
@@ -151,7 +151,7 @@ def test_what_others_have_bound_is_left_alone() -> None:
     shell = world(cpu=3, bound=())
     spec = shell.tasks["ns/gang-t-0"]
     shell.engine.apply(Changed(replace(spec, node="n", status=TaskStatus.RUNNING)))
-    assert not evicted(seconds(shell, SECONDS + 5)) and not shell.engine.incomplete
+    assert not evicted(seconds(shell, SECONDS + 5)) and not shell.engine.context.partial_gangs
     # One of ours beside it: ours goes, theirs stays.
     shell.put(replace(shell.tasks["ns/gang-t-1"], node="n", status=TaskStatus.BOUND))
     assert evicted(seconds(shell, SECONDS + 2)) == ["ns/gang-t-1"]
@@ -250,7 +250,7 @@ def test_without_gangs_nothing_is_a_part_of_one() -> None:
 def test_a_configuration_that_changes_does_not_reset_the_clock() -> None:
     shell = world(cpu=3)
     seconds(shell, SECONDS - 1)
-    shell.engine = shell.engine.under(shell.engine.policy.config, BUILT_IN)
+    shell.engine = reconfigured(shell.engine, shell.engine.policy.config, BUILT_IN)
     assert not evicted(shell.cycle())
     assert evicted(shell.cycle()) == ["ns/gang-t-0", "ns/gang-t-1"]
 
@@ -264,7 +264,7 @@ def test_an_engine_in_its_place_knows_who_was_whole_and_whose_clock_runs() -> No
     shell.end("ns/whole-t-2")  # it has been whole, and runs on
     engine = shell.engine
     shell.engine = resume(inheritance(engine), engine.policy.config, BUILT_IN, engine.state.registry)
-    assert shell.engine.incomplete == {GANG: SECOND}
+    assert shell.engine.context.partial_gangs == {GANG: SECOND}
     assert shell.engine.state.jobs["ns/whole"].whole
     shell.node("n", 4, 100)
     assert evicted(seconds(shell, 2)) == ["ns/gang-t-0", "ns/gang-t-1"]
@@ -294,7 +294,7 @@ class Crash:
             size = self.rng.randint(2, 6)
             shell.job(self.rng.choice(world.queues), [world.request()] * size, self.rng.randint(2, size))
         lost = [d for d in shell.engine.cycle(shell.now + SECOND) if isinstance(d, Bind) and self.rng.random() < 0.5]
-        written = [d for d in shell.engine.just_bound.values() if d.task not in {bind.task for bind in lost}]
+        written = [d for d in shell.engine.context.decided.bound.values() if d.task not in {bind.task for bind in lost}]
         before = dict(shell.tasks)
         for bind in written:
             before[bind.task] = replace(
@@ -378,7 +378,7 @@ def test_whatever_happened_no_part_is_left_after_the_limit(rule: str, seed: int)
         last = cycle if sent_back else last
     assert last in (0, SECONDS)
     assert not crash.parts()
-    assert not crash.shell.engine.incomplete
+    assert not crash.shell.engine.context.partial_gangs
 
 
 @fewer_examples(3)

@@ -24,6 +24,7 @@ from pumice.model.objects import (
     TaskStatus,
 )
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
+from pumice.scheduling.resume import reconfigured
 from tests.cli.command import pumice_command
 from tests.sim.samples import job, node, queue_at, scenario
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -47,7 +48,7 @@ def two_queues(*sizes: int, grace: int = 2, filled: bool = True, **more: Any) ->
 
 def waiting(shell: Shell) -> dict[str, str]:
     """Who waits on which node."""
-    return {task.key: task.node.name for task in shell.engine.pipelined if task.node is not None}
+    return {task.key: task.node.name for task in shell.engine.context.pipelined.tasks if task.node is not None}
 
 
 def bound(shell: Shell) -> list[str]:
@@ -88,7 +89,7 @@ def test_a_gang_waits_until_all_its_room_is_there_then_binds_whole() -> None:
     assert bound(shell) == [] and shell.engine.state.nodes["n0"].idle[0] == 0
     goes(shell, victims[-1])
     assert bound(shell) == [f"ns/gang-t-{i}" for i in range(4)]
-    assert not shell.engine.pipelined and not shell.engine.awaited
+    assert not shell.engine.context.pipelined.tasks and not shell.engine.context.pipelined.awaited
     shell.engine.validate()
 
 
@@ -116,7 +117,7 @@ def test_what_a_started_job_grows_by_starts_one_by_one() -> None:
     shell.cycle()
     assert len(waiting(shell)) == 3
     # Each waits for its own victim, whoever goes first.
-    awaited = {victims[0]: task for task, victims in shell.engine.awaited.items()}
+    awaited = {victims[0]: task for task, victims in shell.engine.context.pipelined.awaited.items()}
     for victim in reversed(list(shell.leaving)):
         goes(shell, victim)
         assert bound(shell) == [awaited[victim]]
@@ -131,7 +132,7 @@ def test_what_goes_beyond_the_minimum_need_not_wait_for_it(size: int, minimum: i
     assert len(waiting(shell)) == size
     for i in range(size):
         task = f"ns/job-t-{i}"
-        for victim in shell.engine.awaited.get(task, ()):
+        for victim in shell.engine.context.pipelined.awaited.get(task, ()):
             if victim in shell.leaving:
                 goes(shell, victim)
         started = bound(shell)
@@ -170,7 +171,7 @@ def test_roles_start_together_and_grow_apart() -> None:
     shell.job("b", [(1,)] * 4, 2, name="job", roles=["ps", "w", "w", "w"], minimums={"ps": 1, "w": 1})
     shell.cycle()
     assert len(waiting(shell)) == 4
-    awaited = dict(shell.engine.awaited)
+    awaited = dict(shell.engine.context.pipelined.awaited)
     goes(shell, *awaited["ns/job-t-2"])
     assert bound(shell) == []  # a worker that is not needed for the start does not start without it
     goes(shell, *awaited["ns/job-t-0"])  # those of the ps and of the first worker
@@ -252,7 +253,7 @@ def test_who_came_last_is_sent_back_first() -> None:
     assert len(came) == 4
     # 5 held by a of which 4 are going, 4 waiting: future 0. Two cpu less: -2.
     shell.put(NodeSpec("n0", (3, 1000, 1000), labels={HOST: "n0"}))
-    shell.engine.reclaims.serve = lambda engine: None  # type: ignore[method-assign]  # nobody takes again
+    shell.engine.context.reclaims.serve = lambda engine: None  # type: ignore[method-assign]  # nobody takes again
     shell.cycle()
     assert list(waiting(shell)) == came[:2]
     shell.engine.validate()
@@ -360,7 +361,7 @@ def test_nor_does_a_new_configuration() -> None:
     shell = at_its_capability()
     shell.cycle()
     config = shell.engine.policy.config
-    shell.engine = shell.engine.under(config, {p.name: type(p) for _, p in shell.engine.policy.plugins})
+    shell.engine = reconfigured(shell.engine, config, {p.name: type(p) for _, p in shell.engine.policy.plugins})
     shell.book = None
     assert waiting(shell) == {"ns/high-t-0": "n1"}
     assert bound(shell) == [] and bound(shell) == []

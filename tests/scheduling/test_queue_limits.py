@@ -105,7 +105,7 @@ def test_nobody_is_ever_above_its_real_capability(policy: str, seed: int) -> Non
     world = Restless(policy, seed)
     for _ in range(8):
         world.happen()
-        assert world.engine.refused_queues == {}
+        assert world.engine.context.sync.refused_queues == {}
         for node in world.nodes:
             ceiling = node.ceiling
             assert ceiling is not None

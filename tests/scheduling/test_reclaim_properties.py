@@ -88,7 +88,7 @@ def comes_to_rest(seed: int, rule: str, cycles: int) -> tuple[int, Shell]:
     shell, world, chance = restless(seed, rule)
     live(shell, world, chance, cycles)
     last = shell.settle(100)
-    assert not shell.engine.pipelined, "somebody waits on a node for ever"
+    assert not shell.engine.context.pipelined.tasks, "somebody waits on a node for ever"
     assert last <= AT_REST.get(rule, BY_KEYS), f"seed {seed}: evictions until {last} cycles after the last arrival"
     return last, shell
 
@@ -116,7 +116,7 @@ def test_after_a_reclaim_the_opposite_one_is_illegal(rule: str) -> None:
     # victim's share is larger than the taker's was.
     def check(seed: int) -> Shell:
         shell, world, _ = restless(seed, rule)
-        shell.engine.tracing = True
+        shell.engine.context.tracing = True
         for _ in range(10):
             if len(world.jobs) < 10:
                 world.job()
@@ -219,7 +219,7 @@ def test_who_is_gone_while_others_wait_for_his_room_leaves_no_trace(seed: int) -
         if chance.random() < 0.5:
             world.job()
         shell.cycle()
-        for task in list(shell.engine.pipelined):
+        for task in list(shell.engine.context.pipelined.tasks):
             if chance.random() < 0.3 and task.key in shell.tasks:
                 shell.end(task.key)
         for key in list(shell.leaving):
@@ -230,7 +230,7 @@ def test_who_is_gone_while_others_wait_for_his_room_leaves_no_trace(seed: int) -
             shell.end_job(world.jobs.pop(chance.randrange(len(world.jobs))))
         shell.engine.validate()
     shell.settle(60)
-    assert not shell.engine.pipelined
+    assert not shell.engine.context.pipelined.tasks
     assert all(isinstance(job.spec, JobSpec) for job in shell.engine.state.jobs.values())
 
 

@@ -21,6 +21,7 @@ from pumice.scheduling.decisions import Bind, Evict
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugin import Plugin, PluginError
 from pumice.scheduling.plugins import BUILT_IN
+from pumice.scheduling.resume import reconfigured
 from tests.support.engines import carried_out, everything
 from tests.support.examples import fewer_examples
 from tests.support.histories import final_objects
@@ -46,7 +47,7 @@ def engine_of(kind: str, **more: Any) -> Engine:
 
 def under(engine: Engine, kind: str) -> Engine:
     """The same cluster under another kind of engine."""
-    return engine.under(engine_of(kind).policy.config, BUILT_IN)
+    return reconfigured(engine, engine_of(kind).policy.config, BUILT_IN)
 
 
 def placed(engine: Engine) -> dict[str, tuple[TaskStatus, str | None]]:
@@ -79,13 +80,13 @@ def from_scratch(kind: str, engine: Engine) -> Engine:
             same.job.leave(same)
             same.evicted = True
             same.job.enter(same)
-    fresh.awaited = dict(engine.awaited)
-    fresh.stamp = engine.stamp
-    fresh.settle()
+    fresh.context.pipelined.awaited = dict(engine.context.pipelined.awaited)
+    fresh.context.last_start = engine.context.last_start
+    fresh.prepare()
     turns = {node.path: node.turn for node in engine.tree.root.walk()}
     for node in fresh.tree.root.walk():
         node.turn = turns.get(node.path, 0)
-    fresh.held_changed()  # round once more, with turns
+    fresh.context.changes.usage_changed()  # round once more, with turns
     return fresh
 
 
@@ -112,7 +113,7 @@ def test_it_decides_what_a_fresh_engine_would(seed: int) -> None:
     old = placed(shell.engine)
     engine = under(shell.engine, after)
     assert placed(engine) == old
-    engine.settle()
+    engine.prepare()
     fresh = from_scratch(after, engine)
     for i in range(1, 4):
         now = shell.now + i * SECOND
@@ -159,16 +160,20 @@ def taking_in_the_middle() -> Shell:
     shell.cycle()
     shell.job("b", [(1,)] * 2, 2, name="b")
     shell.cycle()
-    assert len(shell.engine.pipelined) == 2 and len(shell.leaving) == 2
+    assert len(shell.engine.context.pipelined.tasks) == 2 and len(shell.leaving) == 2
     return shell
+
+
+def waiting_on_nodes(engine: Engine) -> list[str]:
+    return [task.key for task in engine.context.pipelined.tasks]
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_what_runs_waits_and_leaves_goes_on(kind: str) -> None:
     shell = taking_in_the_middle()
-    before, pipelined = placed(shell.engine), list(shell.engine.pipelined)
+    before, pipelined = placed(shell.engine), waiting_on_nodes(shell.engine)
     shell.engine = under(shell.engine, kind)
-    assert placed(shell.engine) == before and list(shell.engine.pipelined) == pipelined
+    assert placed(shell.engine) == before and waiting_on_nodes(shell.engine) == pipelined
     shell.engine.validate()
     evicted = len(shell.evictions)
     bound = [[d.task for d in shell.cycle() if isinstance(d, Bind)] for _ in range(4)]
@@ -182,7 +187,7 @@ def test_what_was_said_is_not_said_again() -> None:
     shell.queue("root/a")
     shell.job("a", [(1,)] * 3, name="a")
     assert "ns/a" in [getattr(decision, "job", None) for decision in shell.cycle()]
-    assert shell.engine.conditions
+    assert shell.engine.context.decided.conditions
     shell.engine = under(shell.engine, "steer")
     assert shell.cycle() == []
 
@@ -196,7 +201,7 @@ def test_what_plugins_count_is_counted_anew() -> None:
     shell.job("a", [(1,)], name="first", constraints=port)
     shell.cycle()
     config = taking_engine(plugins=("gang", "predicates"), actions="allocate").policy.config
-    shell.engine = shell.engine.under(config, BUILT_IN)
+    shell.engine = reconfigured(shell.engine, config, BUILT_IN)
     shell.job("a", [(1,)], name="second", constraints=port)
     shell.cycle()
     assert (shell.running("ns/first"), shell.running("ns/second")) == (1, 0)
@@ -215,7 +220,7 @@ def test_what_a_terminating_pod_keeps_away_stays_away() -> None:
     shell.cycle()
     shell.job("b", [(1,)] * 4, name="b", constraints=apart, labels={"app": "x"})
     assert [d.task for d in shell.cycle() if isinstance(d, Evict)] == ["ns/a-t-0"]
-    shell.engine = shell.engine.under(shell.engine.policy.config, BUILT_IN)
+    shell.engine = reconfigured(shell.engine, shell.engine.policy.config, BUILT_IN)
     assert [shell.running("ns/b") for _ in range(3) if shell.cycle() is not None] == [0, 0, 1]
 
 
@@ -232,13 +237,13 @@ def test_room_that_is_kept_stays_kept_and_nothing_is_said_twice() -> None:
     shell.job("big", [(6,)], name="big")
     for _ in range(6):
         shell.cycle()
-    assert shell.engine.holds is not None
-    kept = {leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.holds.active.items()}
+    assert shell.engine.context.holds is not None
+    kept = {leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.context.holds.active.items()}
     assert list(kept) == ["ns/big"]
-    shell.engine = shell.engine.under(shell.engine.policy.config, BUILT_IN)
+    shell.engine = reconfigured(shell.engine, shell.engine.policy.config, BUILT_IN)
     assert shell.cycle() == []
-    assert shell.engine.holds is not None
-    assert {leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.holds.active.items()} == kept
+    assert shell.engine.context.holds is not None
+    assert {leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.context.holds.active.items()} == kept
 
 
 def test_who_has_waited_has_waited_whatever_is_read_meanwhile() -> None:
@@ -252,7 +257,7 @@ def test_who_has_waited_has_waited_whatever_is_read_meanwhile() -> None:
     shell.job("b", [(1,)] * 2)
     for _ in range(9):
         shell.cycle()
-        shell.engine = shell.engine.under(shell.engine.policy.config, BUILT_IN)
+        shell.engine = reconfigured(shell.engine, shell.engine.policy.config, BUILT_IN)
     assert [second for second, _ in shell.evictions] == [7, 7]
 
 
@@ -264,7 +269,7 @@ def test_whose_turn_it_was_is_remembered_below_namespaces_too() -> None:
     shell.cycle()
     before = {node.path: node.turn for node in shell.engine.tree.root.walk()}
     assert before["root/a/ns/ns/j"]
-    engine = shell.engine.under(shell.engine.policy.config, BUILT_IN)
+    engine = reconfigured(shell.engine, shell.engine.policy.config, BUILT_IN)
     assert {node.path: node.turn for node in engine.tree.root.walk()} == before
 
 
@@ -307,7 +312,7 @@ def test_a_bad_configuration_leaves_the_old_engine_as_it_was(seed: int) -> None:
     kind, name = chance.choice(list(KINDS)), chance.choice(list(BAD))
     (shell, _), (twin, _) = busy(kind, seed), busy(kind, seed)
     with pytest.raises((PluginError, ZeroDivisionError)):
-        shell.engine.under(bad_config(name), {**BUILT_IN, **BAD})
+        reconfigured(shell.engine, bad_config(name), {**BUILT_IN, **BAD})
     assert everything(shell.engine) == everything(twin.engine)
     for _ in range(3):  # (that it looks at everybody again may show in what jobs are told, nowhere else)
         assert carried_out(shell.cycle()) == carried_out(twin.cycle())
@@ -318,8 +323,7 @@ def test_a_bad_configuration_leaves_the_old_engine_as_it_was(seed: int) -> None:
 def test_events_after_a_refusal_reach_the_old_engine(name: str) -> None:
     shell = taking_in_the_middle()
     with pytest.raises((PluginError, ZeroDivisionError)):
-        shell.engine.under(bad_config(name), {**BUILT_IN, **BAD})
-    assert shell.engine.state.watcher is shell.engine
+        reconfigured(shell.engine, bad_config(name), {**BUILT_IN, **BAD})
     for victim in list(shell.leaving):
         del shell.leaving[victim]
         shell.end(victim)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pumice.model.events import Changed, EvictFailed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from pumice.scheduling.decisions import Decision, Evict
-from pumice.scheduling.engine import SPARED, Engine
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.eviction_backoff import FIRST_DELAY
 from pumice.scheduling.relieve import LATE
 from pumice.scheduling.resume import inheritance
 from tests.support.recorded import Recorded
@@ -142,7 +143,7 @@ def test_who_could_not_be_evicted_is_asked_again_when_its_time_comes() -> None:
     # Each time it is spared twice as long: 30 s, 60 s, 120 s. In between nobody is asked, and nobody else goes for it.
     for times in range(3):
         engine.apply(EvictFailed("ns/late"))
-        wait = SPARED << times
+        wait = FIRST_DELAY << times
         assert [gone(engine.cycle(now + share * wait // 4)) for share in (1, 2, 3)] == [[], [], []]
         now += wait
         assert gone(engine.cycle(now)) == ["late"]
@@ -157,7 +158,7 @@ def test_a_node_that_fits_again_is_not_looked_at_any_more() -> None:
     engine.apply(Gone(TaskSpec, "ns/a"))
     assert gone(engine.cycle(20)) == [] and not engine.state.arrivals
     engine.apply(Changed(NodeSpec("n", (3, 1000, 100))))
-    assert gone(engine.cycle(11 + 2 * SPARED)) == [], "now it has shrunk, which is another matter"
+    assert gone(engine.cycle(11 + 2 * FIRST_DELAY)) == [], "now it has shrunk, which is another matter"
 
 
 def test_who_needs_not_go_because_others_do_goes_if_they_stay() -> None:
@@ -170,7 +171,7 @@ def test_who_needs_not_go_because_others_do_goes_if_they_stay() -> None:
     assert gone(engine.cycle(12)) == []  # 2 + 4 + 2, of which 4 are on their way out
     engine.apply(EvictFailed("ns/late"))
     assert gone(engine.cycle(13)) == ["later"]
-    assert gone(engine.cycle(12 + SPARED)) == ["late"]
+    assert gone(engine.cycle(12 + FIRST_DELAY)) == ["late"]
 
 
 def test_an_engine_in_the_place_of_another_knows_who_turned_up() -> None:
@@ -185,7 +186,7 @@ def test_an_engine_in_the_place_of_another_knows_who_turned_up() -> None:
     engine.apply(EvictFailed("ns/late"))
     engine.replace()
     assert gone(engine.cycle(12)) == []
-    assert gone(engine.cycle(11 + SPARED)) == ["late"]
+    assert gone(engine.cycle(11 + FIRST_DELAY)) == ["late"]
 
 
 def test_one_that_takes_its_place_before_the_first_cycle_has_seen_nothing_either() -> None:

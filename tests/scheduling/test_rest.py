@@ -74,7 +74,7 @@ def come_to_rest(seed: int, kind: Kind) -> Rest:
     shell.settle(60)
     before = len(shell.evictions)
     shell.settle(20)
-    shell.engine.settle()
+    shell.engine.prepare()
     return Rest(shell, _shortfalls(shell.engine), len(shell.evictions) - before)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pumice.model.events import Gone
 from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
+from pumice.scheduling.engine import Engine
 from pumice.scheduling.resume import inheritance
 from tests.support.engines import carried_out
 from tests.support.examples import fewer_examples
@@ -99,10 +100,10 @@ def test_who_waits_on_a_node_waits_on_and_nobody_slips_in() -> None:
     shell, engine = taking()
     assert sum(isinstance(decision, Pipeline) for decision in shell.cycle()) == 2
     assert len(shell.leaving) == 2
-    victims = dict(engine.engine.awaited)
+    victims = dict(engine.engine.context.pipelined.awaited)
     engine.replace()
-    assert [task.key for task in engine.engine.pipelined] == ["ns/b-t-0", "ns/b-t-1"]
-    assert engine.engine.awaited == victims
+    assert [task.key for task in engine.engine.context.pipelined.tasks] == ["ns/b-t-0", "ns/b-t-1"]
+    assert engine.engine.context.pipelined.awaited == victims
     shell.job("a", [(1,)] * 2, name="late")
     bound: list[str] = []
     for _ in range(4):
@@ -125,14 +126,18 @@ def test_who_is_on_the_way_out_by_decision_alone_is_not_taken_for_running() -> N
     assert len(shell.tasks) == 6
 
 
+def retry_times(engine: Engine) -> dict[str, int]:
+    return {key: engine.context.eviction_backoff.retry_at(key) for key in engine.state.tasks}
+
+
 def test_who_could_not_be_evicted_is_spared_as_long_as_before() -> None:
     shell, engine = taking()
     shell.fails = lambda decision: isinstance(decision, Evict)
     shell.cycle()
-    spared = {key: engine.engine.spared_until(task) for key, task in engine.engine.state.tasks.items()}
+    spared = retry_times(engine.engine)
     assert sum(1 for until in spared.values() if until) == 2
     engine.replace()
-    assert {key: engine.engine.spared_until(task) for key, task in engine.engine.state.tasks.items()} == spared
+    assert retry_times(engine.engine) == spared
 
 
 def test_who_was_let_in_stays_in() -> None:
@@ -162,7 +167,7 @@ def test_the_engine_before_is_not_touched() -> None:
     shell, engine = taking()
     before = engine.engine
     engine.replace()
-    assert before.state.watcher is before and engine.engine.state is not before.state
+    assert engine.engine.state is not before.state
     first, second = before.cycle(shell.now + SECOND), engine.cycle(shell.now + SECOND)
     assert first == second
     before.validate()

@@ -98,7 +98,7 @@ def lived_through(seed: int, rule: str, cycles: int) -> int:
     for _ in range(cycles):
         life.cycle()
     last = life.calm_down()
-    assert not life.shell.engine.pipelined, f"seed {seed}: somebody waits on a node for ever"
+    assert not life.shell.engine.context.pipelined.tasks, f"seed {seed}: somebody waits on a node for ever"
     assert last <= (10 if rule == "steer" else 40), f"seed {seed}: evictions until cycle {last} of the calm"
     return last
 

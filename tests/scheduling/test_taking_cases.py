@@ -96,8 +96,8 @@ def test_a_hold_that_can_not_end_well_ends() -> None:
     held = ""
     for _ in range(61):
         shell.cycle()
-        assert engine.holds is not None
-        held += "x" if engine.holds.active else "."
+        assert engine.context.holds is not None
+        held += "x" if engine.context.holds.active else "."
     assert shell.running(service) == 1 and shell.running(gang) == 0 and not shell.evictions
     # A second of patience, five without progress; then the wait is twice as long, each time.
     assert [len(hold) for hold in held.split(".") if hold] == [6] * 5
@@ -307,13 +307,13 @@ def test_pipelined_tasks_of_a_node_that_goes_wait_again() -> None:
     gang = shell.job("b", [(1,)] * 4, 4)
     shell.cycle()
     assert len(shell.evictions) == 4
-    claimed = {task.node.name for task in shell.engine.pipelined if task.node is not None}
+    claimed = {task.node.name for task in shell.engine.context.pipelined.tasks if task.node is not None}
     shell.put(NodeSpec(min(claimed), (4, 1000, 1000), unschedulable=True))
     shell.settle(60)
     # All four had claims on n1, and all its tasks went. 4 cpu are left, full of a's: 2 for b, too few for its gang.
     assert claimed == {"n1"}
     assert (shell.running("a"), shell.running(gang)) == (4, 0)
-    assert not shell.engine.pipelined
+    assert not shell.engine.context.pipelined.tasks
     assert len(shell.evictions) == 4
 
 

@@ -33,7 +33,7 @@ def test_a_gang_above_the_capability_of_its_queue(policy: str) -> None:
     assert "queue a may hold cpu 4m at most" in answer.verdict
     # With a higher capability it counts.
     world.change(Queue("a", capability=cpu(5)))
-    world.engine.settle()
+    world.engine.prepare()
     assert world.engine.tree.jobs[gang].demand.pieces
 
 
@@ -41,7 +41,7 @@ def test_others_are_entitled_to_what_it_can_never_use() -> None:
     world = QueueWorld(Queue("a", capability=cpu(4)), Queue("b"), policy="drf and capacity")
     world.job("a", 6, min_member=5)
     world.job("b", 20)
-    world.engine.settle()
+    world.engine.prepare()
     assert world.engine.tree.root.children[Kind.QUEUE, "b"].entitled[0] == 10
 
 

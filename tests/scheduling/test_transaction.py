@@ -44,7 +44,7 @@ def seen(engine: Engine) -> dict[str, Any]:
         "aside": dict(candidates.aside),
         "pick": engine.order.pick(),
         "explanation": engine.order.explain(),
-        "decisions": list(engine.decisions),
+        "decisions": list(engine.context.decided.decisions),
     }
 
 
@@ -52,8 +52,8 @@ def place_something(engine: Engine, transaction: Transaction, history: History) 
     """Try units of jobs, as allocate does, whether or not it is their turn."""
     leaves = [leaf for leaf in engine.tree.jobs.values() if leaf.unit is not None]
     for leaf in history.rng.sample(leaves, min(len(leaves), 2)):
-        inner = Transaction(engine, transaction)
-        if place_unit(engine, inner, leaf, leaf.unit) is None and history.rng.random() < 0.7:
+        inner = Transaction(engine.context, transaction)
+        if place_unit(engine.context, inner, leaf, leaf.unit) is None and history.rng.random() < 0.7:
             inner.commit()
         else:
             inner.discard()
@@ -67,10 +67,10 @@ def test_a_discard_leaves_no_trace(make: Callable[[], Engine], seed: int) -> Non
     run(engine, history.steps(2))
     for event in history.events(6):  # room that no cycle has filled yet
         engine.apply(event)
-    engine.settle()
+    engine.prepare()
     before = seen(engine)
     for _ in range(3):
-        transaction = Transaction(engine)
+        transaction = Transaction(engine.context)
         place_something(engine, transaction, history)
         transaction.discard()
         assert seen(engine) == before
@@ -89,18 +89,18 @@ def small_cluster() -> Engine:
         *[TaskSpec("ns", f"t{i}", (1, 0, 1), job="ns/j") for i in range(6)],
     ):
         engine.apply(Changed(described))
-    engine.settle()
+    engine.prepare()
     return engine
 
 
 def test_a_commit_becomes_decisions_in_the_order_of_the_steps() -> None:
     engine = small_cluster()
     leaf = engine.tree.jobs["ns/j"]
-    transaction = Transaction(engine)
-    assert place_unit(engine, transaction, leaf, leaf.unit) is None
-    assert engine.decisions == []  # nothing is said before it is certain
+    transaction = Transaction(engine.context)
+    assert place_unit(engine.context, transaction, leaf, leaf.unit) is None
+    assert engine.context.decided.decisions == []  # nothing is said before it is certain
     transaction.commit()
-    assert engine.decisions == [Bind("ns/t0", "m", "ns/j"), Bind("ns/t1", "m", "ns/j")]
+    assert engine.context.decided.decisions == [Bind("ns/t0", "m", "ns/j"), Bind("ns/t1", "m", "ns/j")]
     assert leaf.held[0] == 2 and engine.state.jobs["ns/j"].running == 2
     engine.validate()
 
@@ -109,11 +109,11 @@ def test_an_inner_commit_is_the_outer_ones_to_keep() -> None:
     engine = small_cluster()
     leaf = engine.tree.jobs["ns/j"]
     before = seen(engine)
-    outer = Transaction(engine)
-    inner = Transaction(engine, outer)
-    place_unit(engine, inner, leaf, leaf.unit)
+    outer = Transaction(engine.context)
+    inner = Transaction(engine.context, outer)
+    place_unit(engine.context, inner, leaf, leaf.unit)
     inner.commit()
-    assert engine.decisions == [] and leaf.held[0] == 2
+    assert engine.context.decided.decisions == [] and leaf.held[0] == 2
     outer.discard()
     assert seen(engine) == before
 
@@ -121,26 +121,26 @@ def test_an_inner_commit_is_the_outer_ones_to_keep() -> None:
 def test_an_inner_discard_leaves_the_outer_steps() -> None:
     engine = small_cluster()
     leaf = engine.tree.jobs["ns/j"]
-    outer = Transaction(engine)
-    place_unit(engine, outer, leaf, leaf.unit)
-    inner = Transaction(engine, outer)
-    place_unit(engine, inner, leaf, leaf.unit)
+    outer = Transaction(engine.context)
+    place_unit(engine.context, outer, leaf, leaf.unit)
+    inner = Transaction(engine.context, outer)
+    place_unit(engine.context, inner, leaf, leaf.unit)
     assert leaf.held[0] == 4
     inner.discard()
     assert leaf.held[0] == 2
     outer.commit()
-    assert [decision.node for decision in engine.decisions] == ["m", "m"]
+    assert [decision.node for decision in engine.context.decided.decisions] == ["m", "m"]
     engine.validate()
 
 
 def test_a_unit_that_fits_in_part_does_not_start() -> None:
     engine = small_cluster()
     engine.apply(Changed(JobSpec("ns", "j", "q", min_member=5, phase=JobPhase.INQUEUE)))
-    engine.settle()
+    engine.prepare()
     leaf = engine.tree.jobs["ns/j"]
     before = seen(engine)
-    transaction = Transaction(engine)
-    shape, placed = place_unit(engine, transaction, leaf, leaf.unit) or (None, 0)  # five tasks, four places
+    transaction = Transaction(engine.context)
+    shape, placed = place_unit(engine.context, transaction, leaf, leaf.unit) or (None, 0)  # five tasks, four places
     assert (shape, placed) == (leaf.unit.parts[0][0], 4)
     transaction.discard()
     assert seen(engine) == before

@@ -58,7 +58,12 @@ def trace(engine: Engine) -> dict[str, Any]:
             for job in engine.state.jobs.values()
         },
         "turn": (engine.order.pick(), engine.order.explain()),
-        "said": (list(engine.decisions), list(engine.pipelined), list(engine.just_bound), engine.stamp),
+        "said": (
+            list(engine.context.decided.decisions),
+            list(engine.context.pipelined.tasks),
+            list(engine.context.decided.bound),
+            engine.context.last_start,
+        ),
     }
 
 
@@ -81,7 +86,7 @@ class Steps:
             elif luck < 0.85:
                 self.move(transaction)
             elif depth < 2:
-                inner = Transaction(self.engine, transaction)
+                inner = Transaction(self.engine.context, transaction)
                 self.some(inner, 4, depth + 1)
                 inner.commit() if self.chance.random() < 0.5 else inner.discard()
 
@@ -90,7 +95,7 @@ class Steps:
         running = [
             task
             for task in engine.state.tasks.values()
-            if task.status in RUNS and (task.status is not TaskStatus.BINDING or task in engine.just_bound)
+            if task.status in RUNS and (task.status is not TaskStatus.BINDING or task in engine.context.decided.bound)
             if task.job is not None and task.job.key in engine.tree.jobs
         ]
         if running:
@@ -112,7 +117,7 @@ class Steps:
         if waiting and engine.nodes.nodes:
             task = self.chance.choice(waiting)
             assert task.job is not None
-            stamp, owed = engine.next_stamp(), self.chance.random() < 0.5
+            stamp, owed = engine.context.next_start_time(), self.chance.random() < 0.5
             transaction.charge(engine.tree.jobs[task.job.key], task.shape.ask, stamp, 1, owed)
             put = self.chance.choice([transaction.pipeline, transaction.pipeline, transaction.place])
             put(task, self.chance.randrange(len(engine.nodes.nodes)), stamp, owed)
@@ -152,7 +157,7 @@ def test_a_discard_leaves_no_trace(rule: str, seed: int) -> None:
     engine, chance = busy_cluster(seed, rule)
     before = trace(engine)
     for _ in range(3):
-        transaction = Transaction(engine)
+        transaction = Transaction(engine.context)
         Steps(engine, chance).some(transaction)
         transaction.discard()
         assert trace(engine) == before
@@ -163,25 +168,25 @@ def test_a_discard_leaves_no_trace(rule: str, seed: int) -> None:
 @given(seed=seeds)
 def test_a_commit_keeps_all_accounts_true_and_says_everything_once(rule: str, seed: int) -> None:
     engine, chance = busy_cluster(seed, rule)
-    said = list(engine.decisions)
-    transaction = Transaction(engine)
+    said = list(engine.context.decided.decisions)
+    transaction = Transaction(engine.context)
     Steps(engine, chance).some(transaction)
     gone = list(transaction.evicted)
     placed = {task: task.status for task, _ in transaction._placed}
     transaction.commit((), explain)
-    engine.forget_withdrawn()
+    engine.context.decided.drop_withdrawn()
     engine.validate()
     withdrawn = {departure.task.key for departure in gone if departure.withdrawn}
     kept = [d for d in said if not (isinstance(d, Bind) and d.task in withdrawn)]
-    assert engine.decisions[: len(kept)] == kept
-    new = engine.decisions[len(kept) :]
+    assert engine.context.decided.decisions[: len(kept)] == kept
+    new = engine.context.decided.decisions[len(kept) :]
     victims = [explain(departure) for departure in gone if not departure.withdrawn]
     assert new[: len(victims)] == victims, "who goes is said first, in the order in which they went"
     starts = {d.task: type(d) for d in new[len(victims) :] if isinstance(d, Bind | Pipeline)}
     assert len(starts) == len(new) - len(victims)
     assert starts == {t.key: Pipeline if status is TaskStatus.PIPELINED else Bind for t, status in placed.items()}
     for task, status in placed.items():
-        assert (task in engine.pipelined) == (status is TaskStatus.PIPELINED)
+        assert (task in engine.context.pipelined.tasks) == (status is TaskStatus.PIPELINED)
 
 
 # --- by hand --------------------------------------------------------------------------------------------------------
@@ -211,14 +216,14 @@ def leaf_of(engine: Engine, job: str) -> JobNode:
 
 def test_decisions_come_in_the_order_of_the_steps() -> None:
     _, engine = full_node()
-    engine.decisions.clear()
-    transaction = Transaction(engine)
+    engine.context.decided.decisions.clear()
+    transaction = Transaction(engine.context)
     transaction.charge(leaf_of(engine, "new"), ((0, 2),), 9, 2, True)
     transaction.evict(of(engine, "young", 1))
     transaction.pipeline(of(engine, "new", 0), 0, 9)
     transaction.evict(of(engine, "old", 1))
     transaction.pipeline(of(engine, "new", 1), 0, 9)
-    assert engine.decisions == []
+    assert engine.context.decided.decisions == []
     transaction.commit((), explain)
     expected: list[Decision] = [
         Evict("ns/young-t-1", "n", "ns/young", "ns/taker", "reclaim"),
@@ -226,8 +231,10 @@ def test_decisions_come_in_the_order_of_the_steps() -> None:
         Pipeline("ns/new-t-0", "n", "ns/new"),
         Pipeline("ns/new-t-1", "n", "ns/new"),
     ]
-    assert engine.decisions == expected
-    assert engine.awaited == dict.fromkeys(["ns/new-t-0", "ns/new-t-1"], ("ns/young-t-1", "ns/old-t-1"))
+    assert engine.context.decided.decisions == expected
+    assert engine.context.pipelined.awaited == dict.fromkeys(
+        ["ns/new-t-0", "ns/new-t-1"], ("ns/young-t-1", "ns/old-t-1")
+    )
     assert leaf_of(engine, "new").held[0] == 2 and leaf_of(engine, "old").held[0] == 1
     engine.validate()
 
@@ -235,9 +242,9 @@ def test_decisions_come_in_the_order_of_the_steps() -> None:
 def test_an_inner_commit_hands_its_departures_up() -> None:
     _, engine = full_node()
     before = trace(engine)
-    outer = Transaction(engine)
+    outer = Transaction(engine.context)
     outer.evict(of(engine, "old"))
-    inner = Transaction(engine, outer)
+    inner = Transaction(engine.context, outer)
     inner.evict(of(engine, "young"))
     assert [gone.task.key for gone in inner.departures()] == ["ns/old-t-0", "ns/young-t-0"]
     inner.commit()
@@ -248,9 +255,9 @@ def test_an_inner_commit_hands_its_departures_up() -> None:
 
 def test_an_inner_discard_keeps_the_outer_departures() -> None:
     _, engine = full_node()
-    outer = Transaction(engine)
+    outer = Transaction(engine.context)
     outer.evict(of(engine, "old"))
-    inner = Transaction(engine, outer)
+    inner = Transaction(engine.context, outer)
     inner.evict(of(engine, "old", 1))
     inner.evict(of(engine, "young"))
     inner.discard()
@@ -262,7 +269,7 @@ def test_an_inner_discard_keeps_the_outer_departures() -> None:
 
 def test_who_is_spared_is_as_before_and_the_others_stay_gone() -> None:
     _, engine = full_node()
-    transaction = Transaction(engine)
+    transaction = Transaction(engine.context)
     first, second, third = of(engine, "old"), of(engine, "young"), of(engine, "old", 1)
     for task in (first, second, third):
         transaction.evict(task)
@@ -282,7 +289,7 @@ def test_a_right_that_was_handed_over_comes_back() -> None:
     old, young = leaf_of(engine, "old"), leaf_of(engine, "young")
     assert (old.whole[0], young.whole[0]) == (1, 1)
     before = trace(engine)
-    transaction = Transaction(engine)
+    transaction = Transaction(engine.context)
     transaction.evict(of(engine, "old", 1), young)
     assert (old.whole[0], young.whole[0]) == (0, 2)
     transaction.spare(of(engine, "old", 1))
@@ -300,27 +307,30 @@ def test_who_was_only_just_placed_is_withdrawn_without_a_word() -> None:
     shell.job("a", [(1,)], name="late")
     engine.cycle(shell.now + 2 * SECOND)
     late = of(engine, "late")
-    assert engine.decisions[0] == Bind("ns/late-t-0", "m", "ns/late") and late in engine.just_bound
-    transaction = Transaction(engine)
+    assert (
+        engine.context.decided.decisions[0] == Bind("ns/late-t-0", "m", "ns/late")
+        and late in engine.context.decided.bound
+    )
+    transaction = Transaction(engine.context)
     transaction.evict(late)
     assert (late.status, late.node, late.owed) == (TaskStatus.PENDING, None, True)
     transaction.spare(late)
-    assert late.status == TaskStatus.BINDING and late in engine.just_bound
+    assert late.status == TaskStatus.BINDING and late in engine.context.decided.bound
     transaction.evict(late)
     transaction.commit((), explain)
-    engine.forget_withdrawn()
-    assert not [d for d in engine.decisions if isinstance(d, Bind | Evict)], "nobody need know"
+    engine.context.decided.drop_withdrawn()
+    assert not [d for d in engine.context.decided.decisions if isinstance(d, Bind | Evict)], "nobody need know"
     assert engine.state.jobs["ns/late"].pending[late.shape] == [late]
-    assert late not in engine.just_bound and leaf_of(engine, "late").held[0] == 0
+    assert late not in engine.context.decided.bound and leaf_of(engine, "late").held[0] == 0
     engine.validate()
 
 
 def test_a_claim_that_moves_waits_elsewhere_with_its_stamp() -> None:
     shell, engine = full_node()
     shell.node("m", 1)
-    engine.settle()
+    engine.prepare()
     before = trace(engine)
-    transaction = Transaction(engine)
+    transaction = Transaction(engine.context)
     new = of(engine, "new")
     here, there = engine.nodes.index["n"], engine.nodes.index["m"]
     transaction.charge(leaf_of(engine, "new"), new.shape.ask, 9, 1, False)
@@ -335,7 +345,7 @@ def test_a_claim_that_moves_waits_elsewhere_with_its_stamp() -> None:
 def test_a_question_is_asked_without_what_was_charged() -> None:
     _, engine = full_node()
     leaf = leaf_of(engine, "new")
-    transaction = Transaction(engine)
+    transaction = Transaction(engine.context)
     transaction.charge(leaf, ((0, 1),), 9, 1, True)
     transaction.charge(leaf, ((0, 1),), 9, 1, True)
     seen: list[int] = []
@@ -360,7 +370,7 @@ def test_while_it_is_judged_the_victim_is_out_of_the_way_and_once_decided_it_is_
     engine.cycle(shell.now + SECOND)
     has, wants = of(engine, "has"), of(engine, "wants")
     assert not engine.nodes.allows(wants.shape, 0)
-    transaction = Transaction(engine)
+    transaction = Transaction(engine.context)
     transaction.evict(has)
     assert engine.nodes.allows(wants.shape, 0), "it must be possible without the victim"
     transaction.discard()

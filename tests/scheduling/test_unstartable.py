@@ -157,7 +157,7 @@ def test_whoever_is_told_so_starts_nothing_and_whoever_starts_was_not_told(
         engine.apply(Changed(NodeSpec(f"n{i}", (cpu * 1000, 0, 110, gpu * 1000))))
     reasons = [reason for reason, _ in told(engine, 1, 2, 2 + PATIENCE // SECOND)]
     job = engine.state.jobs["ns/j"]
-    obstacle = obstacle_of(engine, job)
+    obstacle = obstacle_of(engine.context, job)
     if not job.running:
         # Each shape alone fits an empty cluster, all of them together may not: that is known when it is tried.
         assert obstacle is not None or reasons == ["NotEnoughResources"]
@@ -195,11 +195,11 @@ def test_another_job_of_the_same_name_is_told_again() -> None:
     assert len(told(engine, 3, 4)) == 1
     engine.apply(Gone(JobSpec, "ns/j"))
     engine.apply(Gone(TaskSpec, "ns/j-main-0"))
-    assert told(engine, 5) == [] and not engine.conditions and not engine.unstartable.memory()
+    assert told(engine, 5) == [] and not engine.context.decided.conditions and not engine.context.unstartable.memory()
 
 
 def test_nothing_is_kept_of_a_job_without_a_queue_that_is_gone() -> None:
     engine = engine_with(group(queue="nowhere"))
     assert [reason for reason, _ in told(engine, 1, 11)] == ["QueueNotFound"]
     engine.apply(Gone(JobSpec, "ns/j"))
-    assert told(engine, 12) == [] and not engine.conditions and not engine.unstartable.memory()
+    assert told(engine, 12) == [] and not engine.context.decided.conditions and not engine.context.unstartable.memory()

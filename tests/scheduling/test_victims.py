@@ -280,7 +280,7 @@ def test_who_only_waits_on_a_node_is_no_victim() -> None:
     shell.cycle()
     shell.job("a", [(1,)] * 2, 2, name="a")
     shell.cycle()
-    assert len(shell.engine.pipelined) == 2
+    assert len(shell.engine.context.pipelined.tasks) == 2
     shell.job("c", [(1,)] * 4, name="c")
     assert set(jobs_of(victims(shell))) <= {"b"}
 
@@ -331,7 +331,7 @@ def test_a_unit_may_need_victims_on_two_nodes() -> None:
     shell.cycle()
     shell.job("c", [(3,)] * 2, 2, name="c")
     assert len(victims(shell)) == 6
-    assert sorted(d.node.name for d in shell.engine.pipelined if d.node is not None) == ["n0", "n1"]
+    assert sorted(d.node.name for d in shell.engine.context.pipelined.tasks if d.node is not None) == ["n0", "n1"]
     shell.settle()
     assert (shell.running("ns/c"), shell.running("ns/a")) == (2, 2)
 

@@ -92,7 +92,7 @@ def over_asked(engine: Engine) -> bool:
 
 def unserved(engine: Engine) -> list[str]:
     """Jobs below their whole target that could be placed if only tasks above whole targets, of other queues, went."""
-    engine.settle()
+    engine.prepare()
     return [leaf.job.key for leaf in engine.tree.jobs.values() if is_owed(leaf) and can_be_placed(engine, leaf)]
 
 

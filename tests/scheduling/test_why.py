@@ -38,7 +38,7 @@ class World:
         self.engine = Engine(
             parse_config(config, known_plugins=BUILT_IN, known_actions=ACTIONS), BUILT_IN, Registry(), LIVE
         )
-        self.engine.now = NOW
+        self.engine.context.now = NOW
 
     def node(self, name: str, cpu: int = 4, **about: Any) -> None:
         self.engine.apply(Changed(NodeSpec(name, (cpu * 1000, 64 * 2**30, 100), **about)))
@@ -350,10 +350,10 @@ def test_who_is_ahead_at_which_level(lent: World) -> None:
 def test_what_it_takes_back_and_when(lent: World) -> None:
     # reclaim.patience is 30 s in a service. It has found no room for 12 s.
     key = lent.job("late", "b", 1)
-    lent.engine.settle()
+    lent.engine.prepare()
     since = {key: NOW - 12 * SECOND}
-    memory = Memory(NOW, lent.engine.stamp, reclaims=TakersMemory(since), holds=HoldsMemory(waiting=since))
-    lent.engine.recall(memory)
+    memory = Memory(NOW, lent.engine.context.last_start, reclaims=TakersMemory(since), holds=HoldsMemory(waiting=since))
+    lent.engine.restore(memory)
     answer = lent.why(key)
     assert (answer.cause, answer.owed) == ("room", True)
     assert answer.outlook.starts_at == NOW + 18 * SECOND

@@ -102,7 +102,7 @@ def test_who_is_first_at_every_level_is_served_first(make: Make, seed: int) -> N
 def test_to_ask_changes_nothing(make: Make, seed: int) -> None:
     for fresh in clusters(make, seed):
         engine = fresh()
-        engine.settle()
+        engine.prepare()
         before = everything(engine)
         for leaf in list(engine.tree.jobs.values()):
             if leaf.unit is not None:
@@ -119,7 +119,7 @@ def test_to_ask_changes_nothing(make: Make, seed: int) -> None:
 def test_every_node_is_counted_once(make: Make, seed: int) -> None:
     for fresh in clusters(make, seed):
         engine = fresh()
-        engine.settle()
+        engine.prepare()
         for job in engine.state.jobs.values():
             for shape in job.pending:
                 found = places(engine.nodes, shape, engine.state.registry)
@@ -250,7 +250,7 @@ def test_a_job_that_one_limit_keeps_starts_when_it_is_lifted(policy: str, object
 @given(objects=limited())
 def test_limits_are_named_exactly_where_a_gate_refuses(policy: str, objects: list) -> None:
     engine = filled(policy, objects)
-    engine.settle()
+    engine.prepare()
     for leaf in engine.tree.jobs.values():
         if leaf.unit is not None:
             refused = engine.policy.allocatable(leaf, leaf.unit) is not None
@@ -263,13 +263,15 @@ def test_a_job_whose_queue_is_shut_is_told_which(objects: list) -> None:
         engine = filled("capacity", objects)
         answer = explain(engine, key, 5_000_000)
         assert answer is not None
-        takes_work = engine.takes_work(engine.state.jobs[key])
+        takes_work = engine.context.sync.takes_work(engine.state.jobs[key])
         if answer.cause == "queue":
             queue: ShareNode | None = engine.tree.jobs[key].queue
             shut = []
             while queue is not None:
-                found = engine.queue_of(queue)
-                if found is not None and (found.state is not QueueState.OPEN or found.name in engine.refused_queues):
+                found = engine.context.sync.queue_of(queue)
+                if found is not None and (
+                    found.state is not QueueState.OPEN or found.name in engine.context.sync.refused_queues
+                ):
                     shut.append(found.name)
                 queue = queue.parent
             assert not takes_work and any(f"queue {name}" in answer.notes[0] for name in shut)

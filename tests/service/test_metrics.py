@@ -68,7 +68,7 @@ def test_the_figures_equal_a_recount_of_the_cluster(tmp_path: Path) -> None:
             # 4 cpu are left and nobody is entitled to more than that many beside the two: 9 do not fit.
             await submit(running, "large", 9, queue="b")
             await eventually(lambda: len(placed(running)["one"]) == 5 and len(placed(running)["two"]) == 3)
-            await eventually(lambda: "default/large" in scheduler.engine.conditions)
+            await eventually(lambda: "default/large" in scheduler.engine.context.decided.conditions)
             await scheduler.hands.done()
             await eventually(lambda: scheduler.mirror.open_assumptions == 0)
             found = series(metrics.collect())

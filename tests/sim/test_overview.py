@@ -29,7 +29,7 @@ def test_a_run_line_by_line():
     assert (prod.weight, prod.used, prod.entitled, prod.allocated, prod.state) == (3, 0.75, 0.75, "cpu 6", "Open")
     first = overview.jobs[0]
     assert (first.key, first.queue, first.running, first.pending, first.target) == ("default/a", "production", 6, 2, 6)
-    assert first.reason == simulation.cluster.engine.conditions["default/a"] != ""
+    assert first.reason == simulation.cluster.engine.context.decided.conditions["default/a"] != ""
 
 
 def test_targets_without_a_run():

@@ -60,7 +60,7 @@ def test_everything_a_run_comes_to():
 
 def test_a_decision_carries_its_path_when_it_is_traced():
     simulation = opened(*TREE)
-    simulation.cluster.engine.tracing = True
+    simulation.cluster.engine.context.tracing = True
     simulation.run()
     first = next(one for one in run_report(simulation)["decisions"] if one["type"] == "bind")
     # Nobody has anything yet: both branches miss all of their part, and the older one goes first.

@@ -60,12 +60,12 @@ def started_now(make: Callable[[], Engine], engine: Engine) -> Engine:
     # Two things that no object tells: whether a task was owed when it started, and whose turn it was last.
     for key, task in fresh.state.tasks.items():
         task.owed = engine.state.tasks[key].owed
-    engine.settle()
-    fresh.settle()
+    engine.prepare()
+    fresh.prepare()
     turns = {node.path: node.turn for node in engine.tree.root.walk()}
     for node in fresh.tree.root.walk():
         node.turn = turns.get(node.path, 0)
-    fresh.held_changed()  # round once more, with turns
+    fresh.context.changes.usage_changed()  # round once more, with turns
     return fresh
 
 

@@ -61,8 +61,9 @@ class Book:
         self._said: list[Decision] | None = None  # in this cycle, with what was withdrawn; None: nothing was taken
         self._entered = 0  # so much of it is in the book
         self._opened = False
-        self._carry_on = engine.took
-        engine.took = self._took  # type: ignore[method-assign]  # the book hears of every taking as it is made
+        sync = engine.context.sync
+        self._carry_on = sync.victims_left
+        sync.victims_left = self._took  # type: ignore[method-assign]  # the book hears of every taking as it is made
 
     def open(self) -> None:
         """Before a cycle: who is where."""
@@ -98,7 +99,7 @@ class Book:
             for j, most in queue.capability if self.limited else ():
                 assert held[j] <= most, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
         if self.steer:
-            assert self.engine.reclaims.without_gain == 0, "by its own count a reclaim brought nothing"
+            assert self.engine.context.reclaims.without_gain == 0, "by its own count a reclaim brought nothing"
 
     def _took(self, departures: Iterable[Departure]) -> None:
         """In the middle of a cycle: somebody has just taken; what was decided last is what came of it."""
@@ -109,8 +110,8 @@ class Book:
 
     def _write_down(self, departures: list[Departure]) -> None:
         if self._said is None:
-            self._begin(self.engine.decisions)
-            self._said = self.engine.decisions
+            self._begin(self.engine.context.decided.decisions)
+            self._said = self.engine.context.decided.decisions
         taking = Commit("", "claim", withdrawn=[gone.task.key for gone in departures if gone.withdrawn])
         before: list[Decision] = []
         for decision in self._said[self._entered :]:

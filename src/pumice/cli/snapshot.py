@@ -83,7 +83,7 @@ class Snapshot:
         """An engine that knows the objects, and what is written down of what the scheduler remembers."""
         registry = Registry()
         engine = Engine(config, plugin_factories(config), registry, LIVE)
-        engine.now = now
+        engine.context.now = now
         for resource in READ:
             for document in self.documents[resource.name]:
                 try:
@@ -96,8 +96,8 @@ class Snapshot:
                 else:
                     if described is not None:
                         engine.apply(Changed(described))
-        engine.settle()
-        engine.recall(self._memory(engine, now))
+        engine.prepare()
+        engine.restore(self._memory(engine, now))
         return engine
 
     def _memory(self, engine: Engine, now: int) -> Memory:
@@ -108,7 +108,7 @@ class Snapshot:
                     patience = engine.order.patience if condition.get("reason") == "HoldsRoom" else 0
                     since[key_of(group)] = min(time, now) - max(patience, 0)
         takers, holds = TakersMemory(since), HoldsMemory(waiting=since)
-        return Memory(now=now, stamp=engine.stamp, reclaims=takers, holds=holds)
+        return Memory(now=now, stamp=engine.context.last_start, reclaims=takers, holds=holds)
 
     # ---- names ------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,11 @@ Below queues, namespaces go by their weighted share of the cluster, and so do jo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from pumice.fairness.deserved_taking import ByDeserved
 from pumice.fairness.order import TIE, HeapOrder, entry_of
+from pumice.fairness.taking import ByKeys, Judge
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
 from pumice.model.resources import PODS, dominant_share
@@ -38,9 +40,17 @@ class DeservedOrder(HeapOrder):
                 self.tree.flag(queue)
         self._deserved, self._priority = deserved, priority
 
-    def deserved_by(self, node: ShareNode) -> Items:
+    def deserved_by(self, queue: ShareNode) -> Items:
         """What a queue deserves now, as far as that is said."""
-        return self._deserved.get(node, ())
+        return self._deserved.get(queue, ())
+
+    def preemption_rule(
+        self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
+    ) -> Judge:
+        """By weight, deserved amounts decide; else keys over what the unit has to take from others."""
+        if self.by_weight:
+            return ByDeserved(self, leaf, ask, by_share=by_share, by_class=by_class)
+        return ByKeys(self, leaf, scarce(), by_share=by_share, by_class=by_class)
 
     def is_within(self, queue: ShareNode, asked: Items) -> bool:
         """Whether a queue holds no more than it deserves of what is asked for.

@@ -15,10 +15,14 @@ With every move the smaller of the two shares rises, so there is no way back.
 
 from __future__ import annotations
 
-from pumice.fairness.deserved import DeservedOrder
+from typing import TYPE_CHECKING
+
 from pumice.fairness.taking import TOLERANCE, ByKeys
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Items
+
+if TYPE_CHECKING:
+    from pumice.fairness.deserved import DeservedOrder
 
 
 class ByDeserved(ByKeys):

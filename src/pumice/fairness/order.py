@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
+from pumice.fairness.taking import ByKeys, Judge
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
 from pumice.model.objects import Items
 from pumice.model.resources import PODS, dominant_share
@@ -41,6 +42,10 @@ class Order(ABC):
     """After what time an owed job that finds no room holds some (microseconds); negative: never."""
     hold_limit = 0
     """How long such a hold may go without progress."""
+    has_targets = False
+    """Whether jobs have targets, so that a job is owed what it misses."""
+    measure = "share"
+    """What the key of a node is, in reports: ``want`` or ``share``."""
 
     def __init__(self, tree: ShareTree, capacity: list[int]) -> None:
         self.tree = tree
@@ -89,6 +94,19 @@ class Order(ABC):
             part *= node.weight / sum(child.weight for child in node.parent.children.values())
             node = node.parent
         return [int(total * part) for total in self.capacity]
+
+    def deserved_by(self, queue: ShareNode) -> Items | None:
+        """What a queue deserves now as a quantity; None: this order does not go by quantities."""
+        return None
+
+    def preemption_rule(
+        self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
+    ) -> Judge:
+        """The rule that decides what others may lose so that a job's unit can start.
+
+        ``ask`` is what the unit asks for, ``scarce`` the part of it that is not idle anywhere.
+        """
+        return ByKeys(self, leaf, ask, by_share=by_share, by_class=by_class)
 
     def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """A job's right to this much passes to another; only where there are targets."""

@@ -21,9 +21,12 @@ come. A job that could go on but has no room now counts in M and stands in nobod
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from pumice.fairness.order import TIE, HeapOrder, Level, entry_of
+from pumice.fairness.paper_taking import ByRescaledShares
+from pumice.fairness.taking import Judge
 from pumice.fairness.tree import Entry, JobNode, ShareNode, ShareTree
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
@@ -48,6 +51,12 @@ class PaperOrder(HeapOrder):
         if ask is not leaf.ask or ask is None:
             self.tree.mark(leaf)
         super().offer(leaf, ask, able)
+
+    def preemption_rule(
+        self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
+    ) -> Judge:
+        """Rescaled shares decide, as they do when this order serves."""
+        return ByRescaledShares(self, leaf, ask, by_share=by_share, by_class=by_class)
 
     def restructure(self) -> None:
         """Weights or the capacity changed: no lane is worth keeping.

@@ -19,12 +19,15 @@ These shares alone would let evictions go on for ever, so three more comparisons
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from pumice.fairness.paper import PaperOrder
 from pumice.fairness.taking import TOLERANCE, ByKeys
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
 from pumice.model.resources import PODS
+
+if TYPE_CHECKING:
+    from pumice.fairness.paper import PaperOrder
 
 Resources = tuple[int, ...]
 

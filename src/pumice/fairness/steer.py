@@ -9,12 +9,14 @@ of children a node, one for each; the second is brought up to date only where a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 
 from pumice.fairness.order import TIE, HeapOrder, compact, entry_of
 from pumice.fairness.rights import is_owed
 from pumice.fairness.rounding import Rounding
+from pumice.fairness.taking import ByTarget, Judge
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
 from pumice.model.objects import Items
@@ -24,6 +26,9 @@ _lent_entry_of = attrgetter("lent_entry")
 
 class SteerOrder(HeapOrder):
     """The default order: whole targets first, then lending."""
+
+    has_targets = True
+    measure = "want"
 
     def __init__(
         self, tree: ShareTree, capacity: list[int], patience: int = 300_000_000, hold_limit: int = 120_000_000
@@ -51,6 +56,12 @@ class SteerOrder(HeapOrder):
     def due_to(self, queue: ShareNode) -> list[int]:
         """Its entitlement."""
         return queue.entitled
+
+    def preemption_rule(
+        self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
+    ) -> Judge:
+        """Whole targets decide, whatever plugins say about shares and classes."""
+        return ByTarget(self, ask)
 
     def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """A unit of one job's whole target becomes another's."""

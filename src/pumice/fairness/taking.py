@@ -14,13 +14,15 @@ never open. Two orders need more than their keys: see ``paper_taking`` and ``des
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from pumice.fairness.order import Order
 from pumice.fairness.rights import has_lost_nothing, spares
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, ShareNode, latest_start
 from pumice.model.objects import Items
+
+if TYPE_CHECKING:
+    from pumice.fairness.order import Order
+    from pumice.fairness.steer import SteerOrder
 
 TOLERANCE = 1e-6
 

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 from pumice.model.accounts import Task
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 STEPS = 2000
 
 
-def arrange(engine: Engine, tasks: list[Task], indices: list[int]) -> dict[Task, int] | None:
+def arrange(context: SchedulingContext, tasks: list[Task], indices: list[int]) -> dict[Task, int] | None:
     """A node (by index) for each of these Pipelined tasks, out of the given ones; None: no way was found."""
-    nodes = engine.nodes.nodes
+    nodes = context.nodes.nodes
     if any(task.shape.coupled for task in tasks):
         return None
-    allowed = {i: tuple(bool(engine.nodes.view(task.shape).mask[i]) for task in tasks) for i in indices}
+    allowed = {i: tuple(bool(context.nodes.view(task.shape).mask[i]) for task in tasks) for i in indices}
     room = {i: [nodes[i].future(j) for j in range(len(nodes[i].idle))] for i in indices}
     home: dict[Task, int] = {}
     for task in tasks:
         assert task.node is not None
-        home[task] = engine.nodes.index[task.node.name]
+        home[task] = context.nodes.index[task.node.name]
         for j, amount in task.shape.items:
             room[home[task]][j] += amount
     if any(left < 0 for here in room.values() for left in here):
@@ -46,7 +46,7 @@ def arrange(engine: Engine, tasks: list[Task], indices: list[int]) -> dict[Task,
             steps[0] -= 1
             if steps[0] < 0:
                 return False
-            if any(here[j] < amount for j, amount in task.shape.items) or not engine.nodes.allows(task.shape, i):
+            if any(here[j] < amount for j, amount in task.shape.items) or not context.nodes.allows(task.shape, i):
                 continue
             if (*here, *allowed[i]) in tried:
                 continue

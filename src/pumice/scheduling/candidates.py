@@ -12,7 +12,6 @@ from collections.abc import Container, Iterable
 from itertools import zip_longest
 
 from pumice.fairness.order import Order
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase
@@ -105,7 +104,7 @@ class Candidates:
         """A job's place among its siblings; first come first served where its queue says so, or nobody else does."""
         job = leaf.job
         keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
-        if not self.lines.is_fifo(leaf) and (self.policy.jobs_by_share or not isinstance(self.order, SteerOrder)):
+        if not self.lines.is_fifo(leaf) and (self.policy.jobs_by_share or not self.order.has_targets):
             return keys
         class_ = (*keys.rank_class, leaf.rank[0])
         return JobKeys(class_, (), class_)

@@ -22,26 +22,26 @@ from pumice.scheduling.units import Unit, unit_tasks
 from pumice.scheduling.victims import Hunt, Victims, enough_is_left, spare
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 MOST_TO_ARRANGE = 32
 """Larger units keep the nodes that were found for them, task by task."""
 
 
 def claim(
-    engine: Engine, transaction: Transaction, hunt: Hunt, leaf: JobNode, unit: Unit, *, victims: bool = True
+    context: SchedulingContext, transaction: Transaction, hunt: Hunt, leaf: JobNode, unit: Unit, *, victims: bool = True
 ) -> bool:
     """Give every task of a unit a claim on a node, letting go whoever is in the way; False: there is no way."""
-    stamp = engine.next_stamp()
-    owed = engine.order.owes(leaf, unit.ask)
+    stamp = context.next_start_time()
+    owed = context.order.owes(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)
-    if not all(engine.state.task_preempts(task.spec) for task in tasks):
+    if not all(context.state.task_preempts(task.spec) for task in tasks):
         return False
 
     def refused() -> bool:
         if not unit.ask:  # a place is nobody's part: limits do not count it
             return False
-        return transaction.uncharged(lambda: engine.policy.allocatable(leaf, unit) is not None)
+        return transaction.uncharged(lambda: context.policy.allocatable(leaf, unit) is not None)
 
     transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
     gone: list[Victims] = []
@@ -60,18 +60,18 @@ def claim(
             return False
         gone += lifted
     if len(gone) > 1 or len(tasks) > 1:  # one that goes for one was looked at on its node
-        _leave_in_peace(engine, transaction, hunt, gone, tasks, refused)
-    return agree(engine, hunt.judge, transaction.evicted)
+        _leave_in_peace(context, transaction, hunt, gone, tasks, refused)
+    return agree(context, hunt.judge, transaction.evicted)
 
 
-def agree(engine: Engine, judge: Judge, departures: Iterable[Departure]) -> bool:
+def agree(context: SchedulingContext, judge: Judge, departures: Iterable[Departure]) -> bool:
     """Whether it is right, all in all, that they went. One after another they were; together they may not be."""
-    jobs = engine.tree.jobs
+    jobs = context.tree.jobs
     return all(judge.agrees(jobs[gone.task.job.key], gone.task.shape.ask) for gone in departures if gone.task.job)
 
 
 def _leave_in_peace(
-    engine: Engine,
+    context: SchedulingContext,
     transaction: Transaction,
     hunt: Hunt,
     gone: list[Victims],
@@ -84,10 +84,10 @@ def _leave_in_peace(
         spare(victims, transaction)
         moved: list[tuple[Task, int]] = []
         needed = (
-            any(not enough_is_left(engine, task.job, transaction) for task in victims)
+            any(not enough_is_left(context, task.job, transaction) for task in victims)
             or refused()
-            or not _make_do(engine, transaction, tasks, moved)
-            or any(task.node is not None and not engine.allows_now(task, task.node) for task in coupled)
+            or not _make_do(context, transaction, tasks, moved)
+            or any(task.node is not None and not context.allows_beside_others(task, task.node) for task in coupled)
         )
         if needed:
             for task, back in reversed(moved):
@@ -95,15 +95,17 @@ def _leave_in_peace(
             hunt.let_go(victims, transaction)
 
 
-def _make_do(engine: Engine, transaction: Transaction, tasks: list[Task], moved: list[tuple[Task, int]]) -> bool:
+def _make_do(
+    context: SchedulingContext, transaction: Transaction, tasks: list[Task], moved: list[tuple[Task, int]]
+) -> bool:
     """Whether the unit has room on the nodes it claims, if need be in another arrangement."""
-    index, nodes = engine.nodes.index, engine.nodes.nodes
+    index, nodes = context.nodes.index, context.nodes.nodes
     claimed = list(dict.fromkeys(index[task.node.name] for task in tasks if task.node is not None))
     if not any(nodes[i].future(j) < 0 for i in claimed for j in range(len(nodes[i].idle))):
         return True
     if len(tasks) > MOST_TO_ARRANGE:
         return False
-    arrangement = arrange(engine, tasks, claimed)
+    arrangement = arrange(context, tasks, claimed)
     for task, i in (arrangement or {}).items():
         assert task.node is not None
         if index[task.node.name] != i:

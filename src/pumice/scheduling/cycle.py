@@ -18,32 +18,34 @@ it goes), ``takers`` and ``victims`` (who makes way), ``fairness`` (whose turn i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.conclude import conclude
 from pumice.scheduling.mend import mend
 from pumice.scheduling.pipelined import follow_pipelined
+from pumice.scheduling.prepare import prepare_cycle
 from pumice.scheduling.relieve import relieve
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def run_cycle(engine: Engine) -> None:
-    """Run one cycle; the engine collects the decisions."""
-    engine.entering("settle")
-    engine.settle()
-    engine.entering("relieve")
-    relieve(engine)
-    engine.entering("mend")
-    mend(engine)
-    engine.entering("pipelined")
-    follow_pipelined(engine)
-    for name in engine.policy.config.actions:
-        engine.entering(name)
-        ACTIONS[name](engine)
-    engine.entering("conclude")
-    engine.forget_withdrawn()
-    conclude(engine)
-    engine.entering("")
+def run_cycle(context: SchedulingContext, on_step: Callable[[str], None]) -> None:
+    """Run one cycle; ``context.decided`` collects the decisions and ``on_step`` hears which step begins."""
+    on_step("settle")
+    prepare_cycle(context)
+    on_step("relieve")
+    relieve(context)
+    on_step("mend")
+    mend(context)
+    on_step("pipelined")
+    follow_pipelined(context)
+    for name in context.policy.config.actions:
+        on_step(name)
+        ACTIONS[name](context)
+    on_step("conclude")
+    context.decided.drop_withdrawn()
+    conclude(context)
+    on_step("")

@@ -1,4 +1,4 @@
-"""Decisions: all the engine ever says. A shell carries them out."""
+"""Decisions: all the context ever says. A shell carries them out."""
 
 from __future__ import annotations
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 SHAPES = 1000
 """So many are kept in any case."""
 
 
-def forget_shapes(engine: Engine) -> int:
-    """Forget the shapes that no task has and nothing is known of; returns how many there may be until next time."""
-    used = {task.shape for task in engine.state.tasks.values()}
-    used.update(engine.candidates.units.of_shape)  # units that were tried in vain are remembered for a while
-    for kept in (engine.state.shapes, engine.candidates, engine.nodes):
+def forget_shapes(context: SchedulingContext) -> None:
+    """Drop the shapes that no task has and nothing is known of, once there are more than ``shape_limit``."""
+    if len(context.state.shapes) <= context.shape_limit:
+        return
+    used = {task.shape for task in context.state.tasks.values()}
+    used.update(context.candidates.units.of_shape)  # units that were tried in vain are remembered for a while
+    for kept in (context.state.shapes, context.candidates, context.nodes):
         kept.keep(used)
-    return max(SHAPES, 2 * len(used))
+    context.shape_limit = max(SHAPES, 2 * len(used))

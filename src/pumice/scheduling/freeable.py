@@ -18,7 +18,7 @@ from pumice.model.shape import Shape
 from pumice.scheduling.pool import Pool, runs
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
 HOPELESS = 2**31
@@ -28,10 +28,10 @@ class Freeable:
     """Room on every node if all tasks of these jobs in the pool were gone."""
 
     def __init__(
-        self, engine: Engine, pool: Pool, leaves: Iterable[JobNode], among: Container[Task] | None = None
+        self, context: SchedulingContext, pool: Pool, leaves: Iterable[JobNode], among: Container[Task] | None = None
     ) -> None:
-        self._engine = engine
-        self._nodes = engine.nodes
+        self._context = context
+        self._nodes = context.nodes
         self._pool = pool
         self._among = among  # only these tasks of the pool; None: all
         self.leaves = {leaf.job: leaf for leaf in leaves}
@@ -53,7 +53,7 @@ class Freeable:
             self.refresh(i)
 
     def _counts(self, task: Task) -> bool:
-        return task in self._pool and runs(self._engine, task) and (self._among is None or task in self._among)
+        return task in self._pool and runs(self._context, task) and (self._among is None or task in self._among)
 
     def refresh(self, i: int) -> None:
         """Something moved on a node."""

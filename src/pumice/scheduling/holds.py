@@ -15,12 +15,11 @@ import numpy as np
 
 from pumice.fairness.tree import JobNode, ShareNode, latest_start
 from pumice.model.objects import Items
-from pumice.scheduling.decisions import Condition
 from pumice.scheduling.memory import HoldsMemory, Kept, Parts
 from pumice.scheduling.units import Unit
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
     from pumice.scheduling.nodes import NodeTable
 
 
@@ -47,16 +46,16 @@ class Holds:
         self._waiting: dict[JobNode, int] = {}  # since when an owed job has found no room
         self._doubled: dict[JobNode, int] = {}  # how often its wait was doubled
 
-    def review(self, engine: Engine) -> dict[int, list[Items]]:
+    def review(self, context: SchedulingContext) -> dict[int, list[Items]]:
         """After the owed were served: end holds, start new ones; returns what must stay free on which nodes."""
-        now = engine.now
-        stuck = _stuck(engine)
+        now = context.now
+        stuck = _stuck(context)
         self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
-        self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in engine.tree.jobs}
+        self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in context.tree.jobs}
         for leaf, hold in list(self.active.items()):
             if leaf not in stuck or _differs(leaf.unit, hold.unit):
                 del self.active[leaf]
-            elif not self._renew(engine, leaf, hold):
+            elif not self._renew(context, leaf, hold):
                 del self.active[leaf]
                 self._doubled[leaf] = self._doubled.get(leaf, 0) + 1
                 self._waiting[leaf] = now
@@ -65,11 +64,11 @@ class Holds:
             branch = _branch(leaf)
             if branch in held_below or now - self._since(leaf, now) < self._patience(leaf):
                 continue
-            needs, lack = needs_of(engine.nodes, leaf.unit, engine.state.capacity)
+            needs, lack = needs_of(context.nodes, leaf.unit, context.state.capacity)
             if needs:
-                self.active[leaf] = Hold(leaf.unit, needs, lack, now, now, engine.nodes.epoch)
+                self.active[leaf] = Hold(leaf.unit, needs, lack, now, now, context.nodes.epoch)
                 held_below.add(branch)
-        self._tell(engine)
+        self._tell(context)
         return self._reserved()
 
     def begins(self, leaf: JobNode, now: int) -> int | None:
@@ -105,43 +104,43 @@ class Holds:
             {leaf.name: times for leaf, times in self._doubled.items()},
         )
 
-    def recall(self, memory: HoldsMemory, engine: Engine) -> None:
+    def recall(self, memory: HoldsMemory, context: SchedulingContext) -> None:
         """Go on from there: who holds room, or waits to, does so still, unless it would start something else now."""
-        leaves = engine.tree.jobs
+        leaves = context.tree.jobs
         self._waiting = {leaves[job]: since for job, since in memory.waiting.items() if job in leaves}
         self._doubled = {leaves[job]: times for job, times in memory.doubled.items() if job in leaves}
         self._told = {leaves[job]: names for job, names in memory.told.items() if job in leaves}
         for kept in memory.kept:
             leaf = leaves.get(kept.job)
-            needs = {engine.nodes.index.get(name, -1): items for name, items in kept.needs.items()}
+            needs = {context.nodes.index.get(name, -1): items for name, items in kept.needs.items()}
             if leaf is not None and leaf.unit is not None and _parts(leaf.unit) == kept.parts and -1 not in needs:
-                self.active[leaf] = Hold(leaf.unit, needs, kept.lack, kept.since, kept.progress, engine.nodes.epoch)
+                self.active[leaf] = Hold(leaf.unit, needs, kept.lack, kept.since, kept.progress, context.nodes.epoch)
 
-    def _tell(self, engine: Engine) -> None:
+    def _tell(self, context: SchedulingContext) -> None:
         """Say where room is kept for whom, when that is news."""
         for leaf in [leaf for leaf in self._told if leaf not in self.active]:
             del self._told[leaf]
-            if leaf.name in engine.tree.jobs:
+            if leaf.name in context.tree.jobs:
                 message = "no room is kept for it any more"
-                engine.decisions.append(Condition(leaf.job.key, "Unschedulable", "HoldEnded", message))
+                context.decided.condition(leaf.job.key, "Unschedulable", "HoldEnded", message)
         for leaf, hold in self.active.items():
-            names = sorted(engine.nodes.nodes[index].name for index in hold.needs)
+            names = sorted(context.nodes.nodes[index].name for index in hold.needs)
             if self._told.get(leaf) != names:
                 self._told[leaf] = names
                 where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
                 message = f"room is kept for it on {where}; {hold.lack:.1%} of the cluster is lacking there"
-                engine.decisions.append(Condition(leaf.job.key, "Unschedulable", "HoldsRoom", message))
+                context.decided.condition(leaf.job.key, "Unschedulable", "HoldsRoom", message)
 
-    def _renew(self, engine: Engine, leaf: JobNode, hold: Hold) -> bool:
+    def _renew(self, context: SchedulingContext, leaf: JobNode, hold: Hold) -> bool:
         """Look again where it lacks least; False when it has made no progress for too long."""
-        now = engine.now
-        here = lack_on(engine.nodes, hold.needs, engine.state.capacity) if hold.epoch == engine.nodes.epoch else 1.0
-        needs, lack = needs_of(engine.nodes, leaf.unit, engine.state.capacity)
-        moved = hold.epoch != engine.nodes.epoch  # its indices are of a node table that is no more
+        now = context.now
+        here = lack_on(context.nodes, hold.needs, context.state.capacity) if hold.epoch == context.nodes.epoch else 1.0
+        needs, lack = needs_of(context.nodes, leaf.unit, context.state.capacity)
+        moved = hold.epoch != context.nodes.epoch  # its indices are of a node table that is no more
         if moved and not needs:
             return False
         if needs and (lack < here or moved):
-            hold.needs, here, hold.epoch = needs, lack, engine.nodes.epoch
+            hold.needs, here, hold.epoch = needs, lack, context.nodes.epoch
         if here < hold.lack:
             hold.progress = now
         hold.lack = here
@@ -165,16 +164,16 @@ class Holds:
         return room
 
 
-def _stuck(engine: Engine) -> dict[JobNode, None]:
+def _stuck(context: SchedulingContext) -> dict[JobNode, None]:
     """Owed jobs whose unit finds no room."""
-    order = engine.order
+    order = context.order
     return {
         leaf: None
-        for unit in engine.candidates.units
-        if not engine.candidates.is_open(unit)
+        for unit in context.candidates.units
+        if not context.candidates.is_open(unit)
         for leaf in unit.waiting
-        if not leaf.able and leaf not in engine.candidates.aside and order.owes(leaf, unit.ask)
-        if engine.candidates.lines.is_head(leaf)
+        if not leaf.able and leaf not in context.candidates.aside and order.owes(leaf, unit.ask)
+        if context.candidates.lines.is_head(leaf)
     }
 
 

@@ -1,7 +1,7 @@
 """What an engine knows that no object tells, in plain values: for an engine that takes its place.
 
 Who runs where is in the state. But who has waited how long, whose turn it was, what was said to whom, whose room is
-kept: that an engine remembers by itself, and another one that goes on in its place (under another configuration, or in
+kept: that an context remembers by itself, and another one that goes on in its place (under another configuration, or in
 a recorded log) must know it as well. Jobs, tasks and nodes are named, so that a memory fits any engine of that
 cluster; what speaks of somebody who is not there is passed over.
 """

@@ -18,44 +18,44 @@ from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job, Task
 from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.actions.allocate import place_unit
-from pumice.scheduling.decisions import Condition, Enqueue, Evict
+from pumice.scheduling.decisions import Evict
 from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import makes_a_gang
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 LIMIT = 30_000_000
 """For how long a part of a gang waits for the rest (microseconds)."""
 
 
-def notice(engine: Engine, job: Job) -> None:
+def notice(context: SchedulingContext, job: Job) -> None:
     """A job changed: is it one of those, or no longer? Until it is whole its time runs, whatever is decided."""
     if not job.running:
         job.whole, job.spent = False, 0
     if job.whole or not job.shown:
-        engine.incomplete.pop(job.key, None)
-    elif job.key not in engine.incomplete and _is_a_part(engine, job):
-        engine.incomplete[job.key] = engine.now
+        context.partial_gangs.pop(job.key, None)
+    elif job.key not in context.partial_gangs and _is_a_part(context, job):
+        context.partial_gangs[job.key] = context.now
 
 
-def mend(engine: Engine) -> None:
+def mend(context: SchedulingContext) -> None:
     """Find places for what is missing, those first who have waited longest; send back what had its time."""
-    for key, since in sorted(engine.incomplete.items(), key=lambda item: (item[1], item[0])):
-        leaf = engine.tree.jobs.get(key)
+    for key, since in sorted(context.partial_gangs.items(), key=lambda item: (item[1], item[0])):
+        leaf = context.tree.jobs.get(key)
         if leaf is None or leaf.job.whole:  # which the cluster may have shown since it was noticed
-            del engine.incomplete[key]
+            del context.partial_gangs[key]
         elif any(task.status is TaskStatus.BINDING for task in leaf.job.tasks.values()):
             continue  # the rest of it is on its way
-        elif since + LIMIT <= engine.now:
-            _send_back(engine, leaf)
-        elif not _complete(engine, leaf) and since == engine.now:
-            _tell(engine, leaf.job, f"the rest must find a place within {LIMIT // 1_000_000} s, or these go")
+        elif since + LIMIT <= context.now:
+            _send_back(context, leaf)
+        elif not _complete(context, leaf) and since == context.now:
+            _tell(context, leaf.job, f"the rest must find a place within {LIMIT // 1_000_000} s, or these go")
 
 
-def _is_a_part(engine: Engine, job: Job) -> bool:
+def _is_a_part(context: SchedulingContext, job: Job) -> bool:
     """Whether a job that has not been whole has some of its start, by a decision of ours, and not all of it."""
-    start = engine.policy.start_size(job)
+    start = context.policy.start_size(job)
     seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
     has_all = len(seated) + job.succeeded >= start and makes_a_gang(job, seated, start)
     return not has_all and bool(_to_give_back(job))
@@ -67,47 +67,43 @@ def _to_give_back(job: Job) -> list[Task]:
     return sorted((task for task in ours if not task.keeps_the_cluster_alive), key=lambda task: task.order)
 
 
-def _complete(engine: Engine, leaf: JobNode) -> bool:
+def _complete(context: SchedulingContext, leaf: JobNode) -> bool:
     """Give what is missing its place, if all of it finds one."""
-    if leaf.job.phase is JobPhase.PENDING and engine.policy.enqueues and engine.takes_work(leaf.job):
+    if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues and context.sync.takes_work(leaf.job):
         leaf.job.phase = JobPhase.INQUEUE  # it was let in before; that got lost
-        engine.decisions.append(Enqueue(leaf.job.key))
-        engine.refresh(leaf)
+        context.decided.enqueue(leaf.job.key)
+        context.sync.refresh(leaf)
     unit = leaf.unit
-    if unit is None or not engine.candidates.is_open(unit) or engine.policy.allocatable(leaf, unit) is not None:
+    if unit is None or not context.candidates.is_open(unit) or context.policy.allocatable(leaf, unit) is not None:
         return False
-    transaction = Transaction(engine)
-    short = place_unit(engine, transaction, leaf, unit)
+    transaction = Transaction(context)
+    short = place_unit(context, transaction, leaf, unit)
     if short is not None:
         transaction.discard()
-        engine.candidates.failed(unit, short)
+        context.candidates.failed(unit, short)
         return False
     transaction.commit()
-    engine.candidates.advance(leaf)
-    engine.held_changed()
+    context.candidates.advance(leaf)
     return True
 
 
-def _send_back(engine: Engine, leaf: JobNode) -> None:
+def _send_back(context: SchedulingContext, leaf: JobNode) -> None:
     """Let go what a job has of its gang."""
-    going = [task for task in _to_give_back(leaf.job) if engine.spared_until(task) <= engine.now]
+    going = [task for task in _to_give_back(leaf.job) if context.eviction_backoff.retry_at(task.key) <= context.now]
     if not going:
         return
-    _tell(engine, leaf.job, f"the rest found no place within {LIMIT // 1_000_000} s, so these go")
-    transaction = Transaction(engine)
+    _tell(context, leaf.job, f"the rest found no place within {LIMIT // 1_000_000} s, so these go")
+    transaction = Transaction(context)
     for task in going:
         transaction.evict(task)
     transaction.commit(explain=_explain)
-    engine.took(transaction.evicted)
 
 
 def _explain(gone: Departure) -> Evict:
     return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, "", "mend")
 
 
-def _tell(engine: Engine, job: Job, what: str) -> None:
+def _tell(context: SchedulingContext, job: Job, what: str) -> None:
     has = sum(1 for task in job.tasks.values() if task.status.shown)
-    message = f"{has} of the {engine.policy.start_size(job)} pods that it must start with have a node; {what}"
-    if engine.conditions.get(job.key) != message:
-        engine.conditions[job.key] = message
-        engine.decisions.append(Condition(job.key, "Unschedulable", "GangIncomplete", message))
+    message = f"{has} of the {context.policy.start_size(job)} pods that it must start with have a node; {what}"
+    context.decided.condition_once(job.key, "GangIncomplete", message)

@@ -13,78 +13,105 @@ from typing import TYPE_CHECKING
 
 from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.objects import TaskStatus
-from pumice.scheduling.decisions import Bind, Pipeline
+from pumice.model.state import ClusterState
+from pumice.scheduling.prepare import capacity_came
 from pumice.scheduling.units import makes_a_gang
+from pumice.scheduling.usage_accounting import capacity_freed
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
+
+
+class PipelinedTasks:
+    """The tasks that wait on a node, and the victims they wait for."""
+
+    __slots__ = ("awaited", "tasks")
+
+    def __init__(self) -> None:
+        self.tasks: dict[Task, None] = {}  #: all and only tasks with status PIPELINED, in the order they came
+        self.awaited: dict[str, tuple[str, ...]] = {}  #: keys of the victims each of them waits for, by task key
+
+    def add(self, task: Task, victims: tuple[str, ...]) -> None:
+        """A task was pipelined and waits for these victims to leave."""
+        self.tasks[task] = None
+        self.awaited[task.key] = victims
+
+    def remove(self, task: Task) -> None:
+        """A task started, or went back to pending."""
+        self.tasks.pop(task, None)
+        self.awaited.pop(task.key, None)
+
+    def forget_started(self) -> None:
+        """Drop the victims of tasks that events removed."""
+        if len(self.awaited) > len(self.tasks):
+            self.awaited = {task.key: self.awaited.get(task.key, ()) for task in self.tasks}
+
+    def validate(self, state: ClusterState) -> None:
+        """Check the invariant of ``tasks``."""
+        assert set(self.tasks) == {task for task in state.tasks.values() if task.status is TaskStatus.PIPELINED}
 
 
 Room = dict[ClusterNode, dict[int, int]]
 """Amounts by node and resource."""
 
 
-def follow_pipelined(engine: Engine) -> None:
+def follow_pipelined(context: SchedulingContext) -> None:
     """At the start of a cycle: send back those who wait in vain, start those whose room is there."""
-    if engine.pipelined:
-        _send_back(engine)
-        start_pipelined(engine)
+    if context.pipelined.tasks:
+        _send_back(context)
+        start_pipelined(context)
 
 
-def start_pipelined(engine: Engine) -> None:
+def start_pipelined(context: SchedulingContext) -> None:
     """Bind the tasks that waited for room and have it now, in the order in which they came."""
     spoken_for: Room = {}  # what is free, and meant for those who came first, whether they start now or wait on
     ready: dict[Job, list[Task]] = {}
-    for task in engine.pipelined:
+    for task in context.pipelined.tasks:
         assert task.job is not None
-        if _has_room(engine, task, spoken_for):
+        if _has_room(context, task, spoken_for):
             ready.setdefault(task.job, []).append(task)
         else:
-            _keep(engine, task, spoken_for)
+            _keep(context, task, spoken_for)
     for job, tasks in ready.items():
-        if _starts_with(engine, job, tasks):
+        if _starts_with(context, job, tasks):
             for task in tasks:
-                _start(engine, task)
+                _start(context, task)
 
 
-def _by_job(engine: Engine) -> dict[Job, list[Task]]:
+def _by_job(context: SchedulingContext) -> dict[Job, list[Task]]:
     jobs: dict[Job, list[Task]] = {}
-    for task in engine.pipelined:
+    for task in context.pipelined.tasks:
         assert task.job is not None
         jobs.setdefault(task.job, []).append(task)
     return jobs
 
 
-def _starts_with(engine: Engine, job: Job, tasks: Collection[Task]) -> bool:
+def _starts_with(context: SchedulingContext, job: Job, tasks: Collection[Task]) -> bool:
     """Whether a job has what it must start with, once these tasks of it start as well."""
     seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
-    return engine.policy.job_valid(job) is None and makes_a_gang(job, [*seated, *tasks], engine.policy.start_size(job))
+    return context.policy.job_valid(job) is None and makes_a_gang(
+        job, [*seated, *tasks], context.policy.start_size(job)
+    )
 
 
-def _start(engine: Engine, task: Task) -> None:
+def _start(context: SchedulingContext, task: Task) -> None:
     node = task.node
     assert node is not None and task.job is not None
-    engine.state.promote(task)
-    del engine.pipelined[task]
-    engine.awaited.pop(task.spec.key, None)
-    index = engine.nodes.touch(node)
-    engine.nodes.lost(index, engine.candidates.shape_full)
-    engine.held_changed()
-    decisions, bind = engine.decisions, Bind(task.spec.key, node.name, task.job.key)
-    if task in engine.just_pipelined:  # what it was to wait for is there already
-        said = (i for i, d in enumerate(decisions) if isinstance(d, Pipeline) and d.task == task.spec.key)
-        decisions[next(said)] = bind
-    else:
-        decisions.append(bind)
+    context.state.promote(task)
+    context.pipelined.remove(task)
+    index = context.nodes.touch(node)
+    context.nodes.lost(index, context.candidates.shape_full)
+    context.changes.usage_changed()
+    context.decided.start_pipelined(task, node.name)
 
 
-def _keep(engine: Engine, task: Task, spoken_for: Room) -> None:
+def _keep(context: SchedulingContext, task: Task, spoken_for: Room) -> None:
     """A task waits on: what its own victims will not free of what it needs, others must leave."""
     node = task.node
     assert node is not None
     coming: dict[int, int] = {}
-    for name in engine.awaited.get(task.spec.key, ()):
-        victim = engine.state.tasks.get(name)
+    for name in context.pipelined.awaited.get(task.spec.key, ()):
+        victim = context.state.tasks.get(name)
         if victim is not None and victim.node is node and victim.status is TaskStatus.RELEASING:
             for j, amount in victim.shape.items:
                 coming[j] = coming.get(j, 0) + amount
@@ -93,16 +120,16 @@ def _keep(engine: Engine, task: Task, spoken_for: Room) -> None:
         here[j] = here.get(j, 0) + max(0, amount - coming.get(j, 0))
 
 
-def _has_room(engine: Engine, task: Task, taken: Room) -> bool:
+def _has_room(context: SchedulingContext, task: Task, taken: Room) -> bool:
     """Whether nobody occupies the room any more that a task waits for; if so, it counts as taken."""
     node = task.node
     assert node is not None
     here = taken.get(node, {})
-    if any(_is_leaving(engine, victim) for victim in engine.awaited.get(task.spec.key, ())):
+    if any(_is_leaving(context, victim) for victim in context.pipelined.awaited.get(task.spec.key, ())):
         return False
     if any(node.free(j) - here.get(j, 0) < amount for j, amount in task.shape.items):
         return False
-    if task.shape.coupled and not engine.allows_now(task, node):
+    if task.shape.coupled and not context.allows_beside_others(task, node):
         return False
     mine = taken.setdefault(node, {})
     for j, amount in task.shape.items:
@@ -110,52 +137,53 @@ def _has_room(engine: Engine, task: Task, taken: Room) -> bool:
     return True
 
 
-def _is_leaving(engine: Engine, victim: str) -> bool:
+def _is_leaving(context: SchedulingContext, victim: str) -> bool:
     """Whether a victim is still being released; its place may be free before, but not what its queue may hold."""
-    task = engine.state.tasks.get(victim)
+    task = context.state.tasks.get(victim)
     return task is not None and task.status is TaskStatus.RELEASING
 
 
-def _send_back(engine: Engine) -> None:
+def _send_back(context: SchedulingContext) -> None:
     """Make those pending again whose room will not come; who came last goes first."""
     changed: dict[Job, None] = {}
-    for task in reversed(list(engine.pipelined)):
+    for task in reversed(list(context.pipelined.tasks)):
         node, job = task.node, task.job
         assert job is not None
-        lost = node is None or not node.schedulable or not engine.takes_work(job) or _somebody_stays(engine, task)
+        lost = (
+            node is None or not node.schedulable or not context.sync.takes_work(job) or _somebody_stays(context, task)
+        )
         if lost or (node is not None and any(node.future(j) < 0 for j, _ in task.shape.items)):
-            _unpipeline(engine, task)
+            _unpipeline(context, task)
             changed[job] = None
-    for job, tasks in _by_job(engine).items():
-        if not _starts_with(engine, job, tasks):
+    for job, tasks in _by_job(context).items():
+        if not _starts_with(context, job, tasks):
             for task in tasks:
-                _unpipeline(engine, task)
+                _unpipeline(context, task)
             changed[job] = None
     if changed:
-        engine.room_came()
+        capacity_came(context)
     for job in changed:
-        engine.refresh_job(job)
+        context.sync.refresh_job(job)
 
 
-def _somebody_stays(engine: Engine, task: Task) -> bool:
+def _somebody_stays(context: SchedulingContext, task: Task) -> bool:
     """Whether a victim that a task waits for goes on after all; forgets those that are gone."""
-    victims = [engine.state.tasks.get(name) for name in engine.awaited.get(task.spec.key, ())]
+    victims = [context.state.tasks.get(name) for name in context.pipelined.awaited.get(task.spec.key, ())]
     there = [victim for victim in victims if victim is not None and victim.status is not TaskStatus.PENDING]
-    engine.awaited[task.spec.key] = tuple(v.spec.key for v in there if v.status is TaskStatus.RELEASING)
+    context.pipelined.awaited[task.spec.key] = tuple(v.spec.key for v in there if v.status is TaskStatus.RELEASING)
     return any(victim.status.held for victim in there)
 
 
-def _unpipeline(engine: Engine, task: Task) -> None:
+def _unpipeline(context: SchedulingContext, task: Task) -> None:
     """A task is pending again."""
     node = task.node
     assert node is not None and task.job is not None
-    for plugin in engine.policy.followers:
+    for plugin in context.policy.followers:
         plugin.removed(task, node)
-    leaf, started, owed = engine.tree.jobs.get(task.job.key), task.started, task.owed
-    engine.state.unplace(task)
+    leaf, started, owed = context.tree.jobs.get(task.job.key), task.started, task.owed
+    context.state.unplace(task)
     task.owed = True
     if leaf is not None:  # a job whose queue is gone holds nothing there any more
-        engine.order.release(leaf, task.shape.ask, started, 1, owed)
-    engine.pipelined.pop(task, None)
-    engine.awaited.pop(task.spec.key, None)
-    engine.room_grew(node)
+        context.order.release(leaf, task.shape.ask, started, 1, owed)
+    context.pipelined.remove(task)
+    capacity_freed(context, node)

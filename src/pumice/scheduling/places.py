@@ -21,45 +21,44 @@ from pumice.scheduling.units import Unit, missing_to_start
 from pumice.scheduling.victims import Hunt
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def take_places(engine: Engine) -> None:
+def take_places(context: SchedulingContext) -> None:
     """Let waiting tasks that ask for nothing, and find no place, take one."""
     pool: Pool | None = None
-    for leaf in engine.waiting_for_backfill():
-        if not _may_start(engine, leaf):
+    for leaf in context.sync.waiting_for_backfill():
+        if not _may_start(context, leaf):
             continue
         for shape in [shape for shape in leaf.job.pending if shape.best_effort]:
-            if engine.nodes.best(shape) < 0:  # else backfill has one for it
-                pool = pool or Pool(engine, engine.tree.jobs.values())
-                _take_a_place(engine, leaf, shape, pool)
+            if context.nodes.best(shape) < 0:  # else backfill has one for it
+                pool = pool or Pool(context, context.tree.jobs.values())
+                _take_a_place(context, leaf, shape, pool)
 
 
-def _may_start(engine: Engine, leaf: JobNode) -> bool:
+def _may_start(context: SchedulingContext, leaf: JobNode) -> bool:
     job = leaf.job
-    if (job.phase is JobPhase.PENDING and engine.policy.enqueues) or engine.policy.job_valid(job) is not None:
+    if (job.phase is JobPhase.PENDING and context.policy.enqueues) or context.policy.job_valid(job) is not None:
         return False
-    return missing_to_start(job, engine.policy.start_size(job)) <= 1
+    return missing_to_start(job, context.policy.start_size(job)) <= 1
 
 
-def _take_a_place(engine: Engine, leaf: JobNode, shape: Shape, pool: Pool) -> None:
+def _take_a_place(context: SchedulingContext, leaf: JobNode, shape: Shape, pool: Pool) -> None:
     unit = Unit(((shape, 1),))
-    judge = ByKeys(engine.order, leaf, unit.ask, by_share=False, by_class=engine.policy.consent.classes)
-    freeable = Freeable(engine, pool, pool.below(leaf.queue))
-    hunt = Hunt(engine, leaf, unit, judge, engine.preempts.levels(leaf), pool, lambda _: freeable, across=False)
-    transaction = Transaction(engine)
-    if claim(engine, transaction, hunt, leaf, unit):
-        transaction.commit((), lambda gone: _explain(engine, leaf, gone))
-        engine.refresh(leaf)
-        engine.took(transaction.evicted)
+    judge = ByKeys(context.order, leaf, unit.ask, by_share=False, by_class=context.policy.consent.classes)
+    freeable = Freeable(context, pool, pool.below(leaf.queue))
+    hunt = Hunt(context, leaf, unit, judge, context.preempts.levels(leaf), pool, lambda _: freeable, across=False)
+    transaction = Transaction(context)
+    if claim(context, transaction, hunt, leaf, unit):
+        transaction.commit((), lambda gone: _explain(context, leaf, gone))
+        context.sync.refresh(leaf)
     else:
         transaction.discard()
 
 
-def _explain(engine: Engine, leaf: JobNode, gone: Departure) -> Evict:
+def _explain(context: SchedulingContext, leaf: JobNode, gone: Departure) -> Evict:
     """The priorities of the two jobs are what decides."""
     level, ours, theirs = parting(leaf, gone.leaf)
-    keys = (float(engine.state.job_priority(leaf.job)), float(engine.state.job_priority(gone.leaf.job)))
+    keys = (float(context.state.job_priority(leaf.job)), float(context.state.job_priority(gone.leaf.job)))
     sides = Sides(level.path, ours.path, theirs.path, keys, keys, "priority")
     return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, leaf.job.key, "preempt", sides)

@@ -14,14 +14,14 @@ from pumice.model.accounts import Task
 from pumice.model.objects import TaskStatus
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
 class Pool:
     """Tasks of these jobs that may go, by job, and which jobs have some below each node of the tree."""
 
-    def __init__(self, engine: Engine, leaves: Iterable[JobNode], min_runtime: int = 0) -> None:
-        self._engine = engine
+    def __init__(self, context: SchedulingContext, leaves: Iterable[JobNode], min_runtime: int = 0) -> None:
+        self._context = context
         self._min_runtime = min_runtime
         self.ripens: int | None = None  # when the first of those joins who are spared for a time only
         self.tasks: dict[JobNode, list[Task]] = {}
@@ -44,22 +44,26 @@ class Pool:
         return self._below.get(node, [])
 
     def _may_go(self, task: Task) -> bool:
-        engine = self._engine
-        if not runs(engine, task) or not task.preemptable or task.keeps_the_cluster_alive:
+        context = self._context
+        if not runs(context, task) or not task.preemptable or task.keeps_the_cluster_alive:
             return False
         # One that got its place in this cycle loses no work: it is as if it had never had it.
-        until = 0 if task in engine.just_bound else max(task.started + self._min_runtime, engine.spared_until(task))
-        if until > engine.now:
+        until = (
+            0
+            if task in context.decided.bound
+            else max(task.started + self._min_runtime, context.eviction_backoff.retry_at(task.key))
+        )
+        if until > context.now:
             self.ripens = until if self.ripens is None else min(self.ripens, until)
             return False
-        return engine.policy.evictable(task)
+        return context.policy.evictable(task)
 
 
-def runs(engine: Engine, task: Task) -> bool:
+def runs(context: SchedulingContext, task: Task) -> bool:
     """Whether a task has a place that it can be asked for: it has it for good, or got it in this cycle."""
     status = task.status
     return (
         status is TaskStatus.RUNNING
         or status is TaskStatus.BOUND
-        or (status is TaskStatus.BINDING and task in engine.just_bound)
+        or (status is TaskStatus.BINDING and task in context.decided.bound)
     )

@@ -4,7 +4,7 @@ A scheduler that lost its lease writes nothing any more, but what it had sent ma
 given the same room to somebody else. The cluster takes both bindings. So whenever a pod turns up on a node by a binding
 of ours that was not decided here, its node is looked at, and again in every cycle until it holds no more than it has:
 of those that turned up there the last one to come goes first, until the rest fits. One whose eviction was refused
-is asked again when its time comes (``Engine.spared_until``). What was decided here stays, and so does everything on a
+is asked again when its time comes (``EvictionBackoff``). What was decided here stays, and so does everything on a
 node that only shrinks.
 
 Who has only just started sees every pod for the first time. Then a pod counts as one that turned up if it was bound
@@ -24,67 +24,66 @@ from pumice.scheduling.decisions import Evict
 from pumice.scheduling.transaction import Departure, Transaction
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 LATE = 60_000_000
 """How long ago a pod may have been bound that is taken for one that arrived late (microseconds), at first sight."""
 
 
-def relieve(engine: Engine) -> None:
+def relieve(context: SchedulingContext) -> None:
     """Look at the nodes on which pods have turned up, until they hold no more than they have."""
-    if not engine.acquainted:
-        engine.state.arrivals = dict.fromkeys(task.key for task in _latest_at_first_sight(engine))
-        engine.acquainted = True
-    if not engine.state.arrivals:
+    if not context.first_cycle_done:
+        context.state.arrivals = dict.fromkeys(task.key for task in _latest_at_first_sight(context))
+        context.first_cycle_done = True
+    if not context.state.arrivals:
         return
-    arrived = _still_too_much(engine)
-    engine.state.arrivals = dict.fromkeys(task.key for tasks in arrived.values() for task in tasks)
-    going = [task for node, tasks in arrived.items() for task in _superfluous(engine, node, tasks)]
+    arrived = _still_too_much(context)
+    context.state.arrivals = dict.fromkeys(task.key for tasks in arrived.values() for task in tasks)
+    going = [task for node, tasks in arrived.items() for task in _superfluous(context, node, tasks)]
     if not going:
         return
-    transaction = Transaction(engine)
+    transaction = Transaction(context)
     for task in going:
         transaction.evict(task)
     transaction.commit(explain=_explain)
-    engine.took(transaction.evicted)
 
 
-def _latest_at_first_sight(engine: Engine) -> list[Task]:
+def _latest_at_first_sight(context: SchedulingContext) -> list[Task]:
     """Of the pods that were there from the beginning those that were bound not long ago, the last one last."""
-    tasks = [task for key in engine.state.arrivals if (task := engine.state.tasks.get(key)) is not None]
-    late = [task for task in tasks if (task.started or task.spec.created) + LATE > engine.now]
+    tasks = [task for key in context.state.arrivals if (task := context.state.tasks.get(key)) is not None]
+    late = [task for task in tasks if (task.started or task.spec.created) + LATE > context.now]
     return sorted(late, key=lambda task: (task.started or task.spec.created, task.spec.created, task.key))
 
 
-def _still_too_much(engine: Engine) -> dict[ClusterNode, list[Task]]:
+def _still_too_much(context: SchedulingContext) -> dict[ClusterNode, list[Task]]:
     """Who turned up on which node that holds more than it has, counting also what is on its way out: it may stay."""
     arrived: dict[ClusterNode, list[Task]] = {}
-    for key in engine.state.arrivals:
-        task = engine.state.tasks.get(key)
+    for key in context.state.arrivals:
+        task = context.state.tasks.get(key)
         node = task.node if task is not None and task.status.on_node else None
         if task is not None and node is not None and node.spec is not None:
             arrived.setdefault(node, []).append(task)
     return {node: tasks for node, tasks in arrived.items() if any(node.free(j) < 0 for j in range(len(node.ours)))}
 
 
-def _superfluous(engine: Engine, node: ClusterNode, arrived: list[Task]) -> list[Task]:
+def _superfluous(context: SchedulingContext, node: ClusterNode, arrived: list[Task]) -> list[Task]:
     """Which of those that turned up must go for the rest to fit: the last to come, as few as will do."""
     over = [-node.free(j) - leaving for j, leaving in enumerate(node.releasing)]
     going: list[Task] = []
     for task in reversed(arrived):
         helps = any(over[j] > 0 and amount for j, amount in task.shape.items)
-        if helps and _may_go(engine, task):
+        if helps and _may_go(context, task):
             going.append(task)
             for j, amount in task.shape.items:
                 over[j] -= amount
     return going
 
 
-def _may_go(engine: Engine, task: Task) -> bool:
+def _may_go(context: SchedulingContext, task: Task) -> bool:
     """Whether a pod can be let go now: it stays otherwise, and its job has a place to lose."""
-    placed = task.job is not None and task.job.key in engine.tree.jobs
+    placed = task.job is not None and task.job.key in context.tree.jobs
     stays = task.status.shown and task.spec.placed and not task.keeps_the_cluster_alive
-    return placed and stays and engine.spared_until(task) <= engine.now
+    return placed and stays and context.eviction_backoff.retry_at(task.key) <= context.now
 
 
 def _explain(gone: Departure) -> Evict:

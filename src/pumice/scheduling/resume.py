@@ -28,7 +28,7 @@ class Inheritance:
 
 def inheritance(engine: Engine) -> Inheritance:
     """What an engine passes on, between two cycles."""
-    return Inheritance(standing(engine.state), engine.memory())
+    return Inheritance(standing(engine.state), engine.checkpoint())
 
 
 def resume(
@@ -41,9 +41,15 @@ def resume(
     """An engine that goes on from there, under this configuration. The one before is not touched."""
     was, memory = inherited.standing, inherited.memory
     engine = Engine(config, factories, registry, brakes)
-    engine.now = memory.now
     tell_objects(engine.state, was)
-    engine.settle()  # what plugins say of jobs is part of their tasks' shapes
+    engine.prepare(memory.now)  # what plugins say of jobs is part of their tasks' shapes
     tell_tasks(engine.state, was)
-    engine.recall(memory)
+    engine.restore(memory)
     return engine
+
+
+def reconfigured(engine: Engine, config: SchedulerConfig, factories: Mapping[str, PluginFactory]) -> Engine:
+    """The same cluster under another configuration. The engine before stays as it is, also if this raises."""
+    after = resume(inheritance(engine), config, factories, engine.state.registry, engine.brakes)
+    after.entering = engine.entering
+    return after

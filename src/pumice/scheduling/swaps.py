@@ -15,36 +15,35 @@ from pumice.scheduling.transaction import Departure, Transaction
 from pumice.scheduling.units import Unit, unit_tasks
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def swap_within_jobs(engine: Engine) -> None:
+def swap_within_jobs(context: SchedulingContext) -> None:
     """Serve every job that has started and has a more important task waiting than running."""
-    if not engine.policy.consent.tasks:
+    if not context.policy.consent.tasks:
         return
-    for unit in [unit for unit in engine.candidates.units if not engine.candidates.is_open(unit)]:
+    for unit in [unit for unit in context.candidates.units if not context.candidates.is_open(unit)]:
         for leaf in list(unit.waiting):
-            while leaf.unit is unit and leaf.started and unit.size == 1 and _swap(engine, leaf, unit):
+            while leaf.unit is unit and leaf.started and unit.size == 1 and _swap(context, leaf, unit):
                 pass
 
 
-def _swap(engine: Engine, leaf: JobNode, unit: Unit) -> bool:
+def _swap(context: SchedulingContext, leaf: JobNode, unit: Unit) -> bool:
     task = unit_tasks(leaf, unit)[0]
-    if not engine.state.task_preempts(task.spec):
+    if not context.state.task_preempts(task.spec):
         return False
     if all(other.priority >= task.priority for other in leaf.job.tasks.values()):
         return False
     by_node: dict[ClusterNode, list[Task]] = {}
-    going = Pool(engine, [leaf]).tasks.get(leaf, [])
+    going = Pool(context, [leaf]).tasks.get(leaf, [])
     for other in sorted(going, key=lambda other: (other.priority, -other.started, other.order)):
         if other.priority < task.priority and _is_replaceable(other, task) and other.node is not None:
             by_node.setdefault(other.node, []).append(other)
     for node, others in by_node.items():
-        transaction = Transaction(engine)
-        if _on_node(engine, transaction, leaf, unit, node, others):
+        transaction = Transaction(context)
+        if _on_node(context, transaction, leaf, unit, node, others):
             transaction.commit((), lambda gone: _explain(leaf, task, gone))
-            engine.refresh(leaf)
-            engine.took(transaction.evicted)
+            context.sync.refresh(leaf)
             return True
         transaction.discard()
     return False
@@ -57,32 +56,37 @@ def _is_replaceable(other: Task, task: Task) -> bool:
 
 
 def _on_node(
-    engine: Engine, transaction: Transaction, leaf: JobNode, unit: Unit, node: ClusterNode, others: list[Task]
+    context: SchedulingContext,
+    transaction: Transaction,
+    leaf: JobNode,
+    unit: Unit,
+    node: ClusterNode,
+    others: list[Task],
 ) -> bool:
     """Let as many go from a node as it takes; False: that is not enough, or the job would hold more than it may."""
     task, before = unit_tasks(leaf, unit)[0], list(leaf.held)
-    index = engine.nodes.index.get(node.name, -1)
-    if index < 0 or not engine.nodes.view(task.shape).mask[index]:
+    index = context.nodes.index.get(node.name, -1)
+    if index < 0 or not context.nodes.view(task.shape).mask[index]:
         return False
     for other in others:
-        if not engine.policy.evictable(other):
+        if not context.policy.evictable(other):
             continue
         transaction.evict(other)
-        if all(node.future(j) >= amount for j, amount in task.shape.items) and engine.nodes.allows(task.shape, index):
+        if all(node.future(j) >= amount for j, amount in task.shape.items) and context.nodes.allows(task.shape, index):
             break
     else:
         return False
     grows = any(leaf.held[j] + amount > before[j] for j, amount in unit.ask)
-    if (grows and not engine.order.owes(leaf, unit.ask)) or engine.policy.allocatable(leaf, unit) is not None:
+    if (grows and not context.order.owes(leaf, unit.ask)) or context.policy.allocatable(leaf, unit) is not None:
         return False
-    stamp, owed = engine.next_stamp(), engine.order.owes(leaf, unit.ask)
+    stamp, owed = context.next_start_time(), context.order.owes(leaf, unit.ask)
     transaction.charge(leaf, unit.ask, stamp, 1, owed)
     transaction.pipeline(task, index, stamp, owed)
     for other in [gone.task for gone in transaction.evicted][:-1]:
         transaction.spare(other)
         if any(node.future(j) < 0 for j in range(len(node.idle))):
             transaction.evict(other)
-    return engine.policy.can_go_on(leaf.job)
+    return context.policy.can_go_on(leaf.job)
 
 
 def _explain(leaf: JobNode, task: Task, gone: Departure) -> Evict:

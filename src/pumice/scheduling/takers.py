@@ -13,13 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pumice.fairness.deserved import DeservedOrder
-from pumice.fairness.deserved_taking import ByDeserved
-from pumice.fairness.paper import PaperOrder
-from pumice.fairness.paper_taking import ByRescaledShares
 from pumice.fairness.rights import holds_more
-from pumice.fairness.steer import SteerOrder
-from pumice.fairness.taking import ByKeys, ByTarget, Judge, equality
+from pumice.fairness.taking import Judge, equality
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.claims import claim, lowers_the_shortfall
@@ -34,7 +29,7 @@ from pumice.scheduling.units import Unit, unit_tasks
 from pumice.scheduling.victims import Hunt
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 Attempt = tuple[Unit, ShareNode | None, str]
 
@@ -73,19 +68,19 @@ class Takers:
         self.committed, self.without_gain = memory.committed, memory.without_gain
         self._since = {tree.jobs[job]: since for job, since in memory.since.items() if job in tree.jobs}
 
-    def serve(self, engine: Engine) -> None:
+    def serve(self, context: SchedulingContext) -> None:
         """Let every taker have its turn, until none is left that can be helped."""
-        if self.across and not engine.policy.consent.queues:
+        if self.across and not context.policy.consent.queues:
             self._since.clear()
             return
-        takers = self._patient(engine)
+        takers = self._patient(context)
         if not takers:
             return
-        engine.nodes.find_freeing()
-        self._pool = Pool(engine, self._might_lose(engine), self.brakes.min_runtime)
+        context.nodes.find_freeing()
+        self._pool = Pool(context, self._might_lose(context), self.brakes.min_runtime)
         self._freeable.clear()
-        self._drop_hopeless(engine, takers)
-        order, candidates = engine.order, engine.candidates
+        self._drop_hopeless(context, takers)
+        order, candidates = context.order, context.candidates
         passed_over: list[JobNode] = []
         for taker in takers:
             order.offer(taker, taker.unit.ask, True)
@@ -93,7 +88,7 @@ class Takers:
             if leaf not in takers:  # it finds room without this; allocate will serve it
                 passed_over.append(leaf)
                 order.offer(leaf, leaf.unit.ask, False)
-            elif self._stuck(engine, leaf) and self._take(engine, leaf, takers) and leaf.unit is not None:
+            elif self._stuck(context, leaf) and self._take(context, leaf, takers) and leaf.unit is not None:
                 order.offer(leaf, leaf.unit.ask, True)
             else:
                 del takers[leaf]
@@ -117,13 +112,13 @@ class Takers:
 
     # --- who --------------------------------------------------------------------------------------------------------
 
-    def _might_lose(self, engine: Engine) -> list[JobNode]:
+    def _might_lose(self, context: SchedulingContext) -> list[JobNode]:
         """The jobs that may have to let tasks go: those beyond their part, and their equals, who may trade with them.
 
         What asks for nothing is nobody's part: it is never beyond it, and may be in the way.
         """
-        leaves = [leaf for leaf in engine.tree.jobs.values() if leaf.job.running and self._may_be_asked(engine, leaf)]
-        if not isinstance(engine.order, SteerOrder):
+        leaves = [leaf for leaf in context.tree.jobs.values() if leaf.job.running and self._may_be_asked(context, leaf)]
+        if not context.order.has_targets:
             return leaves
         beyond = {leaf for leaf in leaves if holds_more(leaf)}
         traders = {equality(leaf) for leaf in beyond if leaf.demand.alike and leaf.gang <= 1}
@@ -133,135 +128,133 @@ class Takers:
             if leaf in beyond or equality(leaf) in traders or any(not shape.ask for shape in leaf.job.unfinished)
         ]
 
-    def _may_be_asked(self, engine: Engine, leaf: JobNode) -> bool:
-        queue = engine.queue_of(leaf.queue) if self.across else None
+    def _may_be_asked(self, context: SchedulingContext, leaf: JobNode) -> bool:
+        queue = context.sync.queue_of(leaf.queue) if self.across else None
         return queue is None or queue.reclaimable
 
-    def _drop_hopeless(self, engine: Engine, takers: dict[JobNode, None]) -> None:
+    def _drop_hopeless(self, context: SchedulingContext, takers: dict[JobNode, None]) -> None:
         """Those for whom no node would have room even if everybody went who might need not be looked at any further."""
         known: dict[tuple[Unit, ShareNode], bool] = {}
         for leaf in list(takers):
             unit: Unit = leaf.unit
-            level = engine.tree.root if self.across else leaf.queue
+            level = context.tree.root if self.across else leaf.queue
             if (unit, level) not in known:
-                known[unit, level] = self._is_hopeless(engine, unit, level)
+                known[unit, level] = self._is_hopeless(context, unit, level)
             if known[unit, level]:
                 del takers[leaf]
-                self._in_vain[self._key(engine, leaf)] = InVain(engine.moves, self._pool.ripens)
+                self._in_vain[self._key(context, leaf)] = InVain(context.changes.version, self._pool.ripens)
 
-    def _is_hopeless(self, engine: Engine, unit: Unit, level: ShareNode) -> bool:
-        if engine.candidates.is_open(unit):
+    def _is_hopeless(self, context: SchedulingContext, unit: Unit, level: ShareNode) -> bool:
+        if context.candidates.is_open(unit):
             return not self._pool.below(level)  # a limit is in the way: somebody must go
-        shapes = [shape for shape, _ in unit.parts if not shape.coupled and shape in engine.candidates.full]
-        if not self._pool.below(level) and not engine.nodes.freeing:
+        shapes = [shape for shape, _ in unit.parts if not shape.coupled and shape in context.candidates.full]
+        if not self._pool.below(level) and not context.nodes.freeing:
             return True
-        freeable = self._freeable_below(engine, level)
+        freeable = self._freeable_below(context, level)
         return any(not (freeable.victims_for(shape) < HOPELESS).any() for shape in shapes)
 
-    def _patient(self, engine: Engine) -> dict[JobNode, None]:
+    def _patient(self, context: SchedulingContext) -> dict[JobNode, None]:
         """The jobs that have found no room for long enough."""
-        now, candidates = engine.now, engine.candidates
-        stuck = [leaf for unit in candidates.units for leaf in unit.waiting if self._stuck(engine, leaf)]
+        now, candidates = context.now, context.candidates
+        stuck = [leaf for unit in candidates.units for leaf in unit.waiting if self._stuck(context, leaf)]
         self._since = {leaf: self._since.get(leaf, now) for leaf in stuck}
-        self._in_vain = {key: tried for key, tried in self._in_vain.items() if self._still_in_vain(tried, engine)}
-        waited = [leaf for leaf in stuck if now - self._since[leaf] >= self.brakes.patience and _preempts(engine, leaf)]
-        return {leaf: None for leaf in waited if self._key(engine, leaf) not in self._in_vain}
+        self._in_vain = {key: tried for key, tried in self._in_vain.items() if self._still_in_vain(tried, context)}
+        waited = [
+            leaf for leaf in stuck if now - self._since[leaf] >= self.brakes.patience and _preempts(context, leaf)
+        ]
+        return {leaf: None for leaf in waited if self._key(context, leaf) not in self._in_vain}
 
-    def _stuck(self, engine: Engine, leaf: JobNode) -> bool:
+    def _stuck(self, context: SchedulingContext, leaf: JobNode) -> bool:
         """Whether a job has a unit within its part that finds no room, or that a limit keeps out."""
         unit: Unit | None = leaf.unit
-        if unit is None or not engine.order.owes(leaf, unit.ask) or not engine.candidates.lines.is_head(leaf):
+        if unit is None or not context.order.owes(leaf, unit.ask) or not context.candidates.lines.is_head(leaf):
             return False
-        return not engine.candidates.is_open(unit) or engine.policy.allocatable(leaf, unit) is not None
+        return not context.candidates.is_open(unit) or context.policy.allocatable(leaf, unit) is not None
 
-    def _key(self, engine: Engine, leaf: JobNode) -> Attempt:
+    def _key(self, context: SchedulingContext, leaf: JobNode) -> Attempt:
         """Takers with equal keys are helped or not alike. Inside a queue keys of jobs may count: each is on its own."""
         if self.across:
             return leaf.unit, leaf.queue, leaf.user
-        alike = isinstance(engine.order, SteerOrder)
+        alike = context.order.has_targets
         return leaf.unit, leaf.parent, leaf.user if alike else leaf.name
 
-    def _still_in_vain(self, tried: InVain, engine: Engine) -> bool:
-        return tried.moves == engine.moves and (tried.until is None or engine.now < tried.until)
+    def _still_in_vain(self, tried: InVain, context: SchedulingContext) -> bool:
+        return tried.moves == context.changes.version and (tried.until is None or context.now < tried.until)
 
     # --- how ----------------------------------------------------------------------------------------------------
 
-    def _take(self, engine: Engine, leaf: JobNode, takers: dict[JobNode, None]) -> bool:
+    def _take(self, context: SchedulingContext, leaf: JobNode, takers: dict[JobNode, None]) -> bool:
         unit: Unit = leaf.unit
-        key = self._key(engine, leaf)
-        if key in self._in_vain or not self.may_take(engine, leaf):
+        key = self._key(context, leaf)
+        if key in self._in_vain or not self.may_take(context, leaf):
             return False
-        path = engine.order.explain() if engine.tracing else ()
-        judge = self.judge(engine, leaf)
+        path = context.order.explain() if context.tracing else ()
+        judge = self.judge(context, leaf)
         hunt = Hunt(
-            engine,
+            context,
             leaf,
             unit,
             judge,
             self.levels(leaf),
             self._pool,
-            lambda level: self._freeable_below(engine, level),
+            lambda level: self._freeable_below(context, level),
             across=self.across,
         )
-        before = keys_beside(judge, leaf) if engine.tracing else {}
-        transaction = Transaction(engine)
-        claimed = claim(engine, transaction, hunt, leaf, unit)
+        before = keys_beside(judge, leaf) if context.tracing else {}
+        transaction = Transaction(context)
+        claimed = claim(context, transaction, hunt, leaf, unit)
         if not claimed and unit.size > 1:
             transaction.discard()
             hunt.closely = True
-            claimed = claim(engine, transaction, hunt, leaf, unit)
+            claimed = claim(context, transaction, hunt, leaf, unit)
         if not claimed:
             transaction.discard()
-            together = take_together(self, engine, leaf, hunt, takers)
+            together = take_together(self, context, leaf, hunt, takers)
             if together is not None:
-                self._took(engine, together, takers)
+                self._took(context, together, takers)
                 return True
-            self._in_vain[key] = InVain(engine.moves, self._pool.ripens)
+            self._in_vain[key] = InVain(context.changes.version, self._pool.ripens)
             return False
         explain = Explanation(self.action, leaf, judge, before)
         transaction.commit(path, explain)
-        engine.candidates.advance(leaf)
-        self._took(engine, transaction, takers)
+        context.candidates.advance(leaf)
+        self._took(context, transaction, takers)
         return True
 
-    def _freeable_below(self, engine: Engine, level: ShareNode | None) -> Freeable:
+    def _freeable_below(self, context: SchedulingContext, level: ShareNode | None) -> Freeable:
         """What could be freed by those below a level; None: by those who got their place in this cycle."""
         found = self._freeable.get(level)
         if found is None:
-            among = engine.just_bound if level is None else None
-            found = Freeable(engine, self._pool, self._pool.below(level or engine.tree.root), among)
+            among = context.decided.bound if level is None else None
+            found = Freeable(context, self._pool, self._pool.below(level or context.tree.root), among)
             self._freeable[level] = found
         return found
 
-    def _took(self, engine: Engine, transaction: Transaction, takers: dict[JobNode, None]) -> None:
+    def _took(self, context: SchedulingContext, transaction: Transaction, takers: dict[JobNode, None]) -> None:
         self.committed += 1
-        if isinstance(engine.order, SteerOrder) and not lowers_the_shortfall(transaction, engine.state.capacity):
+        if context.order.has_targets and not lowers_the_shortfall(transaction, context.state.capacity):
             self.without_gain += 1
         for job in {gone.task.job: None for gone in transaction.evicted}:
             assert job is not None
-            takers.pop(engine.tree.jobs[job.key], None)  # it has just had to give
-        engine.took(transaction.evicted)
+            takers.pop(context.tree.jobs[job.key], None)  # it has just had to give
         for index in transaction.touched():
             for freeable in self._freeable.values():
                 freeable.refresh(index)
 
-    def may_take(self, engine: Engine, leaf: JobNode) -> bool:
+    def may_take(self, context: SchedulingContext, leaf: JobNode) -> bool:
         """Whether no plugin is against it."""
-        return not self.across or engine.policy.may_take(leaf, leaf.unit) is None
+        return not self.across or context.policy.may_take(leaf, leaf.unit) is None
 
-    def judge(self, engine: Engine, leaf: JobNode) -> Judge:
+    def judge(self, context: SchedulingContext, leaf: JobNode) -> Judge:
         """Who says what others may lose to a taker."""
-        order, ask = engine.order, leaf.unit.ask
-        if isinstance(order, SteerOrder):
-            return ByTarget(order, ask)
-        by_share, by_class = engine.policy.jobs_by_share, engine.policy.consent.classes
-        if isinstance(order, PaperOrder):
-            return ByRescaledShares(order, leaf, ask, by_share=by_share, by_class=by_class)
-        if isinstance(order, DeservedOrder) and order.by_weight:
-            return ByDeserved(order, leaf, ask, by_share=by_share, by_class=by_class)
-        if isinstance(order, DeservedOrder):
-            ask = scarce_everywhere(engine.nodes, leaf.unit)
-        return ByKeys(order, leaf, ask, by_share=by_share, by_class=by_class)
+        unit, policy = leaf.unit, context.policy
+        return context.order.preemption_rule(
+            leaf,
+            unit.ask,
+            lambda: scarce_everywhere(context.nodes, unit),
+            by_share=policy.jobs_by_share,
+            by_class=policy.consent.classes,
+        )
 
     def levels(self, leaf: JobNode) -> list[ShareNode]:
         """The nodes of the tree below which victims are looked for, nearest first."""
@@ -274,6 +267,6 @@ class Takers:
         return levels
 
 
-def _preempts(engine: Engine, leaf: JobNode) -> bool:
+def _preempts(context: SchedulingContext, leaf: JobNode) -> bool:
     """Whether all of a job's next unit may have others go (preemptionPolicy)."""
-    return all(engine.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit))
+    return all(context.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit))

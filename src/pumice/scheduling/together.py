@@ -19,40 +19,42 @@ from pumice.scheduling.split import improves_split
 from pumice.scheduling.transaction import Transaction
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
     from pumice.scheduling.takers import Takers
     from pumice.scheduling.victims import Hunt
 
 
 def take_together(
-    rules: Takers, engine: Engine, leaf: JobNode, hunt: Hunt, takers: dict[JobNode, None]
+    rules: Takers, context: SchedulingContext, leaf: JobNode, hunt: Hunt, takers: dict[JobNode, None]
 ) -> Transaction | None:
     """What several takers did about a gang in the way of this one, committed; None: nothing can be done."""
     for gang, size in list(hunt.gangs_spared.items()):
-        before = keys_beside(hunt.judge, leaf) if engine.tracing else {}
-        outer = Transaction(engine)
+        before = keys_beside(hunt.judge, leaf) if context.tracing else {}
+        outer = Transaction(context)
         hunt.allowed_gang = gang
-        started, filled = _fill(rules, engine, leaf, hunt, takers, outer, size)
-        if outer.evicted and _is_worth_it(engine, hunt, outer, gang, filled, size):
+        started, filled = _fill(rules, context, leaf, hunt, takers, outer, size)
+        if outer.evicted and _is_worth_it(context, hunt, outer, gang, filled, size):
             outer.commit((), Explanation(rules.action, leaf, hunt.judge, before))
             for taker in started:
-                engine.candidates.advance(taker)
+                context.candidates.advance(taker)
             return outer
         outer.discard()
     hunt.allowed_gang = None
     return None
 
 
-def _is_worth_it(engine: Engine, hunt: Hunt, outer: Transaction, gang: JobNode, filled: float, size: float) -> bool:
+def _is_worth_it(
+    context: SchedulingContext, hunt: Hunt, outer: Transaction, gang: JobNode, filled: float, size: float
+) -> bool:
     """Whether the takers gain enough: by their entitlements, or else by filling half of what the gang leaves."""
     if not hunt.judge.by_target:
         return filled * 2 >= size
-    return improves_split([(taker, ask) for taker, ask, *_ in outer.charges], [gang], engine.state.capacity)
+    return improves_split([(taker, ask) for taker, ask, *_ in outer.charges], [gang], context.state.capacity)
 
 
 def _fill(
     rules: Takers,
-    engine: Engine,
+    context: SchedulingContext,
     leaf: JobNode,
     hunt: Hunt,
     takers: dict[JobNode, None],
@@ -60,20 +62,20 @@ def _fill(
     enough: float,
 ) -> tuple[dict[JobNode, None], float]:
     """Claims for one taker after another, with no further victims after the first; who, and how much in all."""
-    order, capacity = engine.order, engine.state.capacity
+    order, capacity = context.order, context.state.capacity
     started: dict[JobNode, None] = {}
     filled, first = 0.0, True
     taker: JobNode | None = leaf
     full: list[JobNode] = []
     while taker is not None and filled < enough:
-        inner = Transaction(engine, outer)
+        inner = Transaction(context, outer)
         lost = {gone.task.job for gone in outer.evicted}
         again = taker not in started or taker.unit.size == 1
-        may = taker in takers and taker.job not in lost and again and _waits(engine, taker)
-        judge = hunt.judge if taker is leaf else rules.judge(engine, taker)
-        fits = may and rules.may_take(engine, taker) and claim(engine, inner, hunt, taker, taker.unit, victims=first)
+        may = taker in takers and taker.job not in lost and again and _waits(context, taker)
+        judge = hunt.judge if taker is leaf else rules.judge(context, taker)
+        fits = may and rules.may_take(context, taker) and claim(context, inner, hunt, taker, taker.unit, victims=first)
         gone = inner.departures()
-        if fits and agree(engine, judge, gone) and agree(engine, hunt.judge, gone):
+        if fits and agree(context, judge, gone) and agree(context, hunt.judge, gone):
             inner.commit()
             started[taker] = None
             filled += part_of(taker.unit.ask, capacity)
@@ -90,7 +92,7 @@ def _fill(
     return started, filled
 
 
-def _waits(engine: Engine, leaf: JobNode) -> bool:
+def _waits(context: SchedulingContext, leaf: JobNode) -> bool:
     """Whether a job has a unit left, within its part."""
     unit, pending = leaf.unit, leaf.job.pending
-    return engine.order.owes(leaf, unit.ask) and all(len(pending.get(s, ())) >= n for s, n in unit.parts)
+    return context.order.owes(leaf, unit.ask) and all(len(pending.get(s, ())) >= n for s, n in unit.parts)

@@ -15,10 +15,10 @@ from pumice.fairness.order import Level
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.objects import Items, TaskStatus
-from pumice.scheduling.decisions import Bind, Evict, Pipeline
+from pumice.scheduling.decisions import Evict
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ Explain = Callable[[Departure], Evict]
 class Transaction:
     """A piece of work that happens whole or not at all."""
 
-    __slots__ = ("_engine", "_outer", "_placed", "charges", "evicted")
+    __slots__ = ("_context", "_outer", "_placed", "charges", "evicted")
 
-    def __init__(self, engine: Engine, outer: Transaction | None = None) -> None:
-        self._engine = engine
+    def __init__(self, context: SchedulingContext, outer: Transaction | None = None) -> None:
+        self._context = context
         self._outer = outer
         self._placed: list[tuple[Task, int]] = []
         self.charges: list[tuple[JobNode, Items, int, int, bool]] = []
@@ -66,25 +66,25 @@ class Transaction:
         self._put(task, index, stamp, owed, TaskStatus.PIPELINED)
 
     def _put(self, task: Task, index: int, stamp: int, owed: bool, status: TaskStatus) -> None:
-        engine = self._engine
-        node = engine.nodes.nodes[index]
-        engine.state.place(task, node, stamp, status)
+        context = self._context
+        node = context.nodes.nodes[index]
+        context.state.place(task, node, stamp, status)
         task.owed = owed
-        engine.nodes.note(index)
-        for plugin in engine.policy.followers:
+        context.nodes.note(index)
+        for plugin in context.policy.followers:
             plugin.placed(task, node)
         self._placed.append((task, index))
 
     def move(self, task: Task, index: int) -> None:
         """Let a task that was given a claim by this transaction wait on another node instead."""
-        engine, node = self._engine, task.node
+        context, node = self._context, task.node
         at = next(i for i, (placed, _) in enumerate(self._placed) if placed is task)
         stamp, owed = task.started, task.owed
         assert node is not None
-        for plugin in engine.policy.followers:
+        for plugin in context.policy.followers:
             plugin.removed(task, node)
-        engine.state.unplace(task)
-        engine.nodes.touch(node)
+        context.state.unplace(task)
+        context.nodes.touch(node)
         self._placed.pop(at)
         self.pipeline(task, index, stamp, owed)
 
@@ -94,49 +94,49 @@ class Transaction:
         Until this is decided it counts as gone: whoever takes its place must fit without it. One that was only just
         given its place, in this cycle, does not get it: nobody need know.
         """
-        engine, node = self._engine, task.node
+        context, node = self._context, task.node
         assert node is not None and task.job is not None
-        leaf = engine.tree.jobs[task.job.key]
+        leaf = context.tree.jobs[task.job.key]
         departure = Departure(task, leaf, node, task.status, task.started, task.owed, heir)
-        for plugin in engine.policy.followers:
+        for plugin in context.policy.followers:
             plugin.removed(task, node)
         if heir is not None:
-            engine.order.hand_over(leaf, heir, task.shape.ask)
+            context.order.hand_over(leaf, heir, task.shape.ask)
         if departure.withdrawn:
-            engine.state.unplace(task)
+            context.state.unplace(task)
             task.owed = True
         else:
-            engine.state.evict(task)
+            context.state.evict(task)
         # What a job is owed depends on which of its tasks run: the order is told once that is settled.
-        engine.order.release(leaf, task.shape.ask, departure.started, 1, departure.owed)
-        engine.nodes.touch(node)
+        context.order.release(leaf, task.shape.ask, departure.started, 1, departure.owed)
+        context.nodes.touch(node)
         self.evicted.append(departure)
 
     def spare(self, task: Task) -> None:
         """Undo an eviction: the task stays after all."""
-        engine = self._engine
+        context = self._context
         at = next(i for i in reversed(range(len(self.evicted))) if self.evicted[i].task is task)
         gone = self.evicted.pop(at)
         if gone.withdrawn:
-            engine.state.place(task, gone.node, gone.started)
+            context.state.place(task, gone.node, gone.started)
             task.owed = gone.owed
         else:
-            engine.state.unevict(task, gone.status)
-        engine.order.hold(gone.leaf, task.shape.ask, task.started, 1, task.owed)
+            context.state.unevict(task, gone.status)
+        context.order.hold(gone.leaf, task.shape.ask, task.started, 1, task.owed)
         if gone.heir is not None:
-            engine.order.hand_over(gone.heir, gone.leaf, task.shape.ask)
-        engine.nodes.touch(gone.node)
-        for plugin in engine.policy.followers:
+            context.order.hand_over(gone.heir, gone.leaf, task.shape.ask)
+        context.nodes.touch(gone.node)
+        for plugin in context.policy.followers:
             plugin.placed(task, gone.node)
 
     def charge(self, leaf: JobNode, ask: Items, stamp: int, tasks: int, owed: bool) -> None:
         """Count what was placed on the job's path of the share tree."""
-        self._engine.order.hold(leaf, ask, stamp, tasks, owed)
+        self._context.order.hold(leaf, ask, stamp, tasks, owed)
         self.charges.append((leaf, ask, stamp, tasks, owed))
 
     def uncharged(self, ask: Callable[[], bool]) -> bool:
         """The answer to a question about the accounts without what this transaction charged."""
-        order = self._engine.order
+        order = self._context.order
         for leaf, items, stamp, tasks, owed in reversed(self.charges):
             order.release(leaf, items, stamp, tasks, owed)
         answer = ask()
@@ -154,7 +154,7 @@ class Transaction:
 
     def touched(self) -> set[int]:
         """The nodes on which somebody was placed or let go."""
-        index = self._engine.nodes.index
+        index = self._context.nodes.index
         left = {index[gone.node.name] for gone in self.evicted if gone.node.name in index}
         return left | {i for _, i in self._placed}
 
@@ -162,17 +162,17 @@ class Transaction:
 
     def discard(self) -> None:
         """Undo everything, last first."""
-        engine = self._engine
+        context = self._context
         for task, index in reversed(self._placed):
             node = task.node
             assert node is not None
-            for plugin in engine.policy.followers:
+            for plugin in context.policy.followers:
                 plugin.removed(task, node)
-            engine.state.unplace(task)
+            context.state.unplace(task)
             task.owed = True
-            engine.nodes.note(index)
+            context.nodes.note(index)
         for leaf, ask, stamp, tasks, owed in reversed(self.charges):
-            engine.order.release(leaf, ask, stamp, tasks, owed)
+            context.order.release(leaf, ask, stamp, tasks, owed)
         while self.evicted:
             self.spare(self.evicted[-1].task)
         self.charges.clear()
@@ -185,32 +185,33 @@ class Transaction:
             self._outer.charges += self.charges
             self._outer.evicted += self.evicted
             return
-        engine = self._engine
+        context = self._context
+        decided = context.decided
         for gone in self.evicted:
             if gone.withdrawn:
-                engine.withdraw(gone.task)
+                decided.withdraw_bind(gone.task)
                 continue
             assert explain is not None
-            for plugin in engine.policy.followers:
+            for plugin in context.policy.followers:
                 plugin.placed(gone.task, gone.node)  # on its way out, it still occupies its node
-            engine.decisions.append(explain(gone))
+            decided.evict(explain(gone))
         victims: tuple[str, ...] = ()
         if self.evicted:
             victims = tuple(gone.task.key for gone in self.evicted if not gone.withdrawn)
         for task, index in self._placed:
-            assert task.job is not None
-            name = engine.nodes.nodes[index].name
+            name = context.nodes.nodes[index].name
             if task.status is TaskStatus.PIPELINED:
-                engine.pipelined[task] = None
-                engine.just_pipelined[task] = None
-                engine.awaited[task.key] = victims
-                engine.decisions.append(Pipeline(task.key, name, task.job.key, path))
+                context.pipelined.add(task, victims)
+                decided.pipeline(task, name, path)
             else:
-                bind = engine.just_bound[task] = Bind(task.key, name, task.job.key, path)
-                engine.decisions.append(bind)
+                decided.bind(task, name, path)
         for leaf, ask, stamp, _, owed in self.charges:
-            engine.stamp = max(engine.stamp, stamp)
+            context.last_start = max(context.last_start, stamp)
             if owed and ask:
-                engine.tree.remember_turn(leaf, stamp)
+                context.tree.remember_turn(leaf, stamp)
         for _, index in self._placed:
-            engine.nodes.lost(index, engine.candidates.shape_full)
+            context.nodes.lost(index, context.candidates.shape_full)
+        if self._placed or self.evicted:
+            context.changes.usage_changed()
+            if self.evicted:
+                context.sync.victims_left(self.evicted)

@@ -17,13 +17,13 @@ from pumice.model.accounts import Job
 from pumice.model.objects import Items, JobPhase
 from pumice.model.resources import PODS
 from pumice.model.shape import Shape
-from pumice.scheduling.decisions import Bind, Condition, Enqueue, Evict
+from pumice.scheduling.decisions import Bind, Enqueue, Evict
 from pumice.scheduling.demand import barred_shapes, can_ever_start
 from pumice.scheduling.too_large import too_large
 from pumice.scheduling.units import gang_tasks, missing_to_start, parts_of, sum_asks
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 PATIENCE = 10_000_000
 """For how long an obstacle must last that may be over in a moment (microseconds)."""
@@ -59,154 +59,152 @@ class Unstartable:
         """Whether an obstacle will be told if it lasts."""
         return bool(self._untold)
 
-    def review(self, engine: Engine) -> None:
+    def review(self, context: SchedulingContext) -> None:
         """Look at the jobs that changed, also by decisions of this cycle, and tell what has to be told now."""
         again: list[str] = []
         if self._found:  # decisions are many, and jobs that cannot start are few
-            decided = {each.job for each in engine.decisions if isinstance(each, (Enqueue, Bind, Evict))}
+            decided = {each.job for each in context.decided.decisions if isinstance(each, (Enqueue, Bind, Evict))}
             again = sorted(decided & self._found.keys())
         for key in (*self._changed, *again):
-            self._look(engine, key)
+            self._look(context, key)
         self._changed.clear()
         for key in list(self._untold):
             obstacle, since = self._found[key]
-            if engine.now - since >= obstacle.patience:
+            if context.now - since >= obstacle.patience:
                 del self._untold[key]
-                self._tell(engine, key, obstacle)
+                self._tell(context, key, obstacle)
 
-    def _look(self, engine: Engine, key: str) -> None:
-        job = engine.state.jobs.get(key)
-        obstacle = obstacle_of(engine, job) if job is not None else None
+    def _look(self, context: SchedulingContext, key: str) -> None:
+        job = context.state.jobs.get(key)
+        obstacle = obstacle_of(context, job) if job is not None else None
         found, _ = self._found.get(key, (None, 0))
         if obstacle is None:
             self._found.pop(key, None)
             self._untold.pop(key, None)
             if key in self._told:
                 del self._told[key]
-                self._tell_gone(engine, key)
+                self._tell_gone(context, key)
         elif found != obstacle:
-            self._found[key] = obstacle, engine.now
+            self._found[key] = obstacle, context.now
             self._untold[key] = None
-        elif key in self._told and engine.conditions.get(key) != obstacle.message:
+        elif key in self._told and context.decided.conditions.get(key) != obstacle.message:
             self._untold[key] = None  # it is another job of that name, or something else was said meanwhile
         if job is None or job.spec is None:
-            engine.conditions.pop(key, None)
+            context.decided.conditions.pop(key, None)
 
-    def _tell(self, engine: Engine, key: str, obstacle: Obstacle) -> None:
+    def _tell(self, context: SchedulingContext, key: str, obstacle: Obstacle) -> None:
         self._told[key] = None
-        if engine.conditions.get(key) != obstacle.message:
-            engine.conditions[key] = obstacle.message
-            engine.decisions.append(Condition(key, "Unschedulable", obstacle.reason, obstacle.message))
+        context.decided.condition_once(key, obstacle.reason, obstacle.message)
 
-    def _tell_gone(self, engine: Engine, key: str) -> None:
+    def _tell_gone(self, context: SchedulingContext, key: str) -> None:
         """Say so of a job that waits for its turn; whoever starts or finds no room is told that."""
-        leaf = engine.tree.jobs.get(key)
+        leaf = context.tree.jobs.get(key)
         waits = leaf is not None and leaf.unit is not None and not leaf.job.running
-        if waits and leaf not in engine.candidates.blocked:
+        if waits and leaf not in context.candidates.blocked:
             message = "what kept it from starting is gone; it starts when it is its turn"
-            engine.conditions[key] = message
-            engine.decisions.append(Condition(key, "Unschedulable", "Waiting", message))
+            context.decided.conditions[key] = message
+            context.decided.condition(key, "Unschedulable", "Waiting", message)
 
     def memory(self) -> dict[str, int]:
         """Since when each obstacle has been there, by job."""
         return {key: since for key, (_, since) in self._found.items()}
 
-    def recall(self, memory: Mapping[str, int], engine: Engine) -> None:
+    def recall(self, memory: Mapping[str, int], context: SchedulingContext) -> None:
         """Go on from there: obstacles that are still there have been there as long as before."""
         for key, since in memory.items():
-            job = engine.state.jobs.get(key)
-            obstacle = obstacle_of(engine, job) if job is not None else None
+            job = context.state.jobs.get(key)
+            obstacle = obstacle_of(context, job) if job is not None else None
             if obstacle is not None:
                 self._found[key] = obstacle, since
-                is_told = engine.conditions.get(key) == obstacle.message
+                is_told = context.decided.conditions.get(key) == obstacle.message
                 (self._told if is_told else self._untold)[key] = None
 
 
 # ---- obstacles -----------------------------------------------------------------------------------------------------
 
 
-def obstacle_of(engine: Engine, job: Job) -> Obstacle | None:
+def obstacle_of(context: SchedulingContext, job: Job) -> Obstacle | None:
     """What keeps a job from ever starting as things stand; None: nothing, or nothing of it is to start."""
     if job.spec is None or job.phase is JobPhase.COMPLETED or (job.tasks and not any(job.unfinished.values())):
         return None
-    leaf = engine.tree.jobs.get(job.key)
+    leaf = context.tree.jobs.get(job.key)
     if leaf is None:
-        return _no_queue(engine, job.spec.queue)
+        return _no_queue(context, job.spec.queue)
     for find in FINDERS:
-        found = find(engine, leaf)
+        found = find(context, leaf)
         if found is not None:
             return found
     return None
 
 
-def _no_queue(engine: Engine, queue: str) -> Obstacle:
-    refusal = next((found for found in engine.layout.refusals if found.queue == queue and found.refused), None)
+def _no_queue(context: SchedulingContext, queue: str) -> Obstacle:
+    refusal = next((found for found in context.sync.layout.refusals if found.queue == queue and found.refused), None)
     if refusal is not None:
         message = f"queue '{queue}' has no place in the tree: {refusal.field}: {refusal.message}"
         return Obstacle("QueueNotPlaced", message, PATIENCE)
     return Obstacle("QueueNotFound", f"there is no queue '{queue}'; create it, or use another", PATIENCE)
 
 
-def queue_takes_no_jobs(engine: Engine, leaf: JobNode) -> Obstacle | None:
+def queue_takes_no_jobs(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
     """Only leaf queues start jobs."""
-    if engine.takes_jobs(leaf.queue):
+    if context.sync.takes_jobs(leaf.queue):
         return None
     return Obstacle("QueueNotLeaf", f"queue '{leaf.queue.object}' has queues below it; use one of these", PATIENCE)
 
 
-def asks_for_more_than_there_is(engine: Engine, leaf: JobNode) -> Obstacle | None:
+def asks_for_more_than_there_is(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
     """A job that is let in by its minResources, which are more than the whole cluster has."""
-    spec, capacity = leaf.job.spec, engine.state.capacity
-    if spec is None or leaf.job.phase is not JobPhase.PENDING or not engine.policy.enqueues:
+    spec, capacity = leaf.job.spec, context.state.capacity
+    if spec is None or leaf.job.phase is not JobPhase.PENDING or not context.policy.enqueues:
         return None
     more = tuple((j, n) for j, n in enumerate(spec.min_resources) if j != PODS and n > capacity[j])
-    if not more or engine.policy.enqueueable(leaf, engine.now) is None:
+    if not more or context.policy.enqueueable(leaf, context.now) is None:
         return None
-    there = _amounts(engine, tuple((j, capacity[j]) for j, _ in more))
-    message = f"spec.minResources asks for {_amounts(engine, more)}, and the whole cluster has {there}"
+    there = _amounts(context, tuple((j, capacity[j]) for j, _ in more))
+    message = f"spec.minResources asks for {_amounts(context, more)}, and the whole cluster has {there}"
     return Obstacle("ClusterTooSmall", message)
 
 
-def has_too_few_pods(engine: Engine, leaf: JobNode) -> Obstacle | None:
+def has_too_few_pods(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
     """A job of whose minimum some pods do not exist; before it is let in they need not."""
     job = leaf.job
-    if job.running or (job.phase is JobPhase.PENDING and engine.policy.enqueues):
+    if job.running or (job.phase is JobPhase.PENDING and context.policy.enqueues):
         return None
-    reason = engine.policy.job_valid(job)
+    reason = context.policy.job_valid(job)
     if reason is None:
         return None
     return Obstacle("NotEnoughTasks", f"{reason}; the others have to be created before any of it starts", PATIENCE)
 
 
-def fits_no_node(engine: Engine, leaf: JobNode) -> Obstacle | None:
+def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
     """A job with waiting tasks of which none, or not as many as must start together, fit even an empty cluster."""
-    job, nodes = leaf.job, engine.nodes
+    job, nodes = leaf.job, context.nodes
     if not job.pending:
         return None
-    barred, start = barred_shapes(job, nodes), engine.policy.start_size(job)
-    if len(barred) < len(job.pending) and can_ever_start(job, start, barred, nodes, engine.state.capacity):
+    barred, start = barred_shapes(job, nodes), context.policy.start_size(job)
+    if len(barred) < len(job.pending) and can_ever_start(job, start, barred, nodes, context.state.capacity):
         return None
     if barred:
         shape = min(barred, key=lambda shape: shape.index)
         which = "its tasks" if len(job.pending) == 1 else "some of its tasks"
-        ask = _amounts(engine, shape.ask) or "nothing but a place"
-        message = f"{which} ({ask}) fit no node, even if it were empty: {_lacking(engine, shape)}"
+        ask = _amounts(context, shape.ask) or "nothing but a place"
+        message = f"{which} ({ask}) fit no node, even if it were empty: {_lacking(context, shape)}"
         return Obstacle("NoNodeFits", message)
     tasks = gang_tasks(job, missing_to_start(job, start), barred) or []
-    ask = _amounts(engine, sum_asks(parts_of(tasks)))
+    ask = _amounts(context, sum_asks(parts_of(tasks)))
     message = f"it must start {len(tasks)} tasks together ({ask}), which do not fit the cluster even if it were empty"
     return Obstacle("ClusterTooSmall", message)
 
 
-def queue_holds_too_little(engine: Engine, leaf: JobNode) -> Obstacle | None:
+def queue_holds_too_little(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
     """What a job must start with has to fit what its queue, and those above it, may ever hold."""
-    if engine.tree.root.ceiling is None:  # no queue has a limit
+    if context.tree.root.ceiling is None:  # no queue has a limit
         return None
-    found = too_large(leaf, engine.policy.start_size(leaf.job))
-    return Obstacle("QueueTooSmall", found.say(engine.state.registry)) if found is not None else None
+    found = too_large(leaf, context.policy.start_size(leaf.job))
+    return Obstacle("QueueTooSmall", found.say(context.state.registry)) if found is not None else None
 
 
-FINDERS: tuple[Callable[[Engine, JobNode], Obstacle | None], ...] = (
+FINDERS: tuple[Callable[[SchedulingContext, JobNode], Obstacle | None], ...] = (
     queue_takes_no_jobs,
     queue_holds_too_little,
     asks_for_more_than_there_is,
@@ -215,19 +213,19 @@ FINDERS: tuple[Callable[[Engine, JobNode], Obstacle | None], ...] = (
 )
 
 
-def _lacking(engine: Engine, shape: Shape) -> str:
+def _lacking(context: SchedulingContext, shape: Shape) -> str:
     """What nodes lack for a task, in words that do not change while the nodes do not."""
-    nodes, names = engine.nodes, engine.state.registry.names
+    nodes, names = context.nodes, context.state.registry.names
     if not nodes.nodes:
         return "there are no nodes"
     most = {j: int(nodes.allocatable[j].max()) for j, _ in shape.items}
     if absent := [names[j] for j, _ in shape.items if not most[j]]:
         return f"no node has {' or '.join(absent)}"
     if short := tuple((j, most[j]) for j, amount in shape.items if amount > most[j]):
-        return f"the largest node has {_amounts(engine, short, pods=True)}"
+        return f"the largest node has {_amounts(context, short, pods=True)}"
     return "no node has all of that and agrees with its selectors, affinities and tolerations"
 
 
-def _amounts(engine: Engine, items: Items, *, pods: bool = False) -> str:
-    registry = engine.state.registry
+def _amounts(context: SchedulingContext, items: Items, *, pods: bool = False) -> str:
+    registry = context.state.registry
     return ", ".join(f"{registry.names[j]} {registry.format_amount(j, n)}" for j, n in items if pods or j != PODS)

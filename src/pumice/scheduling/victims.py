@@ -33,7 +33,7 @@ from pumice.scheduling.split import improves_split
 from pumice.scheduling.units import Unit
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
     from pumice.scheduling.transaction import Transaction
 
 Victims = tuple[Task, ...]
@@ -55,7 +55,7 @@ class Hunt:
 
     def __init__(
         self,
-        engine: Engine,
+        context: SchedulingContext,
         taker: JobNode,
         unit: Unit,
         judge: Judge,
@@ -65,7 +65,7 @@ class Hunt:
         *,
         across: bool,
     ) -> None:
-        self._engine = engine
+        self._context = context
         self._taker = taker
         self._unit = unit
         self.judge = judge
@@ -74,7 +74,7 @@ class Hunt:
         self._freeable = freeable
         self._depth = {level: i for i, level in enumerate(levels)}
         self._across = across  # between queues, or inside one
-        self._size = part_of(unit.ask, engine.state.capacity)
+        self._size = part_of(unit.ask, context.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
         self._refused: set[tuple[JobNode, Shape, ClusterNode | None]] = set()  # what a plugin does not let go
@@ -93,7 +93,7 @@ class Hunt:
             return None
         if not (self._freeable(self._levels[-1]).victims_for(shape) < HOPELESS).any():
             return None  # not even if everybody went who might
-        if self._engine.just_bound:
+        if self._context.decided.bound:
             found = self._at_level(shape, len(self._levels) - 1, transaction, strict=False, withdrawing=True)
             if found is not None:
                 return found
@@ -123,14 +123,14 @@ class Hunt:
 
     def _without_victims(self, shape: Shape, transaction: Transaction) -> int | None:
         """A node with room for the task, or where enough is being freed that nobody waits for."""
-        engine = self._engine
-        best = engine.nodes.best(shape)
+        context = self._context
+        best = context.nodes.best(shape)
         if best >= 0:
             return best
-        index = engine.nodes.index
+        index = context.nodes.index
         freed = [index[gone.node.name] for gone in transaction.departures() if gone.node.name in index]
-        for i in dict.fromkeys((*engine.nodes.freeing, *freed)):
-            if _has_room(engine.nodes.nodes[i], shape) and engine.nodes.allows(shape, i):
+        for i in dict.fromkeys((*context.nodes.freeing, *freed)):
+            if _has_room(context.nodes.nodes[i], shape) and context.nodes.allows(shape, i):
                 return i
         return None
 
@@ -148,7 +148,7 @@ class Hunt:
             if bound >= fewest:
                 break
             for index, everybody in self._nodes_in_order(number, at_least == bound, strict=strict):
-                new = self._engine.just_bound
+                new = self._context.decided.bound
                 asked = [entry for entry in everybody if entry[1] in new] if withdrawing else everybody
                 victims = self._on_node(shape, index, asked, transaction)
                 count = sum(map(len, victims)) if victims is not None else HOPELESS
@@ -182,7 +182,7 @@ class Hunt:
             return
         seen: set[int] = set()
         for task in self.in_order(number, strict=strict):
-            index = self._engine.nodes.index.get(task.node.name, -1) if task.node is not None else -1
+            index = self._context.nodes.index.get(task.node.name, -1) if task.node is not None else -1
             if index >= 0 and which[index] and index not in seen:
                 seen.add(index)
                 yield index, self._asked_on(index, number, strict=strict)
@@ -196,7 +196,7 @@ class Hunt:
 
     def _everybody_on(self, index: int) -> list[Asked]:
         asked: list[Asked] = []
-        for task in self._engine.nodes.nodes[index].tasks.values():
+        for task in self._context.nodes.nodes[index].tasks.values():
             leaf = self._victim_leaf(task)
             if leaf is not None:
                 rank = self._rank(task, leaf)
@@ -228,7 +228,7 @@ class Hunt:
         """Where a branch stands among its siblings: how far above its part, then the queue's priority."""
         if isinstance(node, JobNode):
             return 0.0, 0  # among jobs it is the tasks that count
-        queue = self._engine.queue_of(node)
+        queue = self._context.sync.queue_of(node)
         return -((self.judge.excess(node) + TIE) - TIE), queue.priority if queue is not None else 0
 
     def _tasks(self, leaves: list[JobNode]) -> Iterator[Task]:
@@ -238,7 +238,7 @@ class Hunt:
             for leaf in leaves
             if leaf in self._pool.tasks and self._has_to_lose(leaf)
             for task in self._pool.tasks[leaf]
-            if runs(self._engine, task) and (leaf, task.shape, task.node) not in self._refused
+            if runs(self._context, task) and (leaf, task.shape, task.node) not in self._refused
         ]
         heapify(heap)
         while heap:
@@ -276,19 +276,19 @@ class Hunt:
         """
         found = self._in_turn(shape, index, asked, transaction)
         if found is None and self.judge.by_target and len(asked) > 1:
-            largest = sorted(asked, key=lambda entry: -part_of(entry[1].shape.ask, self._engine.state.capacity))
+            largest = sorted(asked, key=lambda entry: -part_of(entry[1].shape.ask, self._context.state.capacity))
             if largest != asked:
                 found = self._in_turn(shape, index, largest, transaction)
         return found
 
     def _in_turn(self, shape: Shape, index: int, asked: list[Asked], transaction: Transaction) -> list[Victims] | None:
         """Let go one after another, as far as that is legal, until the task fits; then whoever is not needed stays."""
-        node = self._engine.nodes.nodes[index]
+        node = self._context.nodes.nodes[index]
         chosen: list[Victims] = []
         for _, task, leaf in asked:
             if self._fits(node, index, shape):
                 break
-            if not runs(self._engine, task) or not self._helps(task, node, shape):
+            if not runs(self._context, task) or not self._helps(task, node, shape):
                 continue
             victims = self._together(task, leaf)
             if victims and self._evict(victims, leaf, transaction, for_good=not chosen):
@@ -306,7 +306,7 @@ class Hunt:
         """Spare whoever is not needed, the furthest first."""
         for victims in list(reversed(chosen)):
             spare(victims, transaction)
-            if self._fits(node, index, shape) and enough_is_left(self._engine, victims[0].job, transaction):
+            if self._fits(node, index, shape) and enough_is_left(self._context, victims[0].job, transaction):
                 chosen.remove(victims)
             else:
                 self.let_go(victims, transaction)
@@ -326,14 +326,14 @@ class Hunt:
         if self.judge.agrees(leaf, items) and self._queues_may_lose(leaf, items):
             if not whole or leaf is self.allowed_gang or self._may_go_whole(leaf, items, transaction):
                 return True
-            self.gangs_spared[leaf] = part_of(items, self._engine.state.capacity)
+            self.gangs_spared[leaf] = part_of(items, self._context.state.capacity)
         spare(victims, transaction)
         return False
 
     def let_go(self, victims: Victims, transaction: Transaction) -> bool:
         """They go; False, and nobody does, if one may not now that others have gone."""
         for i, task in enumerate(victims):
-            if not self._engine.policy.evictable(task):
+            if not self._context.policy.evictable(task):
                 spare(victims[:i], transaction)
                 return False
             transaction.evict(task, self._heir(task) if len(victims) == 1 else None)
@@ -341,7 +341,7 @@ class Hunt:
 
     def _heir(self, task: Task) -> JobNode | None:
         """Who takes over a task's right to what it holds: not one on the same node, where room is to be made."""
-        jobs, node = self._engine.tree.jobs, task.node
+        jobs, node = self._context.tree.jobs, task.node
         assert task.job is not None and node is not None
         leaf = jobs[task.job.key]
         if spares(leaf, task.shape.ask):
@@ -350,7 +350,7 @@ class Hunt:
         return self.judge.heir(leaf, task.shape.ask, here)
 
     def _fits(self, node: ClusterNode, index: int, shape: Shape) -> bool:
-        return _has_room(node, shape) and self._engine.nodes.allows(shape, index)
+        return _has_room(node, shape) and self._context.nodes.allows(shape, index)
 
     def _helps(self, task: Task, node: ClusterNode, shape: Shape) -> bool:
         """Whether a task has something of what is short; where pods stand in one another's way, any may help."""
@@ -363,19 +363,19 @@ class Hunt:
 
     def _victim_leaf(self, task: Task) -> JobNode | None:
         """The job of a task that may go, None if it may not."""
-        if task.job is None or task not in self._pool or not runs(self._engine, task):
+        if task.job is None or task not in self._pool or not runs(self._context, task):
             return None
-        leaf = self._engine.tree.jobs.get(task.job.key)
+        leaf = self._context.tree.jobs.get(task.job.key)
         if leaf is None or leaf is self._taker or leaf.job is not task.job:
             return None
         if (leaf, task.shape, task.node) in self._refused:
             return None
-        if not self._engine.policy.consent.given(self._taker, leaf, across=self._across):
+        if not self._context.policy.consent.given(self._taker, leaf, across=self._across):
             return None
         return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
 
     def _plugins_agree(self, victims: Victims) -> bool:
-        policy, taker, unit = self._engine.policy, self._taker, self._unit
+        policy, taker, unit = self._context.policy, self._taker, self._unit
         ask = policy.reclaimable if self._across else policy.preemptable
         return all(ask(taker, unit, task) for task in victims)
 
@@ -386,7 +386,7 @@ class Hunt:
         level, _, _ = parting(self._taker, leaf)
         node: ShareNode | None = leaf.queue
         while node is not None and node is not level:
-            queue = self._engine.queue_of(node)
+            queue = self._context.sync.queue_of(node)
             if queue is not None and not queue.reclaimable:
                 return False
             if node.guarantee is not None and any(node.held[j] < node.guarantee[j] for j, _ in items):
@@ -396,11 +396,11 @@ class Hunt:
 
     def _may_go_whole(self, leaf: JobNode, items: Items, transaction: Transaction) -> bool:
         """Whether it is worth it that a job has lost all it held."""
-        capacity = self._engine.state.capacity
+        capacity = self._context.state.capacity
         if not self.judge.by_target:
             return len(leaf.job.tasks) == 1 or 2 * self._size >= part_of(items, capacity)
         gone = {
-            self._engine.tree.jobs[d.task.job.key]: None for d in transaction.departures() if d.task.job is not None
+            self._context.tree.jobs[d.task.job.key]: None for d in transaction.departures() if d.task.job is not None
         }
         units = [(taker, ask) for taker, ask, *_ in transaction.all_charges()]
         return improves_split(units, [job for job in gone if not job.job.running], capacity)
@@ -408,7 +408,7 @@ class Hunt:
     def _together(self, task: Task, leaf: JobNode) -> Victims:
         """Who goes with a task: nobody, or the rest of a job that could not go on; () if that may not be."""
         job = leaf.job
-        if self._engine.policy.can_go_on(job, without=task):
+        if self._context.policy.can_go_on(job, without=task):
             return (task,)
         # In task order: the first node that is free once they are gone is taken.
         whole = tuple(sorted((t for t in job.tasks.values() if t.status.held), key=lambda t: t.order))
@@ -435,9 +435,9 @@ class _Last:
         return hash(self.order)
 
 
-def enough_is_left(engine: Engine, job: Job | None, transaction: Transaction) -> bool:
+def enough_is_left(context: SchedulingContext, job: Job | None, transaction: Transaction) -> bool:
     """Whether a job has lost nothing, or has gone whole, or can go on."""
-    if job is None or not job.running or engine.policy.can_go_on(job):
+    if job is None or not job.running or context.policy.can_go_on(job):
         return True
     return all(gone.task.job is not job for gone in transaction.departures())
 

@@ -291,9 +291,9 @@ class TargetsSeen:
 
     def look(self, engine: Engine) -> Targets | None:
         """The targets, if they were set anew since."""
-        if engine.solved == self._solved:
+        if engine.context.changes.target_version == self._solved:
             return None
-        self._solved = engine.solved
+        self._solved = engine.context.changes.target_version
         found = {node.path: list(node.entitled) for node in engine.tree.root.walk() if node.kind is Kind.QUEUE}
         changed = {path: amounts for path, amounts in found.items() if self._entitled.get(path) != amounts}
         self._entitled = found

@@ -60,8 +60,8 @@ class Metrics:
         yield counts("pumice_cycle_part_seconds", "Time that went into the parts of cycles.", "part", meter.parts)
         yield counts("pumice_events", "What the engine was told.", "kind", meter.events)
         yield counts("pumice_decisions", "What the engine has decided.", "kind", meter.decisions)
-        yield count("pumice_solves", "How often targets were set anew.", engine.solved)
-        takers = (engine.reclaims, engine.preempts)
+        yield count("pumice_solves", "How often targets were set anew.", engine.context.changes.target_version)
+        takers = (engine.context.reclaims, engine.context.preempts)
         yield counts(
             "volcano_eviction_transactions",
             "How often a job took room from others, however many pods that cost.",
@@ -80,7 +80,7 @@ class Metrics:
         yield as_named(
             "volcano_total_preemption_attempts",
             "How often a job took from its own queue.",
-            {(): engine.preempts.committed},
+            {(): engine.context.preempts.committed},
         )
         scheduler = self._scheduler
         yield gauge(
@@ -126,7 +126,7 @@ class Metrics:
     def _jobs(self, engine: Engine) -> Families:
         jobs = engine.state.jobs
         going_on = [job for job in jobs.values() if job.spec is not None and job.phase is not JobPhase.COMPLETED]
-        waiting = {key: _pending(jobs[key]) for key in engine.conditions if key in jobs}
+        waiting = {key: _pending(jobs[key]) for key in engine.context.decided.conditions if key in jobs}
         waiting = {key: tasks for key, tasks in waiting.items() if tasks}
         yield gauge("volcano_unschedule_job_count", "Jobs that find no room.", len(waiting))
         yield gauge("pumice_jobs_not_shown", "Jobs without series of their own.", max(0, len(going_on) - JOBS_SHOWN))

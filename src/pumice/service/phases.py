@@ -55,7 +55,7 @@ class Phases:
                 for pod in (change.old, change.new):
                     if pod is not None and (group := pod.metadata.annotations.get("scheduling.k8s.io/group-name")):
                         moved[f"{pod.metadata.namespace}/{group}"] = None
-        waiting = Counter(task.job for task in engine.pipelined)
+        waiting = Counter(task.job for task in engine.context.pipelined.tasks)
         for key in moved:
             job = engine.state.jobs.get(key)
             if job is not None and job.spec is not None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import JobPhase
 from pumice.model.resources import CPU, MEMORY, PODS, Registry, dominant_share
@@ -78,7 +77,7 @@ def of_queues(engine: Engine) -> Families:
     )
     shown: dict[str, ShareNode] = {}
     for name, node in nodes.items():
-        queue = engine.queue_of(node)
+        queue = engine.context.sync.queue_of(node)
         if queue is None and node.object is not None:
             continue
         shown[name] = node
@@ -93,7 +92,7 @@ def of_queues(engine: Engine) -> Families:
         beyond[name] = float(any(h > d for j, (h, d) in enumerate(zip(node.held, due, strict=False)) if j != PODS))
         dominant[name] = dominant_share(node.held, capacity)
         short[name] = missing.get(node, 0.0)
-        for j, amount in enumerate(node.entitled) if isinstance(engine.order, SteerOrder) else ():
+        for j, amount in enumerate(node.entitled) if engine.order.has_targets else ():
             entitled.add_metric((name, registry.names[j]), amount if j in (MEMORY, PODS) else amount / 1000)
     for amounts in (allocated, request, deserved, capability, ceiling):
         yield from amounts

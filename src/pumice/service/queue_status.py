@@ -56,7 +56,7 @@ class _Count:
 def statuses(engine: Engine) -> dict[str, Status]:
     """The status of every Queue object, by its name. One without a place in the tree holds nothing."""
     queues = [node for node in engine.tree.root.walk() if node.kind is Kind.QUEUE]
-    placed = {node.object: node for node in queues if engine.queue_of(node) is not None}
+    placed = {node.object: node for node in queues if engine.context.sync.queue_of(node) is not None}
     below: dict[ShareNode, _Count] = {}
     elsewhere = {name: _Count() for name in engine.state.queues if name not in placed}
     for job in engine.state.jobs.values():

@@ -126,7 +126,7 @@ class Scheduler:
     @property
     def told_of_queues(self) -> Collection[str]:
         """The conditions of queues that hold, as ``queue/type``."""
-        return self.engine.queue_conditions.keys()
+        return self.engine.context.decided.queue_conditions.keys()
 
     @property
     def alive(self) -> bool:

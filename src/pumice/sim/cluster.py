@@ -22,6 +22,7 @@ from pumice.scheduling.conclude import phase_of
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decisions import Bind, Decision, Evict
 from pumice.scheduling.engine import Engine
+from pumice.scheduling.resume import reconfigured
 from pumice.sim.objects import Objects
 
 
@@ -48,7 +49,7 @@ class Cluster:
         self.cycles = 0
         self.leaving: dict[str, QueueState] = {}  # queues that go when they are empty, and what they were before
         self.engine = Engine(config, plugin_factories(config), registry)
-        self.engine.tracing = tracing
+        self.engine.context.tracing = tracing
         self.now = 0
         for described in objects:
             self.put(described)
@@ -116,9 +117,9 @@ class Cluster:
         """Whether something happens by itself: pods terminate, tasks wait for their room, time is up for something."""
         engine = self.engine
         return (
-            bool(self.terminating or engine.pipelined)
-            or engine.reclaims.waits_for_time(self.now)
-            or engine.unstartable.waits
+            bool(self.terminating or engine.context.pipelined.tasks)
+            or engine.context.reclaims.waits_for_time(self.now)
+            or engine.context.unstartable.waits
         )
 
     def _terminate(self) -> None:
@@ -136,13 +137,13 @@ class Cluster:
 
     def reconfigure(self, config: SchedulerConfig) -> None:
         """Another configuration is in force from the next cycle on."""
-        self.engine = self.engine.under(config, plugin_factories(config))
+        self.engine = reconfigured(self.engine, config, plugin_factories(config))
 
     # --- what controllers do --------------------------------------------------------------------------------------
 
     def refresh_phases(self, jobs: Iterable[str]) -> None:
         """Phases of jobs whose tasks came, started or ended other than by a decision."""
-        waiting = Counter(task.job for task in self.engine.pipelined)
+        waiting = Counter(task.job for task in self.engine.context.pipelined.tasks)
         for key in jobs:
             job = self.engine.state.jobs.get(key)
             if job is None or job.spec is None:

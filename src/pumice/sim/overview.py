@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pumice.fairness.deserved import DeservedOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Items, JobPhase, Queue, QueueState, TaskStatus
 from pumice.model.resources import MEMORY, PODS
@@ -128,30 +127,30 @@ def overview_of_run(simulation: Simulation) -> Overview:
                 reason=_reason(engine, leaf) if tasks[leaf].pending else "",
             )
         )
-    stopped = dict(sorted(engine.refused_queues.items()))
+    stopped = dict(sorted(engine.context.sync.refused_queues.items()))
     return Overview(nodes, jobs, simulation.has_targets, stopped, _holds(simulation.cluster))
 
 
 def _reason(engine: Engine, leaf: JobNode) -> str:
     """Why tasks of a job wait: what keeps the whole queue back, the door, or what was last said of the job."""
     node: ShareNode | None = leaf.queue
-    queue = engine.queue_of(leaf.queue)
+    queue = engine.context.sync.queue_of(leaf.queue)
     if queue is not None:
         by = queue_in_force(engine, queue, leaf.queue)
         if by.state is not QueueState.OPEN:
             return f"queue {by.name} is {_STOPPED[by.state]}"
     while node is not None:
-        if node.object in engine.refused_queues:
+        if node.object in engine.context.sync.refused_queues:
             return f"queue {node.object} is stopped"
         node = node.parent
     if leaf.job.phase is JobPhase.PENDING and engine.policy.enqueues:
         return engine.policy.enqueueable(leaf, engine.now) or ""
-    return engine.conditions.get(leaf.job.key, "")
+    return engine.context.decided.conditions.get(leaf.job.key, "")
 
 
 def _holds(cluster: Cluster) -> list[HoldLine]:
     engine = cluster.engine
-    holds = engine.holds.active if engine.holds is not None else {}
+    holds = engine.context.holds.active if engine.context.holds is not None else {}
     return [
         HoldLine(
             job=leaf.job.key,
@@ -184,7 +183,7 @@ def overview_of_targets(engine: Engine) -> Overview:
 
 
 def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: Tasks) -> NodeLine:
-    queue = engine.queue_of(node)
+    queue = engine.context.sync.queue_of(node)
     return NodeLine(
         name=node.name if queue is None or queue.name == node.name else f"{node.name} ({queue.name})",
         path=node.path,
@@ -199,7 +198,7 @@ def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: Ta
         pending=tasks.pending,
         allocated=_amounts(engine, held),
         entitled_amounts=_amounts(engine, target_of(node)),
-        deserved=_named(engine, engine.order.deserved_by(node)) if isinstance(engine.order, DeservedOrder) else "",
+        deserved=_named(engine, engine.order.deserved_by(node) or ()),
         guarantee=_amounts(engine, node.guarantee or ()),
         capability=_named(engine, _limits(engine, node)),
     )

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pumice.fairness.order import Level
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Items, JobPhase, Queue, Vector
@@ -40,11 +39,14 @@ def run_report(simulation: Simulation) -> Report:
         "queues": {
             node.object: _queue(simulation, node)
             for node in nodes
-            if node.object is not None and engine.queue_of(node) is not None
+            if node.object is not None and engine.context.sync.queue_of(node) is not None
         },
         "jobs": {key: _job(simulation, leaf) for key, leaf in sorted(engine.tree.jobs.items())},
         "holds": _holds(simulation),
-        "reclaims": {"committed": engine.reclaims.committed, "withoutGain": engine.reclaims.without_gain},
+        "reclaims": {
+            "committed": engine.context.reclaims.committed,
+            "withoutGain": engine.context.reclaims.without_gain,
+        },
         "decisions": decisions_report(simulation),
         "errors": [{"object": error.object, "message": error.reason} for error in simulation.errors],
     }
@@ -52,15 +54,15 @@ def run_report(simulation: Simulation) -> Report:
 
 def entitle_report(engine: Engine) -> Report:
     """The static fair allocation of the cluster that an engine was told about; nothing is scheduled."""
-    engine.settle()
+    engine.prepare()
     set_targets(engine.tree, engine.state.capacity)
     queues = [node for node in in_order(engine.tree.root) if node.kind is Kind.QUEUE]
     return {
         "queues": {
             # As a scenario's expectations name them: by object, or by path where there is none.
-            (node.object if engine.queue_of(node) is not None else node.path): _entitlement(engine, node)
+            (node.object if engine.context.sync.queue_of(node) is not None else node.path): _entitlement(engine, node)
             for node in queues
-            if node.parent is not None or engine.queue_of(node) is not None
+            if node.parent is not None or engine.context.sync.queue_of(node) is not None
         },
         "jobs": {
             key: {"tasks": _rounded(target_tasks(leaf))} | _entitlement(engine, leaf)
@@ -103,7 +105,7 @@ def queue_in_force(engine: Engine, queue: Queue, node: ShareNode) -> Queue:
 def _queues_above(engine: Engine, node: ShareNode) -> Iterator[Queue]:
     above = node.parent
     while above is not None:
-        queue = engine.queue_of(above)
+        queue = engine.context.sync.queue_of(above)
         if queue is not None:
             yield queue
         above = above.parent
@@ -120,14 +122,14 @@ def below(node: ShareNode) -> Iterator[JobNode]:
 def _tree_node(simulation: Simulation, node: ShareNode) -> Report:
     engine = simulation.cluster.engine
     shown: Report = {"kind": "queue" if node.kind is Kind.QUEUE else "namespace"}
-    if engine.queue_of(node) is not None:
+    if engine.context.sync.queue_of(node) is not None:
         shown["object"] = node.object
     return shown | {"weight": _number(node.weight)} | _holding(simulation, node)
 
 
 def _queue(simulation: Simulation, node: ShareNode) -> Report:
     engine = simulation.cluster.engine
-    queue = engine.queue_of(node)
+    queue = engine.context.sync.queue_of(node)
     assert queue is not None
     registry = engine.state.registry
     phases = [leaf.job.phase for leaf in below(node)]
@@ -142,7 +144,7 @@ def _queue(simulation: Simulation, node: ShareNode) -> Report:
         "realCapability": _amounts(registry, node.ceiling or ()),
         "conditions": [
             {"field": warning.field, "message": warning.message}
-            for warning in engine.layout.refusals
+            for warning in engine.context.sync.layout.refusals
             if warning.queue == queue.name and not warning.refused
         ],
         "jobs": {phase.value.lower(): phases.count(phase) for phase in _COUNTED},
@@ -176,7 +178,7 @@ def _job(simulation: Simulation, leaf: JobNode) -> Report:
 
 def whole_target(engine: Engine, leaf: JobNode) -> int | None:
     """How many tasks of a job its whole target is; None where the policy has no such target."""
-    return leaf.whole_tasks if isinstance(engine.order, SteerOrder) else None
+    return leaf.whole_tasks if engine.order.has_targets else None
 
 
 def target_of(node: ShareNode) -> list[float]:
@@ -203,7 +205,7 @@ def target_tasks(leaf: JobNode) -> float:
 
 def decisions_report(simulation: Simulation) -> list[Report]:
     """Every decision in the order in which it was made; when tracing, each with the levels that led to it."""
-    tracing = simulation.cluster.engine.tracing
+    tracing = simulation.cluster.engine.context.tracing
     return [_decision(cycle, decision, tracing) for cycle, decision in simulation.decisions]
 
 
@@ -248,7 +250,7 @@ def _holds(simulation: Simulation) -> list[Report]:
     """Room that is kept for jobs that wait, as it stands at the end; times are seconds of the run."""
     cluster = simulation.cluster
     engine, start = cluster.engine, cluster.now - cluster.cycles * cluster.cycle_length
-    holds = engine.holds.active if engine.holds is not None else {}
+    holds = engine.context.holds.active if engine.context.holds is not None else {}
     return [
         {
             "job": leaf.job.key,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.scheduling.config import Flag
@@ -84,7 +83,7 @@ class Simulation:
             self.means = churn(self, spec.churn, seen)
         self.errors += self._events.never()
         engine = self.cluster.engine
-        if self.has_targets and not isinstance(engine.order, SteerOrder):
+        if self.has_targets and not engine.order.has_targets:
             set_targets(engine.tree, engine.state.capacity)  # the rule follows none, but people compare with it
 
     @property
@@ -96,7 +95,7 @@ class Simulation:
     @property
     def key_name(self) -> str:
         """What the numbers are that decide in a trace: under ``steer`` the largest want, else the least share."""
-        return "want" if isinstance(self.cluster.engine.order, SteerOrder) else "share"
+        return self.cluster.engine.order.measure
 
     # --- figures --------------------------------------------------------------------------------------------------
 

@@ -272,7 +272,7 @@ def test_taking_a_place_is_explained_by_priority(rule: str) -> None:
     within = one_job(4, 4, rule)
     with_task(within, 4, 5)
     for shell in (places, within):
-        shell.engine.tracing = True
+        shell.engine.context.tracing = True
         (evict,) = [decision for decision in shell.cycle() if isinstance(decision, Evict)]
         assert evict.sides is not None and evict.sides.measure == "priority"
         assert evict.sides.before == evict.sides.after == (5, 1)

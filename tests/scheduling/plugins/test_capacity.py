@@ -163,7 +163,7 @@ def test_a_queue_without_a_place_is_told_why() -> None:
     world.job("b", 1)
     world.cycle()
     assert world.held("b") == 1
-    assert set(world.engine.refused_queues) == {"orphan", "x", "y"}
+    assert set(world.engine.context.sync.refused_queues) == {"orphan", "x", "y"}
 
 
 def test_a_job_above_the_leaves_stops_the_subtree_until_it_is_gone() -> None:
@@ -200,7 +200,7 @@ def test_too_many_guarantees_stop_nothing_but_themselves() -> None:
 def taking(world: QueueWorld, taker: str, victim: str, ask: int = 1) -> tuple[str | None, bool]:
     """What may_take says, and reclaimable for a task of a job once the taker's unit is counted."""
     engine: Engine = world.engine
-    engine.settle()
+    engine.prepare()
     plugin = next(plugin for _, plugin in engine.policy.plugins if plugin.name == "capacity")
     leaf = engine.tree.jobs[taker]
     unit: Unit = leaf.unit

@@ -16,6 +16,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugin import PluginError
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.scheduling.plugins.nodegroup import GROUP, NodeGroupPlugin
+from pumice.scheduling.resume import reconfigured
 
 NODES = {"gold-1": "gold", "iron-1": "iron", "iron-2": "iron", "loose": None}
 GOLD, IRON = GroupAffinity(required=("gold",)), GroupAffinity(required=("iron",))
@@ -197,7 +198,7 @@ def test_the_rules_go_with_the_plugin() -> None:
     add(made, "q", 4)
     assert binds(made, 1) == ["gold-1"]
     text = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: drf}]\n'
-    made = made.under(parse_config(text, known_plugins=BUILT_IN, known_actions=["allocate"]), BUILT_IN)
+    made = reconfigured(made, parse_config(text, known_plugins=BUILT_IN, known_actions=["allocate"]), BUILT_IN)
     assert binds(made, 2) == ["iron-1", "iron-2", "loose"]
 
 
@@ -205,7 +206,7 @@ def test_reasons() -> None:
     made = engine()
     made.apply(Changed(Queue("q", affinity=GOLD)))
     add(made, "q", 1)
-    made.settle()
+    made.prepare()
     (plugin,) = [plugin for _, plugin in made.policy.plugins if plugin.name == "nodegroup"]
     (shape,) = made.state.jobs["ns/q"].pending
     ((reason, passes),) = plugin.node_reasons(shape, made.nodes)

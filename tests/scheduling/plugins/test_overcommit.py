@@ -42,7 +42,7 @@ tiers:
 def judged(made: Engine, spec: JobSpec) -> str | None:
     """What overcommit says of a job that waits."""
     made.apply(Changed(spec))
-    made.settle()
+    made.prepare()
     (plugin,) = [plugin for _, plugin in made.policy.plugins if plugin.name == "overcommit"]
     return plugin.enqueueable(made.tree.jobs[spec.key])
 
@@ -76,7 +76,7 @@ def test_held_and_promised_stay_within_the_overbooked_cluster(
     held: int, inqueue: int, asked: int, arguments: str, allowed: bool
 ) -> None:
     made = engine(arguments)
-    made.settle()
+    made.prepare()
     for node in (made.tree.root, made.tree.child(made.tree.root, 0, "q")):
         node.held[0], node.inqueue[0] = held, inqueue
     (plugin,) = [plugin for _, plugin in made.policy.plugins if plugin.name == "overcommit"]

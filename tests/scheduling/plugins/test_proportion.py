@@ -66,7 +66,7 @@ def test_a_queue_with_all_it_deserves_is_overused() -> None:
     world = world_of(Queue("a"), Queue("b"))
     world.job("a", 9, running=5)
     world.job("b", 9)
-    world.engine.settle()
+    world.engine.prepare()
     a, b = world.engine.tree.root.children.values()
     plugin = plugin_of(world)
     assert plugin.overused(a) == "queue a holds all it deserves"
@@ -102,7 +102,7 @@ def test_priority_of_queues_counts_first() -> None:
     order = world.engine.order
     world.job("a", 9)
     world.job("b", 9)
-    world.engine.settle()
+    world.engine.prepare()
     picked = order.pick()
     assert picked is not None and picked.queue.name == "b"
 
@@ -119,7 +119,7 @@ def test_nobody_takes_beyond_what_it_deserves() -> None:
     world = world_of(Queue("a"), Queue("b"))
     within = world.job("a", 9, running=4)
     world.job("b", 9, running=5)
-    world.engine.settle()
+    world.engine.prepare()
     plugin, leaf = plugin_of(world), world.engine.tree.jobs[within]
     assert plugin.may_take(leaf, leaf.unit) is None
     world.engine.tree.hold(leaf, cpu(1), 9)
@@ -131,7 +131,7 @@ def test_queues_below_root_add_up() -> None:
     world = world_of(Queue("a", weight=3), Queue("b", weight=2), Queue("c", weight=2))
     for queue in "abc":
         world.job(queue, 30)
-    world.engine.settle()
+    world.engine.prepare()
     deserved = plugin_of(world).deserved
     parts: list[tuple[ShareNode, int]] = [(node, dict(items)[CPU]) for node, items in deserved.items()]
     # 10 by 3 : 2 : 2 = 4.29, 2.86, 2.86: the odd ones go to the largest fractions

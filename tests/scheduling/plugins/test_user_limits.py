@@ -385,7 +385,7 @@ class TestTold:
         cycles(engine)
         submit(engine, "b", "dev", "bob", 20)
         submit(engine, "more", "dev", "alice", 20)
-        engine.settle()
+        engine.prepare()
         leaf = engine.tree.jobs["ns/more"]
         assert engine.policy.allocatable(leaf, leaf.unit) == (
             "user alice holds cpu 8 of the 6 that one of 2 users may hold in queue dev, and asks for 1 more"
@@ -411,7 +411,7 @@ class TestTargets:
         for user, queue in (("alice", "q"), ("bob", "q"), ("dave", "r"), ("erin", "s")):
             submit(engine, f"{user}1", queue, user, 30)
             submit(engine, f"{user}2", queue, user, 30)
-        engine.settle()
+        engine.prepare()
         entitled: dict[str, int] = defaultdict(int)
         for leaf in engine.tree.jobs.values():
             entitled[leaf.user] += leaf.entitled[0]
@@ -421,7 +421,7 @@ class TestTargets:
         engine = make(24, Queue("q", min_user_limit_percent=25), Queue("r"))
         for user in ("alice", "bob", "carol"):
             submit(engine, user, "q", user, 20)
-        engine.settle()
+        engine.prepare()
         queue = engine.tree.root.children[Kind.QUEUE, "q"]
         assert queue.user_ceilings is not None
         # A third of 24 cpu, to which the queue is entitled, and of 12 of memory, its part by weight.
@@ -435,7 +435,7 @@ class TestTargets:
     def test_one_alone_has_no_ceiling_of_the_percentage(self):
         engine = make(24, Queue("q", min_user_limit_percent=25), Queue("r"))
         submit(engine, "a", "q", "alice", 20)
-        engine.settle()
+        engine.prepare()
         assert engine.tree.root.children[Kind.QUEUE, "q"].user_ceilings is None
 
     def test_the_target_follows_who_begins_and_ceases_to_wait(self):
@@ -443,7 +443,7 @@ class TestTargets:
         engine = make(12, Queue("q", min_user_limit_percent=25))
         submit(engine, "a", "q", "alice", 20)
         submit(engine, "b", "q", "bob", 1)
-        engine.settle()
+        engine.prepare()
         entitled = {key: leaf.entitled[0] for key, leaf in engine.tree.jobs.items()}
         assert entitled == {"ns/a": 6000, "ns/b": 1000}
         cycles(engine)

@@ -57,7 +57,7 @@ def test_no_start_takes_a_user_above_the_factor_by_more_than_a_unit(moves: list[
             case "node":
                 engine.apply(Changed(NodeSpec("n1", ((1 + a % 9) * 1000, (1 + a % 9) * 1000, PLENTY))))
             case _:
-                engine.settle()
+                engine.prepare()
                 before = {node: list(node.held) for node in engine.tree.root.walk()}
                 engine.cycle(engine.now + 1_000_000)
                 check_accounts(engine)

@@ -12,9 +12,9 @@ from pumice.scheduling.actions.preempt import preempt
 from pumice.scheduling.actions.reclaim import reclaim
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
-ACTIONS: Mapping[str, Callable[[Engine], None]] = {
+ACTIONS: Mapping[str, Callable[[SchedulingContext], None]] = {
     "enqueue": enqueue,
     "allocate": allocate,
     "backfill": backfill,

@@ -15,52 +15,51 @@ from pumice.scheduling.transaction import Transaction
 from pumice.scheduling.units import Unit, unit_tasks
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def allocate(engine: Engine) -> None:
+def allocate(context: SchedulingContext) -> None:
     """Serve the owed; keep room for those of them that find none; lend what is left.
 
     What nobody could use within the limits goes to jobs whose gate gives way (docs/fairness.md, section 8.2), so that
     it does not idle.
     """
-    _serve(engine, lending=False)
-    reserved = engine.holds.review(engine) if engine.holds is not None else {}
-    engine.nodes.reserve(reserved, engine.candidates.shape_full)
-    _serve(engine, lending=True)
-    if _call_back(engine):
-        _serve(engine, lending=True, idle=True)
-    engine.nodes.unreserve()
-    engine.candidates.room_on(reserved)
+    _serve(context, lending=False)
+    reserved = context.holds.review(context) if context.holds is not None else {}
+    context.nodes.reserve(reserved, context.candidates.shape_full)
+    _serve(context, lending=True)
+    if _call_back(context):
+        _serve(context, lending=True, idle=True)
+    context.nodes.unreserve()
+    context.candidates.room_on(reserved)
 
 
-def _serve(engine: Engine, *, lending: bool, idle: bool = False) -> None:
+def _serve(context: SchedulingContext, *, lending: bool, idle: bool = False) -> None:
     """Place units, whoever's turn it is, until there is no candidate (or, before lending, no owed one).
 
     ``idle``: nobody else can use the room, so gates that give way do.
     """
-    order, candidates, policy = engine.order, engine.candidates, engine.policy
+    order, candidates, policy = context.order, context.candidates, context.policy
     while (lending or not order.lending) and (leaf := order.pick()) is not None:
         unit: Unit = leaf.unit
-        path = order.explain() if engine.tracing else ()
+        path = order.explain() if context.tracing else ()
         refusal = policy.allocatable(leaf, unit)
         if refusal is not None and not (idle and policy.gives_way(leaf, unit)):
             candidates.set_aside(leaf, refusal)
             continue
-        transaction = Transaction(engine)
-        short = place_unit(engine, transaction, leaf, unit)
+        transaction = Transaction(context)
+        short = place_unit(context, transaction, leaf, unit)
         if short is None:
             transaction.commit(path)
             candidates.advance(leaf)
-            engine.held_changed()
         else:
             transaction.discard()
             candidates.failed(unit, short)
 
 
-def _call_back(engine: Engine) -> bool:
+def _call_back(context: SchedulingContext) -> bool:
     """Make candidates of those that were refused, would find room and have a gate that gives way; whether any does."""
-    candidates, policy = engine.candidates, engine.policy
+    candidates, policy = context.candidates, context.policy
     waiting = [(leaf, leaf.unit) for leaf in candidates.aside if leaf.unit is not None]
     found = [leaf for leaf, unit in waiting if candidates.is_open(unit) and policy.gives_way(leaf, unit)]
     for leaf in found:
@@ -68,10 +67,12 @@ def _call_back(engine: Engine) -> bool:
     return bool(found)
 
 
-def place_unit(engine: Engine, transaction: Transaction, leaf: JobNode, unit: Unit) -> tuple[Shape, int] | None:
+def place_unit(
+    context: SchedulingContext, transaction: Transaction, leaf: JobNode, unit: Unit
+) -> tuple[Shape, int] | None:
     """Find a place for every task of a unit and charge it; else the shape of which only so many tasks found one."""
-    nodes, stamp = engine.nodes, engine.next_stamp()
-    owed = engine.order.owes(leaf, unit.ask)
+    nodes, stamp = context.nodes, context.next_start_time()
+    owed = context.order.owes(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)
     for number, task in enumerate(tasks):
         shape = task.shape

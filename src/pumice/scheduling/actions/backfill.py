@@ -14,33 +14,32 @@ from pumice.scheduling.units import missing_to_start
 
 if TYPE_CHECKING:
     from pumice.fairness.tree import JobNode
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def backfill(engine: Engine) -> None:
+def backfill(context: SchedulingContext) -> None:
     """Give every waiting best-effort task a place, job by job."""
-    for leaf in engine.waiting_for_backfill():
-        if leaf.job.phase is JobPhase.PENDING and engine.policy.enqueues:
+    for leaf in context.sync.waiting_for_backfill():
+        if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues:
             continue
-        if engine.policy.job_valid(leaf.job) is None:
-            _fill(engine, leaf)
+        if context.policy.job_valid(leaf.job) is None:
+            _fill(context, leaf)
 
 
-def _fill(engine: Engine, leaf: JobNode) -> None:
+def _fill(context: SchedulingContext, leaf: JobNode) -> None:
     job = leaf.job
-    transaction = Transaction(engine)
-    stamp = engine.next_stamp()
+    transaction = Transaction(context)
+    stamp = context.next_start_time()
     shapes = [shape for shape in job.pending if shape.best_effort]
     for shape in sorted(shapes, key=lambda shape: job.pending[shape][-1].order):
         for task in reversed(list(job.pending[shape])):
-            index = engine.nodes.best(shape)
+            index = context.nodes.best(shape)
             if index < 0:
                 break
             transaction.place(task, index, stamp)
             transaction.charge(leaf, shape.ask, stamp, 1, True)
-    if missing_to_start(job, engine.policy.start_size(job)) <= 0:
+    if missing_to_start(job, context.policy.start_size(job)) <= 0:
         transaction.commit()
-        engine.held_changed()
-        engine.refresh(leaf)
+        context.sync.refresh(leaf)
     else:
         transaction.discard()

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pumice.model.objects import JobPhase
-from pumice.scheduling.decisions import Enqueue
 from pumice.scheduling.too_large import too_large
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def enqueue(engine: Engine) -> None:
+def enqueue(context: SchedulingContext) -> None:
     """Admit every Pending job that no plugin keeps out, oldest first."""
-    pending = [leaf for leaf in engine.waiting_to_enqueue() if leaf.job.phase is JobPhase.PENDING]
+    pending = [leaf for leaf in context.sync.waiting_to_enqueue() if leaf.job.phase is JobPhase.PENDING]
     for leaf in sorted(pending, key=lambda leaf: (leaf.before, leaf.rank)):
-        refusal = engine.policy.enqueueable(leaf, engine.now)
+        refusal = context.policy.enqueueable(leaf, context.now)
         if refusal is not None:
-            if too_large(leaf, engine.policy.start_size(leaf.job)) is not None:
-                engine.candidates.blocked[leaf] = refusal  # others wait for their turn, this one has to be told
+            if too_large(leaf, context.policy.start_size(leaf.job)) is not None:
+                context.candidates.blocked[leaf] = refusal  # others wait for their turn, this one has to be told
             continue
         leaf.job.phase = JobPhase.INQUEUE
-        engine.decisions.append(Enqueue(leaf.job.key))
-        engine.refresh(leaf)
+        context.decided.enqueue(leaf.job.key)
+        context.sync.refresh(leaf)

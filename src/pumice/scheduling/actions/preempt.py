@@ -9,12 +9,12 @@ from pumice.scheduling.places import take_places
 from pumice.scheduling.swaps import swap_within_jobs
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def preempt(engine: Engine) -> None:
+def preempt(context: SchedulingContext) -> None:
     """Let jobs that find no room take from others of their queue, and from themselves."""
-    engine.preempts.serve(engine)
-    take_places(engine)
-    swap_within_jobs(engine)
-    start_pipelined(engine)
+    context.preempts.serve(context)
+    take_places(context)
+    swap_within_jobs(context)
+    start_pipelined(context)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pumice.scheduling.pipelined import start_pipelined
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.scheduling.context import SchedulingContext
 
 
-def reclaim(engine: Engine) -> None:
+def reclaim(context: SchedulingContext) -> None:
     """Let jobs that find no room take from other queues."""
-    engine.reclaims.serve(engine)
-    start_pipelined(engine)
+    context.reclaims.serve(context)
+    start_pipelined(context)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pumice.fairness.deserved import DeservedOrder
 from pumice.fairness.order import HeapOrder
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode
 from pumice.model.objects import Items
 from pumice.model.resources import PODS, dominant_share
@@ -65,11 +63,11 @@ def fits_whole(engine: Engine, leaf: JobNode) -> bool:
 
 def fitting_now(engine: Engine, leaf: JobNode, unit: Unit) -> int:
     """How many tasks of a unit find a place now, tried as it would be; nothing stays placed."""
-    transaction, placed = Transaction(engine), 0
+    transaction, placed = Transaction(engine.context), 0
     for task in unit_tasks(leaf, unit):
         index = engine.nodes.best(task.shape)
         if index >= 0:
-            transaction.place(task, index, engine.next_stamp())
+            transaction.place(task, index, engine.context.next_start_time())
             placed += 1
     transaction.discard()
     return placed
@@ -92,8 +90,7 @@ def _held(engine: Engine, leaf: JobNode, first: JobNode | None, supposing: bool)
     for above, ours in pairwise(path):
         ranked = order.ranked(above) if isinstance(order, HeapOrder) and first is not None else []
         rungs.append(_rung(engine, ours, ranked, asks))
-    measure = "want" if isinstance(order, SteerOrder) else "share"
-    return Contest(measure, order.lending, supposing, first.name if first is not None else None, rungs)
+    return Contest(order.measure, order.lending, supposing, first.name if first is not None else None, rungs)
 
 
 def _path(leaf: JobNode) -> list[ShareNode]:
@@ -116,7 +113,7 @@ def _rung(engine: Engine, ours: ShareNode, ranked: list[Entry], asks: tuple[int,
 def _decided(engine: Engine, mine: Entry, first: Entry) -> str:
     differing = next((i for i, (a, b) in enumerate(zip(mine, first, strict=False)) if a != b), 4)
     if differing == 1:
-        return "want" if isinstance(engine.order, SteerOrder) else "share"
+        return engine.order.measure
     if differing == 0 and not isinstance(mine[-1], JobNode):
         return "priority"
     return TIERS[min(differing, 4)]
@@ -124,7 +121,7 @@ def _decided(engine: Engine, mine: Entry, first: Entry) -> str:
 
 def _side(engine: Engine, node: ShareNode, entry: Entry | None, asks: tuple[int, ...]) -> Side:
     wording, order, capacity = Wording(engine.state.registry), engine.order, engine.state.capacity
-    steers, deserves = isinstance(order, SteerOrder), isinstance(order, DeservedOrder) and node.kind is Kind.QUEUE
+    steers, deserves = order.has_targets, node.kind is Kind.QUEUE and order.deserved_by(node) is not None
     due = order.due_to(node) if deserves else node.entitled
     targets = steers or deserves
     return Side(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase, Queue, QueueState, TaskStatus
@@ -37,8 +36,8 @@ def explain(engine: Engine, key: str, now: int) -> Answer | None:
 
     The engine runs ahead and is of no use for anything else afterwards.
     """
-    engine.now = max(engine.now, now)
-    engine.settle()
+    engine.context.now = max(engine.now, now)
+    engine.prepare()
     job = engine.state.jobs.get(key)
     if job is None:
         return None
@@ -86,7 +85,9 @@ def _homeless(engine: Engine, job: Job, answer: Answer) -> None:
         return
     answer.cause = "no queue"
     queue = job.spec.queue
-    refusal = next((found for found in engine.layout.refusals if found.queue == queue and found.refused), None)
+    refusal = next(
+        (found for found in engine.context.sync.layout.refusals if found.queue == queue and found.refused), None
+    )
     if refusal is not None:
         answer.notes.append(f"queue {queue} has no place in the tree: {refusal.field}: {refusal.message}")
         answer.needs.append(f"queue {queue} has to be put right")
@@ -101,7 +102,7 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
     job = leaf.job
     answer.path = leaf.queue.path
     if "enqueue" in engine.policy.config.actions:
-        ACTIONS["enqueue"](engine)  # as the next cycle begins
+        ACTIONS["enqueue"](engine.context)  # as the next cycle begins
         answer.phase = job.phase.value
     _target(engine, leaf, answer)
     if not _waits(job, answer) or _queue_is_shut(engine, leaf, answer) or _kept_out(engine, leaf, answer):
@@ -127,7 +128,7 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
 
 
 def _target(engine: Engine, leaf: JobNode, answer: Answer) -> None:
-    if isinstance(engine.order, SteerOrder):
+    if engine.order.has_targets:
         answer.target = leaf.target
         answer.whole = Wording(engine.state.registry).vector(leaf.whole)
 
@@ -149,12 +150,12 @@ def _waits(job: Job, answer: Answer) -> bool:
 
 def _queue_is_shut(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
     queue = leaf.queue
-    if not engine.takes_jobs(queue):
+    if not engine.context.sync.takes_jobs(queue):
         answer.cause = "queue"
         answer.notes.append(f"queue {queue.path} has queues below it, and only leaf queues take jobs")
         answer.needs.append("the job has to be sent to a leaf queue")
         return True
-    if engine.shut_at(queue) is None:
+    if engine.context.sync.shut_at(queue) is None:
         return False
     answer.cause = "queue"
     path = _queues_down_to(engine, queue)
@@ -163,8 +164,10 @@ def _queue_is_shut(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
         how = "resumed" if stopped.state is QueueState.PAUSED else "opened"
         answer.needs.append(f"queue {stopped.name} has to be {how}")
     for refused in path:
-        if refused.name in engine.refused_queues:
-            answer.notes.append(f"{_which(refused, queue)} is stopped: {engine.refused_queues[refused.name]}")
+        if refused.name in engine.context.sync.refused_queues:
+            answer.notes.append(
+                f"{_which(refused, queue)} is stopped: {engine.context.sync.refused_queues[refused.name]}"
+            )
             answer.needs.append(f"what is wrong with queue {refused.name} has to be put right")
     return True
 
@@ -174,7 +177,7 @@ def _queues_down_to(engine: Engine, queue: ShareNode) -> list[Queue]:
     found: list[Queue] = []
     node: ShareNode | None = queue
     while node is not None:
-        if (described := engine.queue_of(node)) is not None:
+        if (described := engine.context.sync.queue_of(node)) is not None:
             found.append(described)
         node = node.parent
     return found[::-1]

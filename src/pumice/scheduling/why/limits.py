@@ -76,7 +76,7 @@ def _queue_limit(
     """What keeps a queue from holding so much more; None: what keeps its parent too, or has been said."""
     say = Wording(engine.state.registry)
     assert queue.ceiling is not None
-    most, described = queue.ceiling[j], engine.queue_of(queue)
+    most, described = queue.ceiling[j], engine.context.sync.queue_of(queue)
     named = dict(described.capability).get(j) if described is not None else None
     # Where claims of others are in the way, they count as held.
     lacks = queue.held[j] + asks - most if queue.held[j] + asks > most else queue.claims[j] + asks - most

@@ -28,11 +28,11 @@ def run_ahead(engine: Engine, job: str) -> Outlook:
     leaf = engine.tree.jobs.get(job)
     if leaf is not None:
         if "reclaim" in engine.policy.config.actions:
-            outlook.takes_at = engine.reclaims.begins(leaf)
+            outlook.takes_at = engine.context.reclaims.begins(leaf)
             outlook.may_not_take = _may_not_take(engine, leaf)
-        if engine.holds is not None:
-            outlook.patience_at = engine.holds.begins(leaf, begun)
-            outlook.kept_for = [other.name for other in engine.holds.active if other is not leaf]
+        if engine.context.holds is not None:
+            outlook.patience_at = engine.context.holds.begins(leaf, begun)
+            outlook.kept_for = [other.name for other in engine.context.holds.active if other is not leaf]
     for _ in range(STEPS):
         _note(engine, leaf, job, decisions, outlook)
         later = _next_time(engine)
@@ -59,7 +59,7 @@ def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decisi
         gone = [d for d in decisions if isinstance(d, Evict) and d.taker == job]
         outlook.evictions = [Eviction(d.task, d.job, d.node) for d in gone]
         outlook.action = gone[0].action if gone else ""
-    hold = engine.holds.active.get(leaf) if engine.holds is not None and leaf is not None else None
+    hold = engine.context.holds.active.get(leaf) if engine.context.holds is not None and leaf is not None else None
     if hold is not None and outlook.holds_at is None:
         outlook.holds_at, outlook.hold_lack = hold.since, hold.lack
         outlook.holds_on = sorted(engine.nodes.nodes[index].name for index in hold.needs)
@@ -67,7 +67,7 @@ def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decisi
 
 
 def _next_time(engine: Engine) -> int | None:
-    times = [engine.reclaims.next_time(engine.now), engine.preempts.next_time(engine.now)]
-    if engine.holds is not None:
-        times.append(engine.holds.next_time(engine.now))
+    times = [engine.context.reclaims.next_time(engine.now), engine.context.preempts.next_time(engine.now)]
+    if engine.context.holds is not None:
+        times.append(engine.context.holds.next_time(engine.now))
     return min((time for time in times if time is not None), default=None)
