@@ -333,16 +333,12 @@ class Rounding:
             by_size.setdefault(self.size(leaf), []).append(leaf)
         while by_size:
             size = max(by_size)
-            ready: list[JobNode] = []
             for leaf in by_size.pop(size):
                 if self._stand(step, leaf, held=True):
                     by_size.setdefault(self.size(leaf), []).append(leaf)
-            ready = by_size.pop(size, [])
-            if not ready or (by_size and max(by_size) > size):
-                if ready:
-                    by_size[size] = ready
+            if size not in by_size or max(by_size) > size:  # some have gone on to other units
                 continue
-            walk = Walk(self, step.group, ready, missing_only=step.missing_only)
+            walk = Walk(self, step.group, by_size.pop(size), missing_only=step.missing_only)
             while (served := walk.next()) is not None:
                 self.give(served, step)
                 larger = False
