@@ -1,4 +1,4 @@
-"""Rights: what a job may start, and lose, by its whole target (fairness.md 3 and 9).
+"""Rights: what a job may start, and lose, by its whole target (docs/fairness.md, sections 3.2 and 9.2).
 
 Whole target and holding of equal tasks are compared as amounts. Of unlike tasks that would be wrong: a job runs three
 tasks of 4 gpu and one of 1 cpu, 5 gpu, and its whole target is four of 4 gpu. It holds more gpu than that, so it could
