@@ -7,14 +7,21 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pumice.admission.world import described
 from pumice.controllers.queues.clearing import remains
 from pumice.controllers.queues.expansion import contradiction, expanded, released, without
+from pumice.controllers.queues.handed_fields import parameter_value, remembered_fields
 from pumice.controllers.queues.patching import difference
 from pumice.controllers.routed import NEWS_SECONDS, is_news
 from pumice.controllers.telling import event
 from pumice.kube.errors import FieldError
 from pumice.kube.resources import EVENTS, QUEUES
+from pumice.model.objects import Queue
+from pumice.model.queue_expansion import expand_hierarchy
+from pumice.model.resources import Registry
 from tests.support.admitted import queue
 from tests.support.queue_clusters import MemoryCluster, Process
 
@@ -314,3 +321,39 @@ def test_an_event_has_a_name_of_its_own() -> None:
     long = event(found("x" * 253) | {"apiVersion": "v1", "kind": "Pod"}, "R", "m" * 2000, "now", "Normal")
     assert len(long["metadata"]["name"]) == 253
     assert len(long["message"]) == 1024
+
+
+PARAMETERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "weight": st.sampled_from([1, "2", 7]),
+        "priority": st.sampled_from([0, "3"]),
+        "reclaimable": st.sampled_from([True, "false"]),
+        "capability": st.sampled_from([{"cpu": 4}, {"cpu": "4000m"}, {"memory": "1Gi"}]),
+        "userLimitFactor": st.sampled_from([2.0, "0.5"]),
+    },
+)
+"""Parameters of entries; some are written in two ways."""
+
+
+@given(previous=PARAMETERS, wanted=PARAMETERS, edited=PARAMETERS)
+def test_document_expansion_agrees_with_the_expansion_of_the_model(
+    previous: Document, wanted: Document, edited: Document
+) -> None:
+    """Admission judges queues as ``pumice.model.queue_expansion`` expands them; the controller must write the same."""
+    registry = Registry()
+
+    def parsed(found: Document) -> Queue:
+        return described(found, registry)
+
+    def parent(parameters: Document) -> Queue:
+        return parsed(queue("eng", hierarchy=[entry(**parameters)]))
+
+    there = expanded(PARENT, entry(**previous), queue("q"), childless=True)
+    there["spec"] |= {name: parameter_value(name, value) for name, value in edited.items()}
+    written = expanded(PARENT, entry(**wanted), there, childless=True)
+    # A field that already had the value of its parameter was set by the author of the queue: the record tells.
+    recorded = remembered_fields(there) or {}
+    (before,) = parent({name: value for name, value in previous.items() if name in recorded}).hierarchy
+    (planned,) = expand_hierarchy(parent(wanted), {"q": parsed(there)}, {"q": before})
+    assert parsed(written) == planned

@@ -14,10 +14,10 @@ from dataclasses import replace
 from pumice.admission.queue_change import QueueChange
 from pumice.admission.request import CREATE, Object, Request, Verdict, metadata_of, spec_of
 from pumice.admission.table import PLACE_RULES, admit, mutate
-from pumice.admission.tree import NEWEST
 from pumice.admission.world import World, described
 from pumice.kube.errors import FieldError
 from pumice.model.objects import ROOT, Queue
+from pumice.model.queue_expansion import NEWEST
 
 Store = Callable[[Request, Object], None]
 """Keeps an object that is let in, and tells the world of it."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from pumice.admission.request import Refusal, Request, spec_of
-from pumice.admission.tree import NEWEST, Tree, expanded
+from pumice.admission.tree import Tree
 from pumice.admission.world import World, described
 from pumice.kube.errors import FieldError
 from pumice.kube.hierarchy_entries import entry_errors
-from pumice.model.hierarchy import HIERARCHY, entries_below
+from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import Queue
+from pumice.model.queue_expansion import NEWEST, expand_hierarchy, nested_entries
 
 MOST_SHOWN = 10
 """Errors about the keys of a hierarchy that one answer lists."""
@@ -70,8 +71,8 @@ def queue_change(request: Request, world: World) -> QueueChange | list[Refusal] 
         return None
     judged = replace(queue, created=NEWEST) if old is None or _moves(queue, old) else queue
     anew = judged if old is None or judged.hierarchy != old.hierarchy else replace(judged, hierarchy=())
-    named = {entry.name: entry for entry in entries_below(old.hierarchy)} if old is not None else {}
-    touched = (judged, *expanded(anew, before.queues, named))
+    named = {entry.name: entry for entry in nested_entries(old.hierarchy)} if old is not None else {}
+    touched = (judged, *expand_hierarchy(anew, before.queues, named))
     return QueueChange(world, judged, old, before, before.changed(touched), touched)
 
 

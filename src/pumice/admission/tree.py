@@ -6,18 +6,13 @@ above or below whom includes nodes without an object (inner segments of a path):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Final
 
-from pumice.model.hierarchy import Path, Refusal, fields_of, lay_out, taken_back
-from pumice.model.objects import ROOT, HierarchyEntry, Queue, QueueState
+from pumice.model.hierarchy import Path, Refusal, lay_out
+from pumice.model.objects import ROOT, Queue, QueueState
 from pumice.model.queue_amounts import QueueAmounts
 from pumice.model.states import in_force
-
-NEWEST: Final = 2**62
-"""Created after everybody else: of two queues that can't both stand, the one that is being judged does not."""
 
 
 class Tree:
@@ -102,47 +97,3 @@ class Tree:
     def refusals(self) -> Mapping[str, Refusal]:
         """Why some queues have no place, by name."""
         return self._refused
-
-
-def expanded(queue: Queue, existing: Mapping[str, Queue], before: Mapping[str, HierarchyEntry]) -> Iterator[Queue]:
-    """The queues that a queue's hierarchy will make of itself, parents first; of those that exist, as they will be.
-
-    ``before``: the entries of the hierarchy until now, by name. What they gave and give no more is taken back.
-    """
-    for entry in queue.hierarchy:
-        child = existing.get(entry.name) or Queue(entry.name, created=NEWEST)
-        if entry.name in before:
-            child = taken_back(child, before[entry.name])
-        child = replace(child, parent=queue.name, hierarchy=entry.hierarchy or child.hierarchy, **fields_of(entry))
-        yield child
-        yield from expanded(replace(child, hierarchy=entry.hierarchy), existing, before)
-
-
-def planned_queues(queues: Mapping[str, Queue]) -> list[Queue]:
-    """The queues that hierarchies name and that do not exist, as the queue controller will create them."""
-    found: dict[str, Queue] = {}
-    waiting = [(queue.name, queue.hierarchy) for queue in queues.values() if queue.hierarchy]
-    while waiting:
-        parent, entries = waiting.pop()
-        for entry in entries:
-            there = queues.get(entry.name)
-            if there is not None and (there.path is not None or (there.parent or ROOT) != parent):
-                continue  # another queue of that name: the controller will complain
-            if there is None and entry.name not in found:
-                found[entry.name] = replace(Queue(entry.name, NEWEST, parent=parent), **fields_of(entry))
-            if entry.hierarchy:
-                waiting.append((entry.name, entry.hierarchy))
-    return list(found.values())
-
-
-def named_parents(queues: Iterable[Queue]) -> Iterator[tuple[str, str, str]]:
-    """Every entry of every hierarchy: the queue it names, the parent it gives it, and whose hierarchy says so."""
-    for queue in queues:
-        if queue.hierarchy:
-            yield from _parents(queue.hierarchy, queue.name, queue.name)
-
-
-def _parents(entries: Iterable[HierarchyEntry], parent: str, owner: str) -> Iterator[tuple[str, str, str]]:
-    for entry in entries:
-        yield entry.name, parent, owner
-        yield from _parents(entry.hierarchy, entry.name, owner)

@@ -30,7 +30,7 @@ from pumice.admission.request import (
     annotations_of,
     spec_of,
 )
-from pumice.admission.tree import Tree, planned_queues
+from pumice.admission.tree import Tree
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
 from pumice.kube.policies import queue_name
@@ -38,6 +38,7 @@ from pumice.kube.queues import queue as queue_of
 from pumice.kube.reading import microseconds, read
 from pumice.model.objects import ROOT, Queue, Vector
 from pumice.model.podrequest import pod_request
+from pumice.model.queue_expansion import planned_queues
 from pumice.model.resources import Registry, ResourceError, add, subtract
 
 FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})

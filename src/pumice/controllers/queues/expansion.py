@@ -29,6 +29,7 @@ from pumice.kube.reading import one_of, read
 from pumice.kube.resources import QUEUES, Document
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import DEFAULT_QUEUE, ROOT
+from pumice.model.queue_expansion import is_elsewhere
 
 EXPANDED_BY: Final = "pumice.dev/expanded-by"
 HANDED_DOWN: Final = "pumice.dev/handed-down"
@@ -69,7 +70,7 @@ def expanded(parent: Object, entry: Object, there: Object | None, *, childless: 
 def released(queue: Object, *, childless: bool) -> Document:
     """A queue made by hand that its parent names no more: without what the hierarchy gave it; the same if nothing."""
     child: Document = {**queue, "metadata": dict(metadata_of(queue)), "spec": dict(spec_of(queue))}
-    take_back_fields(child, remembered_fields(child) or {})
+    take_back_fields(child, remembered_fields(child) or {}, wanted={})
     for mark in (SET_BY_HIERARCHY, HANDED_DOWN):
         if mark in annotations_of(child):
             annotate(child, mark, None)
@@ -84,7 +85,7 @@ def contradiction(parent: Object, there: Object) -> str:
     name, above = there["metadata"]["name"], parent["metadata"]["name"]
     path = annotations_of(there).get(HIERARCHY)
     stands = spec_of(there).get("parent") or ROOT
-    if path or stands != above:
+    if is_elsewhere(path, stands, above):
         return f"'{name}' is to stand below '{above}', but it stands {f'at {path!r}' if path else f'below {stands!r}'}"
     return ""
 

@@ -17,6 +17,7 @@ from pumice.kube.errors import FieldError
 from pumice.kube.queues import PARAMETERS
 from pumice.kube.reading import read
 from pumice.kube.resources import Document
+from pumice.model.queue_expansion import fields_to_reset, fields_to_set
 
 SET_BY_HIERARCHY: Final = "pumice.dev/set-by-hierarchy"
 
@@ -39,27 +40,24 @@ def hand_fields(child: Document, wanted: Object, *, made_here: bool) -> None:
     """
     remembered, recorded = remembered_fields(child), {}
     spec, limits = child["spec"], kept_limits(child)
+    changed = fields_to_set(wanted, {**limits, **spec}, is_alike)
     for name, value in wanted.items():
-        there = spec.get(name, limits.get(name))
-        alike = there is not None and is_alike(name, there, value)
-        if not alike:
+        if name in changed:
             spec[name] = parameter_value(name, value)
-        if not alike or name in (remembered or {}) or (remembered is None and made_here):
+        if name in changed or name in (remembered or {}) or (remembered is None and made_here):
             recorded[name] = parameter_value(name, value)
-    take_back_fields(child, {name: value for name, value in (remembered or {}).items() if name not in wanted})
+    take_back_fields(child, remembered or {}, wanted)
     if recorded or remembered is not None:
         annotate(child, SET_BY_HIERARCHY, json.dumps(recorded, sort_keys=True) if recorded else None)
 
 
-def take_back_fields(child: Document, fields: Object) -> None:
-    """Let fields be what they are without a hierarchy, unless somebody has changed them since it set them."""
+def take_back_fields(child: Document, remembered: Object, wanted: Object) -> None:
+    """Reset the fields that a hierarchy has set and that it does not want any more, unless they were changed since."""
     applied, limits = spec_of(last_applied(child) or {}), kept_limits(child)
-    for name, value in fields.items():
-        if name in limits and is_alike(name, limits[name], value):
-            keep_limits(child, {other: limit for other, limit in limits.items() if other != name})
-            limits = kept_limits(child)
-        elif name not in child["spec"] or not is_alike(name, child["spec"][name], value):
-            continue
+    kept = fields_to_reset(remembered, wanted, limits, is_alike)
+    if kept:
+        keep_limits(child, {name: limit for name, limit in limits.items() if name not in kept})
+    for name in sorted(kept | fields_to_reset(remembered, wanted, child["spec"], is_alike)):
         child["spec"].pop(name, None)
         if applied.get(name) is not None:
             child["spec"][name] = applied[name]
