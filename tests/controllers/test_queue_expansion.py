@@ -16,8 +16,8 @@ from pumice.controllers.queues.expansion import contradiction, expanded, release
 from pumice.controllers.queues.handed_fields import parameter_value, remembered_fields
 from pumice.controllers.queues.patching import difference
 from pumice.controllers.routed import NEWS_SECONDS, is_news
-from pumice.controllers.telling import event
 from pumice.kube.errors import FieldError
+from pumice.kube.recorder import one_shot_event
 from pumice.kube.resources import EVENTS, QUEUES
 from pumice.model.objects import Queue
 from pumice.model.queue_expansion import expand_hierarchy
@@ -314,11 +314,11 @@ def test_what_is_news() -> None:
 
 def test_an_event_has_a_name_of_its_own() -> None:
     about = queue("q") | {"metadata": {"name": "q", "uid": "u"}}
-    one, same, another = (event(about, "R", words, "now", "Normal") for words in ("a", "a", "b"))
+    one, same, another = (one_shot_event("c", about, "R", words, "now") for words in ("a", "a", "b"))
     assert one["metadata"] == same["metadata"] != another["metadata"]
     assert one["metadata"]["namespace"] == "default"
     assert one["involvedObject"] == {"apiVersion": about["apiVersion"], "kind": "Queue", "name": "q", "uid": "u"}
-    long = event(found("x" * 253) | {"apiVersion": "v1", "kind": "Pod"}, "R", "m" * 2000, "now", "Normal")
+    long = one_shot_event("c", found("x" * 253) | {"apiVersion": "v1", "kind": "Pod"}, "R", "m" * 2000, "now")
     assert len(long["metadata"]["name"]) == 253
     assert len(long["message"]) == 1024
 

@@ -6,3 +6,6 @@ to decide from what is known, as a function without I/O, and to write. Whatever 
 
 Imports ``kube`` and ``model``.
 """
+
+COMPONENT = "pumice-controllers"
+"""The source of the Events that controllers write."""

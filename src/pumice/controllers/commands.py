@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from pumice.controllers.telling import tell
+from pumice.controllers import COMPONENT
 from pumice.kube.api import Api
+from pumice.kube.recorder import record_once
 from pumice.kube.resources import COMMANDS, Document, Resource
 
 
@@ -51,7 +52,7 @@ async def tell_failure(api: Api, command: Document, why: str, now: str) -> None:
     """Say in an Event why a command is not carried out. Repeating it changes nothing."""
     about = {**command, "apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind}
     message = f"{command.get('action')} was not carried out: {why}"
-    await tell(api, about, "CommandFailed", message, now, "Warning")
+    await record_once(api, COMPONENT, about, "CommandFailed", message, now, "Warning")
 
 
 def _age(command: Document) -> tuple[str, int, str]:

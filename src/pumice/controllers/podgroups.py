@@ -16,15 +16,16 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
+from pumice.controllers import COMPONENT
 from pumice.controllers.abreast import abreast
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
 from pumice.kube.feed import Change
 from pumice.kube.pods import GROUP_NAME
 from pumice.kube.policies import QUEUE_NAMES, USER, queue_name
+from pumice.kube.recorder import record_once
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
 from pumice.kube.times import stamp
@@ -164,7 +165,7 @@ class PodGroups:
             # Its owner has other pods that could say so, but people look at the one that waits.
             subject = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": pod["metadata"]}
             words = f"{POD_GROUPS.kind} {group_name(pod)}: {error.message}"
-            await tell(self._api, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
+            await record_once(self._api, COMPONENT, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
             raise
 
     async def _owner(self, pod: Document) -> Document | None:

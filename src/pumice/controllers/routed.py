@@ -12,12 +12,13 @@ from datetime import datetime
 
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
+from pumice.controllers import COMPONENT
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.pace import TokenBucket
+from pumice.kube.recorder import record_once
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
 from pumice.kube.times import stamp
 
@@ -58,4 +59,6 @@ class Routed:
         now = self._clock()
         if known is not None and is_news(known.object, now):
             await self._bucket.take()
-            await tell(self._api, known.object, "Routed", annotations_of(known.object)[ROUTED], stamp(now))
+            await record_once(
+                self._api, COMPONENT, known.object, "Routed", annotations_of(known.object)[ROUTED], stamp(now)
+            )

@@ -5,6 +5,9 @@ for word) is not another event but a higher count. Events are written in the ord
 and no faster than allowed; while they wait, counts go on rising. What does not fit into the line is dropped and
 counted: an event is a courtesy, and nothing may depend on it. But a warning does not give way to what went well: where
 the line is full, it takes the place of the oldest event that is none.
+
+``record_once`` is for controllers, which reconcile the same object again and again: an event that exists is not written
+a second time, and is not counted up.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from hashlib import blake2b
+from typing import Literal, NamedTuple
 
 from pumice.kube.api import Api
 from pumice.kube.pace import Backoff, TokenBucket
 from pumice.kube.refusals import RefusedError, UnreachableError
-from pumice.kube.resources import EVENTS
+from pumice.kube.resources import EVENTS, Document
 from pumice.kube.times import stamp
 
 WAITING = 10_000  # events that wait to be written before more are dropped: as many as pods start in a bad minute
@@ -43,6 +48,81 @@ class Subject:
     name: str
     namespace: str = ""
     uid: str = ""
+
+
+EventType = Literal["Normal", "Warning"]
+
+
+def subject_of(about: Document) -> Subject:
+    """The subject of events about an object."""
+    metadata = about["metadata"]
+    named = {key: metadata.get(key) or "" for key in ("name", "namespace", "uid")}
+    return Subject(about["apiVersion"], about["kind"], **named)
+
+
+def event_document(
+    subject: Subject,
+    name: str,
+    component: str,
+    kind: str,
+    reason: str,
+    message: str,
+    *,
+    first: str,
+    last: str,
+    count: int = 1,
+) -> Document:
+    """The Event object that a component writes about a subject. Times are time stamps."""
+    about = {
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "name": subject.name,
+        "namespace": subject.namespace,
+        "uid": subject.uid,
+    }
+    return {
+        "apiVersion": EVENTS.api_version,
+        "kind": EVENTS.kind,
+        "metadata": {"name": name, "namespace": subject.namespace or "default"},
+        "involvedObject": {field: value for field, value in about.items() if value},
+        "type": kind,
+        "reason": reason,
+        "message": message[:LONGEST_MESSAGE],
+        "count": count,
+        "firstTimestamp": first,
+        "lastTimestamp": last,
+        "source": {"component": component},
+        "reportingComponent": component,
+    }
+
+
+def _event_name(subject: Subject, suffix: str) -> str:
+    """The name of an Event object: the subject's, shortened if need be, and something that tells events apart."""
+    return f"{subject.name[: LONGEST_NAME - len(suffix) - 1]}.{suffix}"
+
+
+# ---- events that are written once --------------------------------------------------------------------------
+
+
+def one_shot_event(
+    component: str, about: Document, reason: str, message: str, now: str, kind: EventType = "Normal"
+) -> Document:
+    """An event whose name follows from its subject, reason and message, so that there is only one of it."""
+    subject = subject_of(about)
+    digest = blake2b(f"{subject.uid}\0{reason}\0{message}".encode(), digest_size=8).hexdigest()
+    name = _event_name(subject, digest)
+    return event_document(subject, name, component, kind, reason, message, first=now, last=now)
+
+
+async def record_once(
+    api: Api, component: str, about: Document, reason: str, message: str, now: str, kind: EventType = "Normal"
+) -> None:
+    """Write an event unless it exists. A controller that reconciles again, or after a crash, does not repeat it."""
+    with suppress(RefusedError):  # it exists already, or its namespace is being deleted: an event is a courtesy
+        await api.create(EVENTS, one_shot_event(component, about, reason, message, now, kind))
+
+
+# ---- events that are counted -------------------------------------------------------------------------------
 
 
 class _Topic(NamedTuple):
@@ -97,9 +177,7 @@ class Recorder:
         self._idle.set()
         self._number = 0
 
-    def say(
-        self, subject: Subject, reason: str, message: str, *, kind: Literal["Normal", "Warning"] = "Normal"
-    ) -> None:
+    def say(self, subject: Subject, reason: str, message: str, *, kind: EventType = "Normal") -> None:
         """Note an event. Never waits."""
         topic = _Topic(subject, kind, reason, message[:LONGEST_MESSAGE])
         if not self._finds_room(topic):
@@ -195,7 +273,7 @@ class Recorder:
             # The server has forgotten it, as it does after an hour: this is a new one.
             event.name, event.first, event.written = self._name(topic.subject, event.last), event.last, False
         try:
-            await self._api.create(EVENTS, self._document(topic, event, namespace))
+            await self._api.create(EVENTS, self._document(topic, event))
         except RefusedError as error:
             if not error.exists:
                 raise
@@ -203,32 +281,13 @@ class Recorder:
             await self._write(topic, event)
         event.written = True
 
-    def _document(self, topic: _Topic, event: _Event, namespace: str) -> dict[str, Any]:
-        subject = topic.subject
-        about = {
-            "apiVersion": subject.api_version,
-            "kind": subject.kind,
-            "name": subject.name,
-            "namespace": subject.namespace,
-            "uid": subject.uid,
-        }
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": event.name, "namespace": namespace},
-            "involvedObject": {name: value for name, value in about.items() if value},
-            "type": topic.type,
-            "reason": topic.reason,
-            "message": topic.message,
-            "count": event.count,
-            "firstTimestamp": stamp(event.first),
-            "lastTimestamp": stamp(event.last),
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
-        }
+    def _document(self, topic: _Topic, event: _Event) -> Document:
+        first, last = stamp(event.first), stamp(event.last)
+        return event_document(
+            topic.subject, event.name, self._component, *topic[1:], first=first, last=last, count=event.count
+        )
 
     def _name(self, subject: Subject, now: float) -> str:
         """A name that no event had before: from the time, and a number for those of one moment."""
         self._number = (self._number + 1) % 0x1000
-        mark = f".{int(now * 1e6):013x}{self._number:03x}"
-        return subject.name[: LONGEST_NAME - len(mark)] + mark
+        return _event_name(subject, f"{int(now * 1e6):013x}{self._number:03x}")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from pumice.controllers import COMPONENT
 from pumice.controllers.abreast import abreast
 from pumice.controllers.commands import failure, in_order, is_for, tell_failure
 from pumice.controllers.jobs.groups import group_name
@@ -21,11 +22,11 @@ from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Wr
 from pumice.controllers.jobs.plan import Seen as SeenOfJob
 from pumice.controllers.jobs.spec import read_job
 from pumice.controllers.keys import Keys
-from pumice.controllers.telling import tell
 from pumice.controllers.together import Seen
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.informer import Known
+from pumice.kube.recorder import record_once
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
 from pumice.kube.times import stamp
@@ -200,7 +201,9 @@ class Jobs:
     async def _say(self, job: Document, says: Iterable[tuple[str, str]]) -> None:
         for reason, message in says:
             now = stamp(self._now())
-            await tell(self._api, job, reason, message, now, "Warning" if reason in WARNINGS else "Normal")
+            await record_once(
+                self._api, COMPONENT, job, reason, message, now, "Warning" if reason in WARNINGS else "Normal"
+            )
 
     async def _write(self, key: str, job: Document, write: Write) -> None:
         namespace = job["metadata"]["namespace"]
@@ -242,11 +245,13 @@ class Jobs:
 
     async def _say_refused(self, job: Document, document: Document, error: RefusedError) -> None:
         what = f"{document['kind']} {document['metadata']['name']}"
-        await tell(self._api, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning")
+        await record_once(
+            self._api, COMPONENT, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning"
+        )
 
     async def _say_taken(self, job: Document, document: Document) -> None:
         words = f"{document['kind']} {document['metadata']['name']}: is there, and not the job's; it is left as it is"
-        await tell(self._api, job, "FailedCreate", words, stamp(self._now()), "Warning")
+        await record_once(self._api, COMPONENT, job, "FailedCreate", words, stamp(self._now()), "Warning")
 
     async def _remove(self, namespace: str, write: Remove) -> None:
         propagation = "Background" if write.resource.name == JOBS.name else ""

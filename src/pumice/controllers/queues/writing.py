@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from pumice.admission import QUEUE_FINALIZER, Object
 from pumice.admission.request import metadata_of, spec_of
+from pumice.controllers import COMPONENT
 from pumice.controllers.commands import tell_failure
 from pumice.controllers.queues.clearing import Remnant
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.tally import queue_of
-from pumice.controllers.telling import tell
 from pumice.kube.api import Api
+from pumice.kube.recorder import record_once
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import JOBS, POD_GROUPS, QUEUES, Document, Resource
 from pumice.kube.times import stamp
@@ -74,7 +75,7 @@ class Pen:
 
     async def complain(self, queue: Object, reason: str, message: str) -> None:
         """Tell people of something about a queue that they should see to."""
-        await tell(self._api, queue, reason, message, self.now(), "Warning")
+        await record_once(self._api, COMPONENT, queue, reason, message, self.now(), "Warning")
 
     async def tell_failure(self, command: Document, why: str) -> None:
         """Tell people that a command is not carried out."""
