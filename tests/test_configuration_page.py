@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pumice.config.load import default_config, read_config
 from pumice.scheduling.plugins import BUILT_IN
-from pumice.sim.configuration import default_config, read_config
 
 ROOT = Path(__file__).parent.parent
 ARGUMENTS = [(name, argument) for name, plugin in sorted(BUILT_IN.items()) for argument in plugin.takes]

@@ -18,6 +18,7 @@ from typing import Any, cast
 from prometheus_client.core import Metric
 
 from pumice.cli.leading import of_leading
+from pumice.config.load import default_config
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.informer import Informer
@@ -29,7 +30,6 @@ from pumice.service.decision_log import DecisionLog
 from pumice.service.job_metrics import JobMetrics
 from pumice.service.metrics import JOBS_SHOWN, Metrics
 from pumice.service.scheduler import Cycle, Scheduler
-from pumice.sim.configuration import default_config
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import open_simulation
 

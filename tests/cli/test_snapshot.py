@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pumice.cli.snapshot import READ, NoSuchJobError, Snapshot
+from pumice.config.load import default_config
 from pumice.kube.client import Client, Listing
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import EVENTS
-from pumice.sim.configuration import default_config
 
 Document = dict[str, Any]
 SECOND = 1_000_000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pumice.extensions import plugin_factories, plugin_names
+from pumice.config.load import default_config, read_config
+from pumice.config.plugin_loader import plugin_factories, plugin_names
 from pumice.scheduling.config import ConfigError
 from pumice.scheduling.plugins import BUILT_IN
-from pumice.sim.configuration import default_config, read_config
 
 GOOD = """
 from pumice.scheduling.plugin import Plugin

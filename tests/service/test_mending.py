@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pumice.apiserver.up import Cluster
+from pumice.config.load import default_config
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
 from pumice.service.scheduler import Scheduler
-from pumice.sim.configuration import default_config
 from tests.support.live_cluster import CPU, GROUPS, eventually, live, phase, placed, said, submit
 
 

@@ -11,6 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from pumice.apiserver.up import Cluster
+from pumice.config.load import default_config
 from pumice.kube.feed import Change
 from pumice.kube.resources import JOBS, Document
 from pumice.service.endpoints import Endpoints
@@ -18,7 +19,6 @@ from pumice.service.job_metrics import JobMetrics
 from pumice.service.metrics import Metrics
 from pumice.service.probes import of_scheduler
 from pumice.service.scheduler import Scheduler
-from pumice.sim.configuration import default_config
 from tests.support.live_cluster import GROUPS, QUEUES, eventually, live, placed, scheduling, submit
 
 CPU_EACH = 1000  # thousandths; see ``submit``

@@ -118,9 +118,9 @@ def test_after_a_refusal_the_word_of_the_cluster_is_news_again() -> None:
 
 
 def test_an_eviction_that_is_refused_after_another_message_leaves_the_task_running() -> None:
-    from pumice.extensions import plugin_factories
+    from pumice.config.load import default_config
+    from pumice.config.plugin_loader import plugin_factories
     from pumice.scheduling.engine import Engine
-    from pumice.sim.configuration import default_config
 
     config = default_config()
     engine = Engine(config, plugin_factories(config), Registry())

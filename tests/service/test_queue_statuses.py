@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pumice.apiserver.up import Cluster
+from pumice.config.load import default_config, read_config
 from pumice.kube import resources
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
@@ -18,7 +19,6 @@ from pumice.service import queue_status
 from pumice.service.queue_status import statuses
 from pumice.service.queues import Queues
 from pumice.service.scheduler import Scheduler
-from pumice.sim.configuration import default_config, read_config
 from tests.support.live_cluster import QUEUES, eventually, live, placed, scheduling, submit
 from tests.support.taking import Shell, taking_engine
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.config.load import default_config
 from pumice.service import scheduler as module
 from pumice.service.clock import LITTLE, PROOF, SLOWER, Clock
-from pumice.sim.configuration import default_config
 
 BEGIN = 1_800_000_000.0
 YEAR = 365 * 86400.0

@@ -199,8 +199,8 @@ def _check_url(url: str) -> None:
 
 def _checked(config: Path) -> str:
     """A configuration that can be used."""
+    from pumice.config.load import read_config
     from pumice.scheduling.config import ConfigError
-    from pumice.sim.configuration import read_config
 
     text = config.read_text()
     try:

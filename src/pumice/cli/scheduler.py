@@ -78,13 +78,13 @@ def scheduler(
     import asyncio
     import signal
 
+    from pumice.config.load import default_config
     from pumice.scheduling.brakes import LIVE
     from pumice.scheduling.config import ConfigError
     from pumice.service.config_file import ConfigFile
     from pumice.service.decision_log import DecisionLog
     from pumice.service.probes import of_scheduler
     from pumice.service.scheduler import Scheduler
-    from pumice.sim.configuration import default_config
 
     access = reach(kubeconfig, context)
     file = ConfigFile(config, lambda text: echo(text, err=True)) if config else None

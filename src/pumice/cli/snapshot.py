@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
 from pumice.cli.why_rules import published
-from pumice.extensions import plugin_factories
+from pumice.config.plugin_loader import plugin_factories
 from pumice.kube.client import Client, Document
 from pumice.kube.convert import SCHEDULERS, describe
 from pumice.kube.errors import FieldError, ObjectError

@@ -1,4 +1,4 @@
-"""The scheduler configuration a scenario runs under: read and tried whole before anything follows it."""
+"""Load a scheduler configuration: parse it, make every plugin once, and note the arguments that have no effect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
-from pumice.extensions import plugin_factories, plugin_names
+from pumice.config.plugin_loader import plugin_factories, plugin_names
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.brakes import TAKES, brakes_of
 from pumice.scheduling.config import DEFAULT_CONFIG, ActionConfig, PluginConfig, SchedulerConfig, parse_config

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from pumice.config.load import read_config
 from pumice.scheduling.config import ConfigError, SchedulerConfig
-from pumice.sim.configuration import read_config
 
 EVERY = 2.0
 """Seconds between two looks."""

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from pumice.extensions import plugin_factories
+from pumice.config.load import read_config
+from pumice.config.plugin_loader import plugin_factories
 from pumice.model.events import Event
 from pumice.model.resources import Registry
 from pumice.scheduling.config import ConfigError
@@ -41,7 +42,6 @@ from pumice.service.log_records import (
     read_line,
     standing_of,
 )
-from pumice.sim.configuration import read_config
 
 
 class LogError(Exception):

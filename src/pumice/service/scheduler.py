@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from pumice.extensions import plugin_factories
+from pumice.config.plugin_loader import plugin_factories
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
 from pumice.kube.feed import Feed

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from pumice.admission import Object, Refusal
+from pumice.config.load import read_config
+from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.errors import FieldError, ObjectError
 from pumice.kube.pods import GROUP_NAME
 from pumice.model.events import Described
@@ -28,11 +30,9 @@ from pumice.model.queue_expansion import parents_by_hierarchy, without_given_fie
 from pumice.scheduling.config import ConfigError
 from pumice.sim.admission import Admission
 from pumice.sim.cluster import Cluster
-from pumice.sim.configuration import read_config
 from pumice.sim.judging import admitted_queue, placed_by_hierarchy, put_grown
 from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
 from pumice.sim.objects import KINDS, Objects, key_of
-from pumice.sim.problems import Problem, did_you_mean
 from pumice.sim.scenario import Command, Delete, Event, Finish, Scenario
 
 Slot = tuple[type[Described], str]

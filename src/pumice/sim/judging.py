@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from pumice.admission import Object, Refusal, with_user_limits_settled
+from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.convert import decode
 from pumice.kube.pods import GROUP_NAME
 from pumice.model.hierarchy import HIERARCHY, lay_out
@@ -24,7 +25,6 @@ from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
 from pumice.sim.manifests import Translated
 from pumice.sim.objects import Objects
-from pumice.sim.problems import Problem, did_you_mean
 
 PARENT = "spec.parent"
 

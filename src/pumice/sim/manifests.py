@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pumice.input_errors import did_you_mean
 from pumice.kube import wire
 from pumice.kube.convert import decode
 from pumice.kube.errors import FieldError, ObjectError
@@ -23,7 +24,6 @@ from pumice.model.resources import Registry
 from pumice.model.root_queue import fields_without_effect
 from pumice.sim.job_manifests import expand_job
 from pumice.sim.objects import KINDS
-from pumice.sim.problems import did_you_mean
 
 NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
