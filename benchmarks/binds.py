@@ -28,7 +28,7 @@ import yaml
 
 from benchmarks import kubernetes, live
 from pumice.apiserver.nodes.description import complete, nodes, parse_capacity
-from pumice.install.applying import apply
+from pumice.install.apply import apply
 from pumice.install.manifests import definitions, first_queues
 from pumice.kube.api import Api
 from pumice.kube.client import Client

@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 
 from pumice import __version__
-from pumice.install.choices import NAME, Choices
 from pumice.install.manifests import definitions, manifests
+from pumice.install.options import NAME, Choices
 from pumice.scheduling.config import DEFAULT_CONFIG
 
 Object = dict[str, Any]

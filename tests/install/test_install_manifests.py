@@ -13,12 +13,12 @@ import yaml
 from pumice.admission.table import DEFAULTS, RULES
 from pumice.admission.webhooks import server
 from pumice.cli.main import cli
-from pumice.install import webhooks
-from pumice.install.choices import Choices
-from pumice.install.kinds import KINDS, path_of
+from pumice.install import webhook_configurations
 from pumice.install.manifests import manifests
-from pumice.install.rights import components
-from pumice.install.webhooks import configurations
+from pumice.install.options import Choices
+from pumice.install.rbac import components
+from pumice.install.resources import KINDS, path_of
+from pumice.install.webhook_configurations import configurations
 from pumice.install.workloads import arguments, deployment
 from tests.cli.command import pumice_command
 
@@ -103,7 +103,7 @@ def test_the_api_server_asks_about_what_there_are_rules_for():
     mutating, validating = configurations(Choices())
     assert asked(mutating) == set(DEFAULTS)
     assert asked(validating) == set(RULES)
-    assert (webhooks.MUTATE, webhooks.VALIDATE) == (server.MUTATE, server.VALIDATE)
+    assert (webhook_configurations.MUTATE, webhook_configurations.VALIDATE) == (server.MUTATE, server.VALIDATE)
     assert mutating["metadata"]["name"] == server.CONFIGURATION
 
 

@@ -37,7 +37,7 @@ from urllib.parse import urlsplit
 from benchmarks.kubernetes import free_ports
 from pumice.apiserver.nodes.description import nodes as described
 from pumice.apiserver.nodes.description import parse_capacity
-from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
 from pumice.kube.client import Client
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from benchmarks import kubernetes
-from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
 from pumice.kube.client import Client
 from pumice.kube.kubeconfig import Access
 from tests.support.kubectl import Namespace

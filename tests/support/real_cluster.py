@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks import kubernetes
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.shipped import manifests
-from pumice.install.rights import CONTROLLERS, SCHEDULER
+from pumice.install.rbac import CONTROLLERS, SCHEDULER
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError

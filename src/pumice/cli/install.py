@@ -14,7 +14,7 @@ from pumice.cli.terminal import echo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pumice.install.choices import Choices
+    from pumice.install.options import Choices
     from pumice.install.volcano import Volcano
     from pumice.kube.client import Client
 
@@ -62,7 +62,7 @@ def install(
     What you have changed since in what was installed is not set back: if it would have to be, nothing is done and the
     fields are named. --force sets them back.
     """
-    from pumice.install.choices import Choices
+    from pumice.install.options import Choices
 
     _check_url(webhook_url)
     text = _checked(config) if config else None
@@ -86,14 +86,14 @@ def install(
 
 
 def _install(client: Client, choices: Choices, *, take_over: bool, configured: bool, force: bool) -> None:
-    from pumice.install import place
-    from pumice.install.applying import apply, rehearse
-    from pumice.install.kinds import KINDS
+    from pumice.install import installed_namespace
+    from pumice.install.apply import apply, rehearse
     from pumice.install.manifests import AT_WORK, ONCE, manifests
-    from pumice.install.removing import drop
+    from pumice.install.resources import KINDS
+    from pumice.install.uninstall import drop
     from pumice.install.volcano import find, stop
 
-    place.check(client, choices.namespace)
+    installed_namespace.check(client, choices.namespace)
     volcano = find(client)
     choices = _beside(choices, volcano, take_over=take_over)
     wanted = manifests(choices)
@@ -113,7 +113,7 @@ def _install(client: Client, choices: Choices, *, take_over: bool, configured: b
 
 
 def _await(client: Client, choices: Choices, seconds: float) -> None:
-    from pumice.install.applying import await_available
+    from pumice.install.apply import await_available
     from pumice.install.manifests import manifests
 
     for line in await_available(client, manifests(choices), seconds):
@@ -135,7 +135,7 @@ def _print(choices: Choices, kubeconfig: Path | None, context: str, *, take_over
     """Print what would be applied: as for this cluster, if there is one."""
     import yaml
 
-    from pumice.install import place
+    from pumice.install import installed_namespace
     from pumice.install.manifests import manifests
     from pumice.install.volcano import find
     from pumice.kube.refusals import RefusedError, UnreachableError
@@ -143,7 +143,7 @@ def _print(choices: Choices, kubeconfig: Path | None, context: str, *, take_over
     try:
         with _cluster(kubeconfig, context) as client:
             choices = _beside(choices, find(client), take_over=take_over)
-            found = place.found_in(client)
+            found = installed_namespace.found_in(client)
         if found not in ("", choices.namespace):
             echo(f"note: Pumice is in the namespace {found} of this cluster: it would not be installed twice", err=True)
     except (click.ClickException, RefusedError, UnreachableError) as error:
@@ -161,12 +161,12 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
     Definitions stay, and with them all queues, jobs and podgroups; so does the namespace, with the scheduler's
     configuration.
     """
-    from pumice.install import place
-    from pumice.install.choices import Choices
-    from pumice.install.removing import remove
+    from pumice.install import installed_namespace
+    from pumice.install.options import Choices
+    from pumice.install.uninstall import remove
 
     with _cluster(kubeconfig, context) as client:
-        place.check(client, namespace)
+        installed_namespace.check(client, namespace)
         for line in remove(client, Choices(namespace=namespace)):
             echo(line)
     echo(f"definitions, queues, jobs and podgroups stay, and so does the namespace {namespace} with the configuration")
@@ -175,8 +175,8 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
 @contextmanager
 def _cluster(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     """The cluster, for as long as it is needed; what it says no to is the end, in a line."""
-    from pumice.install.applying import NotReadyError, TakenError
-    from pumice.install.place import ElsewhereError
+    from pumice.install.apply import NotReadyError, TakenError
+    from pumice.install.installed_namespace import ElsewhereError
     from pumice.kube.client import Client
     from pumice.kube.refusals import RefusedError, UnreachableError
 

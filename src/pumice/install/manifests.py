@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.apiserver.shipped import manifests as shipped
-from pumice.install.choices import Choices, labels
-from pumice.install.rights import accounts, components
-from pumice.install.users import policies
-from pumice.install.webhooks import configurations
+from pumice.install.options import Choices, labels
+from pumice.install.rbac import accounts, components
+from pumice.install.user_admission_policies import policies
+from pumice.install.webhook_configurations import configurations
 from pumice.install.workloads import all_workloads
 
 Object = dict[str, Any]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pumice.install.choices import NAME
-from pumice.install.kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
 from pumice.install.manifests import definitions
+from pumice.install.options import NAME
+from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
 from pumice.kube.client import Client
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import Resource

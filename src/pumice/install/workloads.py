@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.choices import NAME, VOLCANOS, Choices, labels
-from pumice.install.rights import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
-from pumice.install.webhooks import SERVICE
+from pumice.install.options import NAME, VOLCANOS, Choices, labels
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
+from pumice.install.webhook_configurations import SERVICE
 
 Object = dict[str, Any]
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.choices import NAME, Choices, labels
-from pumice.install.kinds import LEASES, PODS, QUEUES, SECRETS, called, path_of
 from pumice.install.manifests import ONCE, manifests
-from pumice.install.rights import CONTROLLERS, SCHEDULER, SECRET
+from pumice.install.options import NAME, Choices, labels
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET
+from pumice.install.resources import LEASES, PODS, QUEUES, SECRETS, called, path_of
 from pumice.kube.client import Client
 from pumice.kube.refusals import RefusedError
 

@@ -1,6 +1,6 @@
 """What each component may do: everything it does, and nothing else.
 
-``tests/install/test_rights.py`` runs all of them with these rights on a real API server and compares what they asked
+``tests/install/test_rbac.py`` runs all of them with these rights on a real API server and compares what they asked
 for with what they may. To follow a resource is to list and watch it; ``get`` is for those who look an object up.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pumice.install.choices import NAME, Choices, labels
+from pumice.install.options import NAME, Choices, labels
 
 Object = dict[str, Any]
 

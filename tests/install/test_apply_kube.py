@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.choices import Choices
-from pumice.install.removing import remove
+from pumice.install.options import Choices
+from pumice.install.uninstall import remove
 from tests.install.test_install_kube import settle_volcano
 from tests.support.installed import HOME, Real, pumice, real_server, take_away, until
 from tests.support.kubectl import Namespace, queue

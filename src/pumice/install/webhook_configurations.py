@@ -3,8 +3,8 @@
 Which kinds and operations those are follows from the tables of the rules. Queues, podgroups and jobs are nobody's but
 ours, so while nobody judges them they cannot be written (``Fail``): a tree of queues that is unsound hurts everybody.
 Pods are everybody's. Nobody's pod may wait for us (``Ignore``, and soon): all that is lost is whose it is, and then its
-namespace counts; that nobody names somebody else meanwhile is seen to by a policy (``users``). Kubernetes' own pods and
-ours are not asked about at all.
+namespace counts. Meanwhile a policy keeps users from naming others (``user_admission_policies``). Kubernetes' own pods
+and ours are not asked about at all.
 
 Conditions spare calls, and see to it that a webhook which is down keeps nobody from working: the scheduler writes the
 status of podgroups, which have no separate one, and what is being deleted may let go.
@@ -16,7 +16,7 @@ from typing import Any
 
 from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.table import DEFAULTS, RULES
-from pumice.install.choices import NAME, Choices, labels
+from pumice.install.options import NAME, Choices, labels
 from pumice.kube import resources
 from pumice.kube.policies import USER
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.choices import NAME, VOLCANOS, Choices, labels
-from pumice.install.rights import SAYING
-from pumice.install.webhooks import named_user, ours
+from pumice.install.options import NAME, VOLCANOS, Choices, labels
+from pumice.install.rbac import SAYING
+from pumice.install.webhook_configurations import named_user, ours
 from pumice.kube.policies import USER
 from pumice.kube.resources import POD_GROUPS, PODS, Resource
 

@@ -6,9 +6,9 @@ without any. So both look first, and neither changes anything if it is elsewhere
 
 from __future__ import annotations
 
-from pumice.install.choices import NAME
-from pumice.install.kinds import BINDINGS
-from pumice.install.rights import SCHEDULER
+from pumice.install.options import NAME
+from pumice.install.rbac import SCHEDULER
+from pumice.install.resources import BINDINGS
 from pumice.kube.client import Client
 from pumice.kube.refusals import RefusedError
 

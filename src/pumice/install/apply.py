@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
-from pumice.install.kinds import DEFINITIONS, DEPLOYMENTS, called, path_of
 from pumice.install.manifests import ONCE
+from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, called, path_of
 from pumice.kube.client import Client
 from pumice.kube.refusals import RefusedError
 
