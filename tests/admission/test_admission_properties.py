@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.admission import CREATE, DELETE, UPDATE, Object, Request, Settings, World, admit, mutate
+from pumice.admission.cluster_view import described
+from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import JOBS, PODGROUPS, QUEUES
-from pumice.admission.tree import Tree
-from pumice.admission.world import described
 from pumice.model.hierarchy import Path, lay_out
 from pumice.model.resources import Registry
 from tests.support.admitted import ask, group, node, put, queue, tell

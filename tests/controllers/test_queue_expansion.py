@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.admission.world import described
+from pumice.admission.cluster_view import described
 from pumice.controllers.queues.clearing import remains
 from pumice.controllers.queues.expansion import contradiction, expanded, released, without
 from pumice.controllers.queues.handed_fields import parameter_value, remembered_fields

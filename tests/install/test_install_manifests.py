@@ -10,7 +10,7 @@ import click
 import pytest
 import yaml
 
-from pumice.admission.table import DEFAULTS, RULES
+from pumice.admission.rules import DEFAULTS, RULES
 from pumice.admission.webhooks import server
 from pumice.cli.main import cli
 from pumice.install import webhook_configurations

@@ -3,7 +3,7 @@
     request ──► mutate (defaults, in order) ──► validate (every rule) ──► verdict
                           └────────── World: what rules may look up ──────────┘
 
-Pure functions over objects as JSON has them, one a rule, each with its own message; ``table`` says which apply to what.
+Pure functions over objects as JSON has them, one a rule, each with its own message; ``rules`` says which apply to what.
 The embedded API server calls them in its write path, a webhook for a real one behind HTTP, the simulator when it reads
 a scenario.
 
@@ -15,8 +15,9 @@ the user limits of a queue whose first child came or whose last child went, and 
 
 from __future__ import annotations
 
-from pumice.admission.new_queues import admit_queues
-from pumice.admission.queue_deletion import PROTECTED, Doomed, doomed
+from pumice.admission.cluster_view import FOLLOWED, World
+from pumice.admission.queues.new_queues import admit_queues
+from pumice.admission.queues.queue_deletion import PROTECTED, Doomed, doomed
 from pumice.admission.request import (
     CREATE,
     DELETE,
@@ -29,9 +30,8 @@ from pumice.admission.request import (
     Verdict,
 )
 from pumice.admission.routing import ROUTED, Route, route
-from pumice.admission.table import ADMITTED, admit, mutate, validate
+from pumice.admission.rules import ADMITTED, admit, mutate, validate
 from pumice.admission.user_limits import USER_LIMITS, with_user_limits_settled
-from pumice.admission.world import FOLLOWED, World
 
 __all__ = [
     "ADMITTED",

@@ -14,8 +14,8 @@ from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from pumice.admission.cluster_view import Ranking, World
 from pumice.admission.request import Object, Request, annotate, metadata_of, spec_of
-from pumice.admission.world import Ranking, World
 from pumice.model.objects import ROOT
 from pumice.model.resources import PODS
 

@@ -10,8 +10,8 @@ import click
 from pumice.cli.serving import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
 
 if TYPE_CHECKING:
+    from pumice.admission.webhooks.certificate_source import Source
     from pumice.admission.webhooks.server import Webhooks
-    from pumice.admission.webhooks.sources import Source
     from pumice.kube.api import Api
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -69,8 +69,8 @@ def webhooks(
 
     from pumice.admission import QUEUE_FINALIZER, Settings
     from pumice.admission.request import DEEPEST
+    from pumice.admission.webhooks.certificate_source import FromFiles, FromSecret
     from pumice.admission.webhooks.server import Webhooks, bound
-    from pumice.admission.webhooks.sources import FromFiles, FromSecret
     from pumice.service.endpoints import AddressError, parse_address
     from pumice.service.probes import of_webhooks
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
-from pumice.admission.table import DEFAULTS, RULES
+from pumice.admission.rules import DEFAULTS, RULES
 from pumice.install.options import NAME, Choices, labels
 from pumice.kube import resources
 from pumice.kube.policies import USER

@@ -20,11 +20,11 @@ from pathlib import Path
 from aiohttp import web
 
 from pumice.admission.request import Settings
-from pumice.admission.webhooks.following import Following
-from pumice.admission.webhooks.judge import ClusterRights, Judge
+from pumice.admission.webhooks.ca_bundle import Trust
+from pumice.admission.webhooks.certificate_source import Source
+from pumice.admission.webhooks.handler import ClusterRights, Judge
+from pumice.admission.webhooks.informer_view import Following
 from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, read, write
-from pumice.admission.webhooks.sources import Source
-from pumice.admission.webhooks.trust import Trust
 from pumice.kube.api import Api
 from pumice.kube.certificates import Certificate
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.admission.cluster_view import template_request
 from pumice.admission.routing import ROUTED
-from pumice.admission.world import template_request
 from pumice.controllers.jobs.dependencies import minimum
 from pumice.controllers.jobs.spec import Job, Task
 from pumice.kube.errors import FieldError

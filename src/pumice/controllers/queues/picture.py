@@ -10,8 +10,8 @@ from collections import OrderedDict
 from typing import Any
 
 from pumice.admission import Object, World
+from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import annotations_of, metadata_of, spec_of
-from pumice.admission.tree import Tree
 from pumice.controllers.queues.expansion import withdrawn
 from pumice.controllers.queues.tally import Tally
 from pumice.kube.feed import Change

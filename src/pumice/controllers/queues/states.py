@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pumice.admission import Object
-from pumice.admission.world import described
+from pumice.admission.cluster_view import described
 from pumice.controllers.queues.picture import Picture
 from pumice.kube.errors import FieldError
 from pumice.kube.resources import Document

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from pumice.admission.queue_place import some
+from pumice.admission.cluster_view import World
+from pumice.admission.queues.queue_parent import some
 from pumice.admission.request import UPDATE, Refusal, Request, spec_of
-from pumice.admission.world import World
 from pumice.model.objects import ROOT, QueueState
 
 QUEUE = "spec.queue"

@@ -19,6 +19,7 @@ from fractions import Fraction
 from itertools import zip_longest
 from typing import Final
 
+from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import (
     JOBS,
     NAMESPACES,
@@ -30,7 +31,6 @@ from pumice.admission.request import (
     annotations_of,
     spec_of,
 )
-from pumice.admission.tree import Tree
 from pumice.kube import wire
 from pumice.kube.errors import FieldError
 from pumice.kube.policies import queue_name

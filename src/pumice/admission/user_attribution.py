@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.admission.cluster_view import World
 from pumice.admission.request import PODS, Object, Refusal, Request, annotate, annotations_of, spec_of
-from pumice.admission.world import World
 from pumice.kube.policies import USER
 
 

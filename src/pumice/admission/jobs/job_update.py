@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.admission.cluster_view import World
 from pumice.admission.request import Object, Refusal, Request, spec_of
-from pumice.admission.world import World
 
 OF_JOB = frozenset({"minAvailable", "priorityClassName", "ttlSecondsAfterFinished"})
 OF_TASK = frozenset({"replicas", "minAvailable"})

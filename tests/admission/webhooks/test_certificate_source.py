@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pumice.admission.webhooks.sources import SECRETS, FromFiles, FromSecret
-from pumice.admission.webhooks.trust import MUTATING, VALIDATING, Trust
+from pumice.admission.webhooks.ca_bundle import MUTATING, VALIDATING, Trust
+from pumice.admission.webhooks.certificate_source import SECRETS, FromFiles, FromSecret
 from pumice.apiserver.up import Cluster
 from pumice.kube.api import Api
 from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves, signer

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.admission import CREATE, Object, Request, World, admit, admit_queues
-from pumice.admission import tree as tree_module
+from pumice.admission.queues import queue_tree as tree_module
 from pumice.admission.request import QUEUES
 from tests.support.admitted import node, queue, tell, world
 

@@ -21,7 +21,7 @@ from pumice.kube.api import Api
 from pumice.kube.certificates import Certificate, issue
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
-from tests.admission.test_webhook_reviews import review
+from tests.admission.webhooks.test_reviews_and_handler import review
 from tests.support.admitted import queue
 from tests.support.live_cluster import eventually, live
 

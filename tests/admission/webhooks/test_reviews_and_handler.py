@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pumice.admission import CREATE, DELETE, UPDATE, Request, Settings, World, admit
 from pumice.admission.request import JOBS, OPERATIONS, PODS, QUEUES
-from pumice.admission.webhooks.differences import difference
-from pumice.admission.webhooks.judge import Judge
+from pumice.admission.webhooks.handler import Judge
+from pumice.admission.webhooks.json_patch import difference
 from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, User, read, write
 from pumice.apiserver.patches.json_patch import json_patch
 from pumice.kube.times import moment_of

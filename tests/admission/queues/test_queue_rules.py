@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.admission import CREATE, DELETE, USER_LIMITS, Request, Settings, doomed, mutate, with_user_limits_settled
+from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import PODGROUPS, QUEUES
-from pumice.admission.tree import Tree
 from tests.support.admitted import ask, group, job, node, put, queue, tell, world
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

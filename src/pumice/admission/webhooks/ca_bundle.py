@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from pumice.admission.webhooks.sources import Source
+from pumice.admission.webhooks.certificate_source import Source
 from pumice.kube.api import Api, Patch
 from pumice.kube.certificates import Certificate, signer
 from pumice.kube.refusals import RefusedError, UnreachableError

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pumice.admission.cluster_view import FOLLOWED, World
 from pumice.admission.request import Object, Settings, metadata_of
-from pumice.admission.world import FOLLOWED, World
 from pumice.kube.api import Api
 from pumice.kube.feed import Change, Feed
 from pumice.kube.informer import Informer

@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from pumice.admission import (
-    entering,
-    job_defaults,
-    job_policies,
-    job_tasks,
-    job_update,
-    queue_amounts,
-    queue_defaults,
-    queue_deletion,
-    queue_place,
-)
-from pumice.admission.queue_change import QueueChange, queue_change
+from pumice.admission import queue_admission
+from pumice.admission.cluster_view import World
+from pumice.admission.jobs import job_defaults, job_policies, job_tasks, job_update
+from pumice.admission.queues import queue_defaults, queue_deletion, queue_parent, queue_quotas
+from pumice.admission.queues.queue_change import QueueChange, queue_change
 from pumice.admission.request import (
     CREATE,
     DELETE,
@@ -38,8 +31,7 @@ from pumice.admission.request import (
     spec_of,
 )
 from pumice.admission.routing import send_to_leaf
-from pumice.admission.users import stamp_user, user_is_printable
-from pumice.admission.world import World
+from pumice.admission.user_attribution import stamp_user, user_is_printable
 
 Default = Callable[[Object, Request, World], None]
 """Fills something in. ``new``, its metadata and its spec are its to edit; what lies deeper is to be replaced."""
@@ -47,7 +39,7 @@ Default = Callable[[Object, Request, World], None]
 Rule = Callable[[Request, World], Iterable[Refusal]]
 """Says what is wrong."""
 
-PLACE_RULES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_place.RULES, *queue_amounts.RULES)
+PLACE_RULES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_parent.RULES, *queue_quotas.RULES)
 """What is asked of a queue that is created or changed."""
 
 
@@ -76,9 +68,9 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (QUEUES, CREATE): (queue_is_sound,),
     (QUEUES, UPDATE): (queue_is_sound,),
     (QUEUES, DELETE): queue_deletion.RULES,
-    (PODGROUPS, CREATE): (*entering.RULES, user_is_printable),
-    (PODGROUPS, UPDATE): (*entering.RULES, entering.moves_only_while_pending, user_is_printable),
-    (JOBS, CREATE): (*entering.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
+    (PODGROUPS, CREATE): (*queue_admission.RULES, user_is_printable),
+    (PODGROUPS, UPDATE): (*queue_admission.RULES, queue_admission.moves_only_while_pending, user_is_printable),
+    (JOBS, CREATE): (*queue_admission.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
     (JOBS, UPDATE): (*job_update.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
 }
 

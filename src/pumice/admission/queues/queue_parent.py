@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pumice.admission.queue_change import QueueChange, too_deep
+from pumice.admission.queues.queue_change import QueueChange, too_deep
 from pumice.admission.request import Refusal
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import ROOT

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pumice.admission.cluster_view import World
 from pumice.admission.request import Object, Request, spec_of
-from pumice.admission.world import World
 
 MAX_RETRY = 3
 

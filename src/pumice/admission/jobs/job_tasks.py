@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pumice.admission.job_defaults import least_of
-from pumice.admission.queue_place import SUBDOMAIN
+from pumice.admission.cluster_view import World, template_request
+from pumice.admission.jobs.job_defaults import least_of
+from pumice.admission.queues.queue_parent import SUBDOMAIN
 from pumice.admission.request import Object, Refusal, Request, spec_of
-from pumice.admission.world import World, template_request
 from pumice.kube.errors import FieldError
 from pumice.model.resources import Registry
 

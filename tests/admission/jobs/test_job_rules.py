@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from pumice.admission.job_policies import ACTIONS, EVENTS
+from pumice.admission.jobs.job_policies import ACTIONS, EVENTS
 from tests.support.admitted import TEMPLATE, ask, job, queue, world
 
 AROUND = world(queue("q"))

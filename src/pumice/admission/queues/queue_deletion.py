@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pumice.admission.cluster_view import World
 from pumice.admission.request import Refusal, Request, annotations_of
-from pumice.admission.world import World
 from pumice.model.objects import DEFAULT_QUEUE, ROOT
 
 PROTECTED: Final = "pumice.dev/protected"

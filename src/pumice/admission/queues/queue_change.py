@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from pumice.admission.cluster_view import World, described
+from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import Refusal, Request, spec_of
-from pumice.admission.tree import Tree
-from pumice.admission.world import World, described
 from pumice.kube.errors import FieldError
 from pumice.kube.hierarchy_entries import entry_errors
 from pumice.model.hierarchy import HIERARCHY

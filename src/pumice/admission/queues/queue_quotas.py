@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pumice.admission.queue_change import QueueChange
+from pumice.admission.queues.queue_change import QueueChange
+from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import Refusal
-from pumice.admission.tree import Tree
 from pumice.model.hierarchy import Path
 from pumice.model.queue_amounts import Excess
 

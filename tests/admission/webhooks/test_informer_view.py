@@ -6,7 +6,7 @@ import asyncio
 
 from pumice.admission import Settings
 from pumice.admission.request import QUEUES
-from pumice.admission.webhooks.following import PATIENCE, Following
+from pumice.admission.webhooks.informer_view import PATIENCE, Following
 from pumice.apiserver.up import Cluster
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access

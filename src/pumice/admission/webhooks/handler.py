@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from pumice.admission.request import CREATE, Object, Request
-from pumice.admission.table import ADMITTED, mutate, validate, warnings
-from pumice.admission.webhooks.differences import difference
-from pumice.admission.webhooks.following import Following
+from pumice.admission.rules import ADMITTED, mutate, validate, warnings
+from pumice.admission.webhooks.informer_view import Following
+from pumice.admission.webhooks.json_patch import difference
 from pumice.admission.webhooks.reviews import Answer, Asked, User
 from pumice.kube.api import Api
 from pumice.kube.refusals import RefusedError, UnreachableError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pumice.admission.job_tasks import TASKS, tasks_of
+from pumice.admission.cluster_view import World
+from pumice.admission.jobs.job_tasks import TASKS, tasks_of
 from pumice.admission.request import Object, Refusal, Request, spec_of
-from pumice.admission.world import World
 
 ANY: Final = "*"
 EVENTS: Final = (
