@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pumice.controllers.manager import Together
 from pumice.controllers.podgroups import MIN_MEMBER, QUEUE, PodGroups, group_of, is_left_behind, lacks_group
-from pumice.controllers.together import Together
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session

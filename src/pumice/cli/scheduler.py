@@ -12,7 +12,7 @@ from pumice.cli.serving import Answering, cluster_options, metrics_option, reach
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from pumice.controllers.together import Together
+    from pumice.controllers.manager import Together
     from pumice.kube.api import Api
     from pumice.service.endpoints import Probes
     from pumice.service.scheduler import Scheduler
@@ -134,8 +134,8 @@ def controllers(
     commands that open, close, pause and resume queues, and empties those that are deleted; gives a podgroup to pods
     that have none, one for all pods of an owner. Works until stopped.
     """
-    from pumice.controllers.everybody import everybody
-    from pumice.controllers.together import Together
+    from pumice.controllers.manager import Together
+    from pumice.controllers.registry import everybody
     from pumice.service.job_metrics import JobMetrics
     from pumice.service.probes import of_controllers
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from pumice.controllers import COMPONENT
-from pumice.controllers.abreast import abreast
-from pumice.controllers.keys import Keys
-from pumice.controllers.together import Seen
+from pumice.controllers.manager import Seen
+from pumice.controllers.parallel import abreast
+from pumice.controllers.work_queue import Keys
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
 from pumice.kube.feed import Change

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from pumice.controllers import COMPONENT
-from pumice.controllers.abreast import abreast
 from pumice.controllers.commands import failure, in_order, is_for, tell_failure
-from pumice.controllers.jobs.groups import group_name
 from pumice.controllers.jobs.plan import Change as ChangeWrite
 from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
 from pumice.controllers.jobs.plan import Seen as SeenOfJob
+from pumice.controllers.jobs.podgroup import group_name
 from pumice.controllers.jobs.spec import read_job
-from pumice.controllers.keys import Keys
-from pumice.controllers.together import Seen
+from pumice.controllers.manager import Seen
+from pumice.controllers.parallel import abreast
+from pumice.controllers.work_queue import Keys
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.informer import Known

@@ -6,7 +6,7 @@ its own has started, whatever becomes of those it waited for.
 
 from __future__ import annotations
 
-from pumice.controllers.jobs.members import RUNNING, SUCCEEDED, Member, Members
+from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, Member, Members
 from pumice.controllers.jobs.spec import Job, Task
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import released
-from pumice.controllers.jobs.groups import group_name, group_of, owner, patch_of_group, spec_of_group
-from pumice.controllers.jobs.members import Member, Members, pod_name, read_member, sort_out
-from pumice.controllers.jobs.moves import next_step
+from pumice.controllers.jobs.job_status import Counts, Standing, count, read_standing, written
 from pumice.controllers.jobs.phases import Phase
+from pumice.controllers.jobs.pod_index import Member, Members, pod_name, read_member, sort_out
+from pumice.controllers.jobs.podgroup import group_name, group_of, owner, patch_of_group, spec_of_group
 from pumice.controllers.jobs.pods import CLAIMS, claims, pod_of
 from pumice.controllers.jobs.spec import Job, read_job
-from pumice.controllers.jobs.standing import Counts, Standing, count, read_standing, written
+from pumice.controllers.jobs.state_machine import next_step
 from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, POD_GROUPS, PODS, Document, Resource
 
 ENTERED = ("Inqueue", "Running", "Unknown", "Completed")

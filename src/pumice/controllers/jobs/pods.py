@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pumice.controllers.jobs.groups import group_name, owner
-from pumice.controllers.jobs.members import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
+from pumice.controllers.jobs.job_status import Standing
 from pumice.controllers.jobs.plugins import JOB_NAMESPACE, equip
+from pumice.controllers.jobs.pod_index import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
+from pumice.controllers.jobs.podgroup import group_name, owner
 from pumice.controllers.jobs.spec import Job, Task
-from pumice.controllers.jobs.standing import Standing
 from pumice.kube.pods import GROUP_NAME, TASK_SPEC
 from pumice.kube.policies import PREEMPTABLE, USER
 from pumice.kube.resources import PODS, Document, Resource

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pumice.controllers.jobs.happenings import Happening
+from pumice.controllers.jobs.lifecycle_events import Happening
 from pumice.controllers.jobs.spec import Job, Policy
 
 ANY = "*"

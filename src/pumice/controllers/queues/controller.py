@@ -1,6 +1,6 @@
 """The queue controller: which queues a change concerns, and who looks at them.
 
-Keys are the names of queues, each looked at by itself (``staying``, ``leaving``), and two that stand for all of them:
+Keys are the names of queues, each reconciled by itself (``reconcile``, ``finalize``), and two that stand for all queues:
 ``MOVED``, from which it follows who has to be looked at, and ``STATES``, because a state depends on others above and
 below, and commands must not overtake each other.
 """
@@ -14,16 +14,23 @@ from typing import Any, Final
 from pumice.admission import Object
 from pumice.admission.request import annotations_of, spec_of
 from pumice.controllers.commands import in_order, is_for
-from pumice.controllers.keys import Keys
-from pumice.controllers.queues.clearing import remnant
+from pumice.controllers.manager import Seen
 from pumice.controllers.queues.commands import obeyed, why_not
+from pumice.controllers.queues.deletion_plan import remnant
 from pumice.controllers.queues.expansion import EXPANDED_BY
-from pumice.controllers.queues.leaving import clear
-from pumice.controllers.queues.picture import Picture, said
-from pumice.controllers.queues.states import conditions_of, is_readable, own_state, state_of, statuses, with_own_state
-from pumice.controllers.queues.staying import tend
-from pumice.controllers.queues.writing import Pen
-from pumice.controllers.together import Seen
+from pumice.controllers.queues.finalize import clear
+from pumice.controllers.queues.queue_cache import Picture, said
+from pumice.controllers.queues.queue_writer import Pen
+from pumice.controllers.queues.reconcile import tend
+from pumice.controllers.queues.state_sync import (
+    conditions_of,
+    is_readable,
+    own_state,
+    state_of,
+    statuses,
+    with_own_state,
+)
+from pumice.controllers.work_queue import Keys
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.refusals import RefusedError, UnreachableError

@@ -7,7 +7,7 @@ Annotations remember what came from where. ``pumice.dev/expanded-by`` is on ever
 the uid of the parent: if that parent names it no more it is withdrawn, closed and, once empty, deleted. Queues made by
 hand never are, nor is ``default``, which every cluster has. ``pumice.dev/handed-down`` is on every queue whose own
 ``spec.hierarchy`` came from above: it goes when the entry has none any more, or when there is no entry any more; one
-written by hand stays. A third one remembers fields (see ``handed_fields``).
+written by hand stays. A third one remembers fields (see ``inherited_fields``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pumice.admission import Object, World, with_user_limits_settled
 from pumice.admission.request import annotate, annotations_of, metadata_of, spec_of
-from pumice.controllers.queues.handed_fields import (
+from pumice.controllers.queues.inherited_fields import (
     SET_BY_HIERARCHY,
     hand_fields,
     remembered_fields,

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import minimum, released
-from pumice.controllers.jobs.happenings import Happening, happenings
-from pumice.controllers.jobs.members import RUNNING, SUCCEEDED, Members, scopes
+from pumice.controllers.jobs.job_status import Counts, Standing, count
+from pumice.controllers.jobs.lifecycle_events import Happening, happenings
 from pumice.controllers.jobs.phases import AFTER, RESTART, RESTART_POD, RESTART_TASK, RESTARTS_PART, SETTLES, Phase
+from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, Members, scopes
 from pumice.controllers.jobs.policies import due
 from pumice.controllers.jobs.spec import Job
-from pumice.controllers.jobs.standing import Counts, Standing, count
 from pumice.kube.resources import Document
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
-from pumice.controllers.first_queues import FirstQueues
+from pumice.controllers.default_queues import FirstQueues
 from pumice.controllers.jobs import Jobs
+from pumice.controllers.manager import Controller, Seen
 from pumice.controllers.podgroups import PodGroups
 from pumice.controllers.queues import Queues
-from pumice.controllers.routed import Routed
-from pumice.controllers.together import Controller, Seen
+from pumice.controllers.routing_events import Routed
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
 

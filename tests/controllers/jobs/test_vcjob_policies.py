@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.jobs.happenings import Happening
+from pumice.controllers.jobs.lifecycle_events import Happening
 from pumice.controllers.jobs.policies import due, policy_for
 from pumice.controllers.jobs.spec import read_job
 from tests.support.job_model import START, Cluster, job, task

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pumice.controllers.keys import Keys
-from pumice.controllers.together import Seen
+from pumice.controllers.manager import Seen
+from pumice.controllers.work_queue import Keys
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.refusals import RefusedError

@@ -13,8 +13,8 @@ from datetime import datetime
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
 from pumice.controllers import COMPONENT
-from pumice.controllers.keys import Keys
-from pumice.controllers.together import Seen
+from pumice.controllers.manager import Seen
+from pumice.controllers.work_queue import Keys
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.pace import TokenBucket

@@ -14,9 +14,9 @@ from pumice.admission import QUEUE_FINALIZER, Object
 from pumice.admission.request import metadata_of, spec_of
 from pumice.controllers import COMPONENT
 from pumice.controllers.commands import tell_failure
-from pumice.controllers.queues.clearing import Remnant
-from pumice.controllers.queues.picture import Picture
-from pumice.controllers.queues.tally import queue_of
+from pumice.controllers.queues.deletion_plan import Remnant
+from pumice.controllers.queues.queue_cache import Picture
+from pumice.controllers.queues.workload_counts import queue_of
 from pumice.kube.api import Api
 from pumice.kube.recorder import record_once
 from pumice.kube.refusals import RefusedError

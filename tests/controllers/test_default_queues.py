@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from pumice.apiserver.up import Cluster
-from pumice.controllers.first_queues import FirstQueues
-from pumice.controllers.together import Together
+from pumice.controllers.default_queues import FirstQueues
+from pumice.controllers.manager import Together
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session

@@ -1,4 +1,4 @@
-"""A queue that somebody has deleted: it waits until everything in it and below it is gone (see ``clearing``)."""
+"""A queue that somebody has deleted: it waits until everything in it and below it is gone (see ``deletion_plan``)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from pumice.admission.request import annotations_of, spec_of
-from pumice.controllers.queues.clearing import remains
+from pumice.controllers.queues.deletion_plan import remains
 from pumice.controllers.queues.expansion import without
-from pumice.controllers.queues.picture import Picture
-from pumice.controllers.queues.states import STAY
-from pumice.controllers.queues.writing import Pen
+from pumice.controllers.queues.queue_cache import Picture
+from pumice.controllers.queues.queue_writer import Pen
+from pumice.controllers.queues.state_sync import STAY
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import Document
 

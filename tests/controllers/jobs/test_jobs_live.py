@@ -12,9 +12,9 @@ import pytest
 
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.up import Cluster, Settings, cluster
-from pumice.controllers.everybody import EVERYBODY
 from pumice.controllers.jobs import Jobs
-from pumice.controllers.together import Together
+from pumice.controllers.manager import Together
+from pumice.controllers.registry import EVERYBODY
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session

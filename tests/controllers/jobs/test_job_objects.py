@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pumice.controllers.jobs.dependencies import minimum
-from pumice.controllers.jobs.groups import group_of, patch_of_group
+from pumice.controllers.jobs.job_status import Standing, duration
 from pumice.controllers.jobs.plugins import hosts, ignored
+from pumice.controllers.jobs.podgroup import group_of, patch_of_group
 from pumice.controllers.jobs.pods import claims, pod_of
 from pumice.controllers.jobs.spec import read_job
-from pumice.controllers.jobs.standing import Standing, duration
 from tests.support.job_model import POD, Cluster, job, task
 
 

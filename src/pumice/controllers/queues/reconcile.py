@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pumice.admission import PROTECTED, Object, with_user_limits_settled
 from pumice.admission.request import annotations_of
-from pumice.controllers.queues.clearing import remnant
+from pumice.controllers.queues.deletion_plan import remnant
 from pumice.controllers.queues.expansion import contradiction, entries, expanded, released
-from pumice.controllers.queues.patching import difference
-from pumice.controllers.queues.picture import Picture
-from pumice.controllers.queues.states import STAY, state_of
-from pumice.controllers.queues.writing import Pen
+from pumice.controllers.queues.merge_diff import difference
+from pumice.controllers.queues.queue_cache import Picture
+from pumice.controllers.queues.queue_writer import Pen
+from pumice.controllers.queues.state_sync import STAY, state_of
 from pumice.kube.errors import FieldError
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import QUEUES
@@ -56,7 +56,7 @@ def _is_deserted(name: str, picture: Picture) -> bool:
 
 
 async def _end(name: str, picture: Picture, pen: Pen) -> None:
-    """Delete an empty queue at once: it must not be taken for one that somebody has deleted (see ``leaving``)."""
+    """Delete an empty queue at once: it must not be taken for one that somebody has deleted (see ``finalize``)."""
     if (queue := picture.queues.get(name)) is not None:  # somebody may have deleted it while we asked
         await pen.let_go(queue)
     if (queue := picture.queues.get(name)) is not None:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.admission.cluster_view import described
-from pumice.controllers.queues.clearing import remains
+from pumice.controllers.queues.deletion_plan import remains
 from pumice.controllers.queues.expansion import contradiction, expanded, released, without
-from pumice.controllers.queues.handed_fields import parameter_value, remembered_fields
-from pumice.controllers.queues.patching import difference
-from pumice.controllers.routed import NEWS_SECONDS, is_news
+from pumice.controllers.queues.inherited_fields import parameter_value, remembered_fields
+from pumice.controllers.queues.merge_diff import difference
+from pumice.controllers.routing_events import NEWS_SECONDS, is_news
 from pumice.kube.errors import FieldError
 from pumice.kube.recorder import one_shot_event
 from pumice.kube.resources import EVENTS, QUEUES

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from pumice.controllers.keys import Keys
+from pumice.controllers.work_queue import Keys
 from pumice.kube.api import Api
 from pumice.kube.feed import Change, Feed
 from pumice.kube.informer import Informer, Known

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pumice.controllers.jobs.members import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, Member, Members
+from pumice.controllers.jobs.job_status import Standing
 from pumice.controllers.jobs.phases import Phase
+from pumice.controllers.jobs.pod_index import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, Member, Members
 from pumice.controllers.jobs.spec import Job, Task
-from pumice.controllers.jobs.standing import Standing
 from pumice.kube.resources import Document
 
 
