@@ -12,8 +12,8 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from pumice.apiserver.up import Cluster
-from pumice.service.endpoints import Endpoints
-from pumice.service.probes import of_scheduler
+from pumice.observability.endpoints import Endpoints
+from pumice.observability.probes import of_scheduler
 from tests.support.live_cluster import eventually, live, placed, scheduling, submit
 
 ROOT = Path(__file__).parent.parent

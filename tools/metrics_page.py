@@ -19,17 +19,17 @@ from prometheus_client.core import Metric
 
 from pumice.cli.leading import of_leading
 from pumice.config.load import default_config
+from pumice.decision_log.writer import DecisionLog
 from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.informer import Informer
 from pumice.kube.kubeconfig import Access
 from pumice.kube.resources import JOBS, Document
 from pumice.kube.session import Session
-from pumice.service.admission_metrics import AdmissionMetrics
-from pumice.service.decision_log import DecisionLog
-from pumice.service.job_metrics import JobMetrics
-from pumice.service.metrics import JOBS_SHOWN, Metrics
-from pumice.service.scheduler import Cycle, Scheduler
+from pumice.observability.metrics.admission_metrics import AdmissionMetrics
+from pumice.observability.metrics.job_metrics import JobMetrics
+from pumice.observability.metrics.scheduler_metrics import JOBS_SHOWN, Metrics
+from pumice.scheduler.loop import Cycle, Scheduler
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import open_simulation
 

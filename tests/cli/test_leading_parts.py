@@ -22,7 +22,7 @@ from pumice.kube.kubeconfig import Access
 from pumice.kube.lease import Lease, Timing
 from pumice.kube.resources import LEASES
 from pumice.kube.session import Limits, Session
-from pumice.service.endpoints import Probes
+from pumice.observability.endpoints import Probes
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served
 

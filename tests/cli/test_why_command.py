@@ -153,6 +153,6 @@ def test_a_scenario() -> None:
 
 
 def test_it_reads_what_the_scheduler_watches() -> None:
-    from pumice.service.scheduler import WATCHED
+    from pumice.scheduler.loop import WATCHED
 
     assert set(READ) == set(WATCHED)

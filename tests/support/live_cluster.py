@@ -15,8 +15,8 @@ from pumice.config.load import default_config
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
+from pumice.scheduler.loop import Scheduler
 from pumice.scheduling.config import SchedulerConfig
-from pumice.service.scheduler import Scheduler
 
 QUEUES = "queues.scheduling.volcano.sh"
 GROUPS = "podgroups.scheduling.volcano.sh"

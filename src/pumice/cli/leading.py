@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pumice.kube.kubeconfig import Access
     from pumice.kube.lease import Lease
     from pumice.kube.session import Limits
-    from pumice.service.endpoints import Probes
+    from pumice.observability.endpoints import Probes
 
 DEFAULT_NAMESPACE = "kube-system"
 LEASE_NAMESPACE = "pumice.leader-elect-namespace"  # what a command remembers it by
@@ -153,7 +153,7 @@ class Leading:
 
 def of_leading(held: bool) -> Metric:
     """Whether a replica leads, as a metric."""
-    from pumice.service.families import gauge
+    from pumice.observability.metrics.metric_families import gauge
 
     text = "With `--leader-elect`: 1 while this replica leads, 0 while it waits."
     return gauge("pumice_leading", text, float(held))

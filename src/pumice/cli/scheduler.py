@@ -14,8 +14,8 @@ from pumice.cli.terminal import echo
 if TYPE_CHECKING:
     from pumice.controllers.manager import Together
     from pumice.kube.api import Api
-    from pumice.service.endpoints import Probes
-    from pumice.service.scheduler import Scheduler
+    from pumice.observability.endpoints import Probes
+    from pumice.scheduler.loop import Scheduler
 
 
 @click.command()
@@ -79,12 +79,12 @@ def scheduler(
     import signal
 
     from pumice.config.load import default_config
+    from pumice.decision_log.writer import DecisionLog
+    from pumice.observability.probes import of_scheduler
+    from pumice.scheduler.config_watcher import ConfigFile
+    from pumice.scheduler.loop import Scheduler
     from pumice.scheduling.brakes import LIVE
     from pumice.scheduling.config import ConfigError
-    from pumice.service.config_file import ConfigFile
-    from pumice.service.decision_log import DecisionLog
-    from pumice.service.probes import of_scheduler
-    from pumice.service.scheduler import Scheduler
 
     access = reach(kubeconfig, context)
     file = ConfigFile(config, lambda text: echo(text, err=True)) if config else None
@@ -136,8 +136,8 @@ def controllers(
     """
     from pumice.controllers.manager import Together
     from pumice.controllers.registry import everybody
-    from pumice.service.job_metrics import JobMetrics
-    from pumice.service.probes import of_controllers
+    from pumice.observability.metrics.job_metrics import JobMetrics
+    from pumice.observability.probes import of_controllers
 
     def probes(together: Together) -> Probes:
         metrics = JobMetrics(together.seen.informers.values)

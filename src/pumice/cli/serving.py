@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pumice.cli.leading import Election
     from pumice.kube.api import Api
     from pumice.kube.kubeconfig import Access
-    from pumice.service.endpoints import Address, Probes
+    from pumice.observability.endpoints import Address, Probes
 
 STOP_SECONDS = 10.0
 """How long what is under way may take to be finished."""
@@ -106,7 +106,7 @@ def metrics_option(default: str) -> Callable[[Command], Command]:
 def _answering(context: click.Context, option: click.Parameter, value: str) -> Answering:
     from click.core import ParameterSource
 
-    from pumice.service.endpoints import AddressError, parse_address
+    from pumice.observability.endpoints import AddressError, parse_address
 
     chosen = context.get_parameter_source("answering") is not ParameterSource.DEFAULT
     try:
@@ -242,7 +242,7 @@ async def _report(probes: Probes) -> None:
 
 async def _answer(stack: AsyncExitStack, answering: Answering, probes: Probes) -> None:
     """Answer for as long as the stack lasts. A default address that is taken is no reason not to work."""
-    from pumice.service.endpoints import Endpoints
+    from pumice.observability.endpoints import Endpoints
 
     assert answering.address is not None
     host, port = answering.address

@@ -71,8 +71,8 @@ def webhooks(
     from pumice.admission.request import DEEPEST
     from pumice.admission.webhooks.certificate_source import FromFiles, FromSecret
     from pumice.admission.webhooks.server import Webhooks, bound
-    from pumice.service.endpoints import AddressError, parse_address
-    from pumice.service.probes import of_webhooks
+    from pumice.observability.endpoints import AddressError, parse_address
+    from pumice.observability.probes import of_webhooks
 
     access = reach(kubeconfig, context)
     place = namespace or access.namespace

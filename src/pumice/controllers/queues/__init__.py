@@ -4,8 +4,8 @@
     Commands       ──► states, children first                        (commands, state_sync)
     a deletion     ──► workloads and child queues, children first    (deletion_plan)
 
-These decide from documents, without I/O. ``controller`` keeps the local copy (``queue_cache``) and reconciles a queue by
-``reconcile`` or ``finalize``, which write through ``queue_writer``. Only the current objects decide. What must be
+These decide from documents, without I/O. ``controller`` keeps the local copy (``queue_cache``) and reconciles a queue
+by ``reconcile`` or ``finalize``, which write through ``queue_writer``. Only the current objects decide. What must be
 remembered is stored in them (annotations, a condition, a finalizer), so that a crash between two writes is a pause.
 """
 

@@ -1,6 +1,6 @@
 """The queue controller: which queues a change concerns, and who looks at them.
 
-Keys are the names of queues, each reconciled by itself (``reconcile``, ``finalize``), and two that stand for all queues:
+Keys are the names of queues, each reconciled by itself (``reconcile``, ``finalize``), and two for all queues:
 ``MOVED``, from which it follows who has to be looked at, and ``STATES``, because a state depends on others above and
 below, and commands must not overtake each other.
 """
