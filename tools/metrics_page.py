@@ -20,12 +20,12 @@ from prometheus_client.core import Metric
 from pumice.cli.leading import of_leading
 from pumice.config.load import default_config
 from pumice.decision_log.writer import DecisionLog
-from pumice.kube.api import Api
-from pumice.kube.feed import Change
-from pumice.kube.informer import Informer
-from pumice.kube.kubeconfig import Access
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import JOBS, Document
-from pumice.kube.session import Session
+from pumice.kube.watch.change_queue import Change
+from pumice.kube.watch.informer import Informer
 from pumice.observability.metrics.admission_metrics import AdmissionMetrics
 from pumice.observability.metrics.job_metrics import JobMetrics
 from pumice.observability.metrics.scheduler_metrics import JOBS_SHOWN, Metrics

@@ -16,12 +16,12 @@ import pytest
 
 from pumice.cli import serving
 from pumice.cli.leading import Election, Leading
-from pumice.kube.api import Api
-from pumice.kube.aside import Aside
-from pumice.kube.kubeconfig import Access
-from pumice.kube.lease import Lease, Timing
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.loop_thread import Aside
+from pumice.kube.client.transport import Limits, Session
+from pumice.kube.leader_election import Lease, Timing
 from pumice.kube.resources import LEASES
-from pumice.kube.session import Limits, Session
 from pumice.observability.endpoints import Probes
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served

@@ -9,9 +9,9 @@ import pytest
 
 from pumice.cli.snapshot import READ, NoSuchJobError, Snapshot
 from pumice.config.load import default_config
-from pumice.kube.client import Client, Listing
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Listing
 from pumice.kube.resources import EVENTS
 
 Document = dict[str, Any]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pumice.cli.snapshot import READ
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
 from tests.cli.command import EXAMPLES, pumice_command
 from tests.support.api_servers import pumice_up
 

@@ -7,9 +7,9 @@ import asyncio
 from pumice.apiserver.up import Cluster
 from pumice.controllers.default_queues import FirstQueues
 from pumice.controllers.manager import Together
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from tests.support.live_cluster import QUEUES, eventually, live
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from pumice.controllers.manager import Together
 from pumice.controllers.podgroups import MIN_MEMBER, QUEUE, PodGroups, group_of, is_left_behind, lacks_group
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from tests.support.live_cluster import GROUPS, eventually, live, scheduling
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u-job", "controller": True}

@@ -12,7 +12,7 @@ from typing import Any
 
 from pumice.apiserver.up import Cluster
 from pumice.decision_log.writer import DecisionLog, log_files
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
 from tests.support.live_cluster import CPU, QUEUES, eventually, live, phase, placed, scheduling, submit
 
 

@@ -16,7 +16,7 @@ import pytest
 from benchmarks import kubernetes
 from pumice.install.options import Choices
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS, Right, rights_of
-from pumice.kube.client import Client
+from pumice.kube.client.sync_client import Client
 from tests.install.working_day import Day, at_work, use
 from tests.support.installed import HOME, Real, pumice, real_server, until
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from pumice.apiserver.nodes.rooms import Room
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
 from tests.support.faults import CONTROLLERS, SCHEDULER, Cluster, Part, Trial, at_work, cluster
 from tests.support.faulty_wire import FaultyWire, faulty_wire
 from tests.support.gang_load import GROUPS, QUEUES, Pace

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pumice.kube.client import Document
+from pumice.kube.client.sync_client import Document
 from pumice.model.quantity import parse
 from pumice.scheduler.loop import WATCHED
 from tests.support.faults import CONTROLLERS, SCHEDULER, Cluster, Part, Trial, at_work, cluster

@@ -25,9 +25,9 @@ import pytest
 import yaml
 
 from benchmarks.kubernetes import free_ports
-from pumice.kube.client import Client, Document
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Document
 from pumice.model.quantity import parse
 from tests.support.killable import PATIENCE, Gang, Orders, Program, Wire, Writer
 from tests.support.witness import PODS, Witness

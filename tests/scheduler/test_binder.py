@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pumice.cli.scheduler import scheduler
-from pumice.kube.recorder import Subject
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.event_recorder import Subject
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed
 from pumice.scheduler import binder as module
 from pumice.scheduler.binder import Hands

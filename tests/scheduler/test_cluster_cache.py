@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from pumice.kube import wire
-from pumice.kube.errors import ObjectError
-from pumice.kube.feed import Change
+from pumice.kube.decode import api_types
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.resources import POD_GROUPS, PODS
+from pumice.kube.watch.change_queue import Change
 from pumice.model.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
@@ -18,7 +18,7 @@ from pumice.scheduler.cluster_cache import Mirror
 
 def pod(
     *, node: str = "", phase: str = "Pending", deleted: bool = False, uid: str = "u1", **more: Any
-) -> Change[wire.Pod]:
+) -> Change[api_types.Pod]:
     about: dict[str, Any] = {"name": "a", "namespace": "ns", "annotations": {"scheduling.k8s.io/group-name": "g"}}
     if deleted:
         about["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -31,11 +31,11 @@ def pod(
     return Change("pods", "ns/a", uid, "1", None, found)
 
 
-def gone(uid: str = "u1") -> Change[wire.Pod]:
+def gone(uid: str = "u1") -> Change[api_types.Pod]:
     return Change("pods", "ns/a", uid, "9", pod().new, None)
 
 
-def group(phase: str, uid: str = "g1") -> Change[wire.PodGroup]:
+def group(phase: str, uid: str = "g1") -> Change[api_types.PodGroup]:
     document = {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"minMember": 1}, "status": {"phase": phase}}
     return Change(
         "podgroups.scheduling.volcano.sh", "ns/g", uid, "1", None, POD_GROUPS.decode(msgspec.json.encode(document))

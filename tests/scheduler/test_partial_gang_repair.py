@@ -11,9 +11,9 @@ from typing import Any
 
 from pumice.apiserver.up import Cluster
 from pumice.config.load import default_config
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.scheduler.loop import Scheduler
 from tests.support.live_cluster import CPU, GROUPS, eventually, live, phase, placed, said, submit
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pumice.kube import wire
-from pumice.kube.feed import Change
+from pumice.kube.decode import api_types
 from pumice.kube.resources import POD_GROUPS
+from pumice.kube.watch.change_queue import Change
 from pumice.model.events import BindFailed, Event
 from pumice.model.objects import JobPhase
 from pumice.scheduler.podgroup_status_updater import Phases
@@ -28,11 +28,13 @@ class Pen:
         self.written.append(status)
 
 
-def group(phase: str = "", **counts: int) -> wire.PodGroup:
-    return wire.PodGroup(wire.Metadata("g", "ns"), wire.PodGroupSpec(), wire.PodGroupStatus(phase, **counts))
+def group(phase: str = "", **counts: int) -> api_types.PodGroup:
+    return api_types.PodGroup(
+        api_types.Metadata("g", "ns"), api_types.PodGroupSpec(), api_types.PodGroupStatus(phase, **counts)
+    )
 
 
-def seen(old: wire.PodGroup | None, new: wire.PodGroup | None) -> Change[Any]:
+def seen(old: api_types.PodGroup | None, new: api_types.PodGroup | None) -> Change[Any]:
     return Change(POD_GROUPS.name, "ns/g", "u1", "1", old, new)
 
 

@@ -11,9 +11,9 @@ import pytest
 from pumice.apiserver.up import Cluster
 from pumice.config.load import default_config, read_config
 from pumice.kube import resources
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.model.objects import Queue
 from pumice.scheduler import queue_status
 from pumice.scheduler.loop import Scheduler

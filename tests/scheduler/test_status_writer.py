@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 from unittest import mock
 
-from pumice.kube.pace import Backoff
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.resources import POD_GROUPS, QUEUES
 from pumice.scheduler import status_writer
 from pumice.scheduler.status_writer import Statuses

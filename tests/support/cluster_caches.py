@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from pumice.kube.feed import Change
 from pumice.kube.resources import PODS
+from pumice.kube.watch.change_queue import Change
 from pumice.model.resources import Registry
 from pumice.scheduler.cluster_cache import Mirror
 

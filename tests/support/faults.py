@@ -38,9 +38,9 @@ from benchmarks.kubernetes import free_ports
 from pumice.apiserver.nodes.description import nodes as described
 from pumice.apiserver.nodes.description import parse_capacity
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client
 from pumice.kube.times import micro_stamp
 from pumice.model.quantity import parse
 from tests.support.gang_load import CLASSES, QUEUES, Load, Pace

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from enum import Enum
 
-from pumice.kube.client import Client, Document
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Document
 from tests.support.killable import Gang
 from tests.support.witness import LATER, PODS, Witness
 

@@ -22,8 +22,8 @@ import yaml
 
 from benchmarks import kubernetes
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import Access
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client
 from tests.support.kubectl import Namespace
 
 HOME = "pumice-system"

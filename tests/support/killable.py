@@ -15,9 +15,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pumice.kube.client import Client, Document
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Document
 from tests.support.unsteady_proxy import Proxy, unsteady
 from tests.support.witness import GROUP
 

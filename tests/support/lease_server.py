@@ -7,8 +7,8 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
-from pumice.kube.lease import Lease, Timing
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.leader_election import Lease, Timing
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from pumice.admission import CREATE, DELETE, QUEUE_FINALIZER, UPDATE, Request, Settings, World, admit
 from pumice.controllers.queues.controller import Queues
-from pumice.kube.api import Listing
-from pumice.kube.feed import Change
-from pumice.kube.informer import Known
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api import Listing
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES, Document, Resource
+from pumice.kube.watch.change_queue import Change
+from pumice.kube.watch.informer import Known
 
 NOW = 1_700_000_000.0
 

@@ -16,11 +16,11 @@ from benchmarks import kubernetes
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.shipped import manifests
 from pumice.install.rbac import CONTROLLERS, SCHEDULER
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import EVENTS, NODES, PODS, QUEUES, RESOURCE_QUOTAS, Document, Resource
-from pumice.kube.session import Session
 from tests.support.installed import Component, Real, pumice, real_server, webhooks
 from tests.support.simulated_nodes import BESIDE, WORK, simulated_nodes
 

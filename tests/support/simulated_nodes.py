@@ -22,12 +22,10 @@ from pumice.apiserver.nodes.lives import Habits
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.storage import Change
 from pumice.apiserver.verbs import Api as Embedded
-from pumice.kube import feed
-from pumice.kube.api import Api
-from pumice.kube.feed import Feed
-from pumice.kube.informer import Informer
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import (
     COMMANDS,
     CONFIG_MAPS,
@@ -40,7 +38,9 @@ from pumice.kube.resources import (
     Document,
     Resource,
 )
-from pumice.kube.session import Session
+from pumice.kube.watch import change_queue
+from pumice.kube.watch.change_queue import Feed
+from pumice.kube.watch.informer import Informer
 
 SERVICES: Resource[Document] = Resource("v1", "services", "Service", dict)
 SECRETS: Resource[Document] = Resource("v1", "secrets", "Secret", dict)
@@ -181,7 +181,7 @@ class Remote:
         finally:
             work.cancel()
 
-    def _taken(self, changes: Sequence[feed.Change[Document]]) -> Sequence[Change]:
+    def _taken(self, changes: Sequence[change_queue.Change[Document]]) -> Sequence[Change]:
         found = []
         for change in changes:
             key = f"{change.resource}/{change.key}"
@@ -214,7 +214,7 @@ class Garbage:
                 for found in suspects.values():
                     await self._judge(found)
 
-    def _take(self, change: feed.Change[Document]) -> list[Document]:
+    def _take(self, change: change_queue.Change[Document]) -> list[Document]:
         """Take note; gives what may be garbage now."""
         now = change.new or change.old
         assert now is not None

@@ -31,11 +31,11 @@ from pumice.admission.request import (
     annotations_of,
     spec_of,
 )
-from pumice.kube import wire
-from pumice.kube.errors import FieldError
-from pumice.kube.policies import queue_name
-from pumice.kube.queues import queue as queue_of
-from pumice.kube.reading import microseconds, read
+from pumice.kube.decode import api_types
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.decode.preemption_annotations import queue_name
+from pumice.kube.decode.queues import queue as queue_of
+from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.model.objects import ROOT, Queue, Vector
 from pumice.model.podrequest import pod_request
 from pumice.model.queue_expansion import planned_queues
@@ -287,7 +287,7 @@ class World:
 def described(found: Object, registry: Registry) -> Queue:
     """The queue that an object describes. ``FieldError`` if there is something in it that cannot be meant."""
     try:
-        manifest = read(found, wire.Queue)
+        manifest = read(found, api_types.Queue)
         created = manifest.metadata.creation_timestamp
         return queue_of(manifest, microseconds(created) if created else 0, registry)
     except ResourceError as error:
@@ -313,7 +313,7 @@ def job_request(job: Object, registry: Registry) -> Vector:
 def template_request(pod_spec: Object, registry: Registry, where: str) -> Vector:
     """What a pod made from a template asks for. ``FieldError`` if there is something in it that cannot be meant."""
     try:
-        pod = read(pod_spec, wire.PodSpec, where=where)
+        pod = read(pod_spec, api_types.PodSpec, where=where)
         containers, initial = (
             [{"resources": _asked(one.resources), "restartPolicy": one.restart_policy} for one in some]
             for some in (pod.containers, pod.init_containers)
@@ -327,5 +327,5 @@ def template_request(pod_spec: Object, registry: Registry, where: str) -> Vector
         raise FieldError(where, "is nested too deeply") from None
 
 
-def _asked(resources: wire.Resources) -> dict[str, wire.Quantities | None]:
+def _asked(resources: api_types.Resources) -> dict[str, api_types.Quantities | None]:
     return {"requests": resources.requests, "limits": resources.limits}

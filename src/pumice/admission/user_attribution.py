@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from pumice.admission.cluster_view import World
 from pumice.admission.request import PODS, Object, Refusal, Request, annotate, annotations_of, spec_of
-from pumice.kube.policies import USER
+from pumice.kube.decode.preemption_annotations import USER
 
 
 def user_is_printable(request: Request, world: World) -> Iterator[Refusal]:

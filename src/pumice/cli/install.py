@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pumice.install.options import Choices
     from pumice.install.volcano import Volcano
-    from pumice.kube.client import Client
+    from pumice.kube.client.sync_client import Client
 
 NAMESPACE = "pumice-system"
 namespace_option = click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it runs.")
@@ -138,7 +138,7 @@ def _print(choices: Choices, kubeconfig: Path | None, context: str, *, take_over
     from pumice.install import installed_namespace
     from pumice.install.manifests import manifests
     from pumice.install.volcano import find
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import RefusedError, UnreachableError
 
     try:
         with _cluster(kubeconfig, context) as client:
@@ -177,8 +177,8 @@ def _cluster(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     """The cluster, for as long as it is needed; what it says no to is the end, in a line."""
     from pumice.install.apply import NotReadyError, TakenError
     from pumice.install.installed_namespace import ElsewhereError
-    from pumice.kube.client import Client
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import RefusedError, UnreachableError
+    from pumice.kube.client.sync_client import Client
 
     client = Client(reach(kubeconfig, context))
     try:

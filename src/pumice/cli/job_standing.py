@@ -5,8 +5,8 @@ It may run no more; or the API refuses what a controller makes for it, which the
 
 from __future__ import annotations
 
-from pumice.kube.client import Client, Document
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client, Document
 from pumice.kube.resources import EVENTS, PODS
 
 SUSPENDED = frozenset({"Aborting", "Aborted"})

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    from pumice.kube.aside import Aside
-    from pumice.kube.kubeconfig import Access
-    from pumice.kube.lease import Lease
-    from pumice.kube.session import Limits
+    from pumice.kube.client.kubeconfig import Access
+    from pumice.kube.client.loop_thread import Aside
+    from pumice.kube.client.transport import Limits
+    from pumice.kube.leader_election import Lease
     from pumice.observability.endpoints import Probes
 
 DEFAULT_NAMESPACE = "kube-system"
@@ -70,7 +70,7 @@ def election_option(name: str) -> Callable[[Command], Command]:
 
 
 def _election(context: click.Context, name: str) -> Election:
-    from pumice.kube.incluster import in_cluster
+    from pumice.kube.client.in_cluster import in_cluster
 
     given = context.meta.get(LEASE_NAMESPACE)
     inside = None if given else in_cluster()
@@ -165,10 +165,10 @@ async def leading(access: Access, election: Election | None) -> AsyncIterator[Le
     if election is None:
         yield Leading()
         return
-    from pumice.kube.api import Api
-    from pumice.kube.aside import Aside
-    from pumice.kube.lease import Lease
-    from pumice.kube.session import Limits, Session
+    from pumice.kube.client.api import Api
+    from pumice.kube.client.loop_thread import Aside
+    from pumice.kube.client.transport import Limits, Session
+    from pumice.kube.leader_election import Lease
 
     async with Aside("lease") as aside:
         # A session of its own: renewals never wait behind anything else, and are tried again by the lease alone.

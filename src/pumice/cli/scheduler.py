@@ -13,7 +13,7 @@ from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pumice.controllers.manager import Together
-    from pumice.kube.api import Api
+    from pumice.kube.client.api import Api
     from pumice.observability.endpoints import Probes
     from pumice.scheduler.loop import Scheduler
 

@@ -12,7 +12,7 @@ import click
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client
+    from pumice.kube.client.sync_client import Client
 
 LOST = "pumice.dev/lost"
 
@@ -68,7 +68,7 @@ def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> N
 
 
 def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str) -> None:
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import RefusedError, UnreachableError
 
     client = _client(kubeconfig, context)
     try:
@@ -86,9 +86,9 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
 
 
 def _client(kubeconfig: Path | None, context: str) -> Client:
-    from pumice.kube.client import Client
-    from pumice.kube.errors import FieldError
-    from pumice.kube.kubeconfig import read_kubeconfig
+    from pumice.kube.client.kubeconfig import read_kubeconfig
+    from pumice.kube.client.sync_client import Client
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         return Client(read_kubeconfig(kubeconfig, context=context))

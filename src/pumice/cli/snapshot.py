@@ -16,12 +16,12 @@ from urllib.parse import quote
 from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
 from pumice.cli.why_rules import published
 from pumice.config.plugin_loader import plugin_factories
-from pumice.kube.client import Client, Document
-from pumice.kube.convert import SCHEDULERS, describe
-from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.pods import GROUP_NAME
-from pumice.kube.reading import microseconds, read
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client, Document
+from pumice.kube.decode.convert import SCHEDULERS, describe
+from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.pods import GROUP_NAME
+from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.kube.resources import (
     JOBS,
     NODES,

@@ -24,10 +24,10 @@ from rich.text import Text
 from pumice.cli.cluster.command import Cluster, told
 from pumice.cli.top_lines import board_lines, legend, summary
 from pumice.cli.top_rows import Board, board
-from pumice.kube.client import Client
-from pumice.kube.follow import Following
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import NODES, QUEUES
+from pumice.kube.watch.sync_watch import Following
 
 EVERY = 0.25
 """Seconds between two drawings, at the least."""

@@ -12,7 +12,7 @@ from pumice.cli.serving import Answering, cluster_options, metrics_option, reach
 if TYPE_CHECKING:
     from pumice.admission.webhooks.certificate_source import Source
     from pumice.admission.webhooks.server import Webhooks
-    from pumice.kube.api import Api
+    from pumice.kube.client.api import Api
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from pumice.config.load import default_config, read_config
-from pumice.kube.client import Document
+from pumice.kube.client.sync_client import Document
 from pumice.model.objects import ROOT
 from pumice.scheduling.config import ConfigError, SchedulerConfig
 

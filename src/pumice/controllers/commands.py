@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from pumice.controllers import COMPONENT
-from pumice.kube.api import Api
-from pumice.kube.recorder import record_once
+from pumice.kube.client.api import Api
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import COMMANDS, Document, Resource
 
 

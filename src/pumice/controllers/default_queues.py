@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from pumice.controllers.manager import Seen
 from pumice.controllers.work_queue import Keys
-from pumice.kube.api import Api
-from pumice.kube.feed import Change
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
 from pumice.kube.resources import QUEUES, Document
+from pumice.kube.watch.change_queue import Change
 from pumice.model.objects import DEFAULT_QUEUE, ROOT
 
 SPECS: Final[dict[str, dict[str, Any]]] = {ROOT: {"weight": 1}, DEFAULT_QUEUE: {"parent": ROOT, "weight": 1}}

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from pumice.controllers.work_queue import Keys
-from pumice.kube.api import Api
-from pumice.kube.feed import Change, Feed
-from pumice.kube.informer import Informer, Known
+from pumice.kube.client.api import Api
 from pumice.kube.resources import Document, Resource
+from pumice.kube.watch.change_queue import Change, Feed
+from pumice.kube.watch.informer import Informer, Known
 
 
 class Seen:

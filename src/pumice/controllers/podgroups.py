@@ -20,15 +20,15 @@ from pumice.controllers import COMPONENT
 from pumice.controllers.manager import Seen
 from pumice.controllers.parallel import abreast
 from pumice.controllers.work_queue import Keys
-from pumice.kube.api import Api
-from pumice.kube.convert import SCHEDULERS
-from pumice.kube.feed import Change
-from pumice.kube.pods import GROUP_NAME
-from pumice.kube.policies import QUEUE_NAMES, USER, queue_name
-from pumice.kube.recorder import record_once
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.decode.convert import SCHEDULERS
+from pumice.kube.decode.pods import GROUP_NAME
+from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, USER, queue_name
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
 from pumice.kube.times import stamp
+from pumice.kube.watch.change_queue import Change
 
 QUEUE: Final = QUEUE_NAMES[1]
 MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"

@@ -11,8 +11,8 @@ from pumice.controllers.manager import Controller, Seen
 from pumice.controllers.podgroups import PodGroups
 from pumice.controllers.queues import Queues
 from pumice.controllers.routing_events import Routed
-from pumice.kube.api import Api
-from pumice.kube.convert import SCHEDULERS
+from pumice.kube.client.api import Api
+from pumice.kube.decode.convert import SCHEDULERS
 
 Maker = Callable[[Api, Seen], Controller]
 

@@ -15,12 +15,12 @@ from pumice.admission.request import annotations_of
 from pumice.controllers import COMPONENT
 from pumice.controllers.manager import Seen
 from pumice.controllers.work_queue import Keys
-from pumice.kube.api import Api
-from pumice.kube.feed import Change
-from pumice.kube.pace import TokenBucket
-from pumice.kube.recorder import record_once
+from pumice.kube.client.api import Api
+from pumice.kube.client.rate_limit import TokenBucket
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
 from pumice.kube.times import stamp
+from pumice.kube.watch.change_queue import Change
 
 NEWS_SECONDS = 3600.0
 """As long as a server keeps events."""

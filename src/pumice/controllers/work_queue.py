@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from pumice.kube.pace import Backoff
-from pumice.kube.refusals import RefusedError, UnreachableError, patience
+from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.rate_limit import Backoff
 
 log = logging.getLogger(__name__)
 

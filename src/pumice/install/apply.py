@@ -13,8 +13,8 @@ from typing import Any
 
 from pumice.install.manifests import ONCE
 from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, called, path_of
-from pumice.kube.client import Client
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client
 
 Object = dict[str, Any]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pumice.install.options import NAME
 from pumice.install.rbac import SCHEDULER
 from pumice.install.resources import BINDINGS
-from pumice.kube.client import Client
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client
 
 
 class ElsewhereError(Exception):

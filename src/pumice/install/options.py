@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pumice import __version__
-from pumice.kube.convert import SCHEDULERS
+from pumice.kube.decode.convert import SCHEDULERS
 from pumice.scheduling.config import DEFAULT_CONFIG
 
 NAME = "pumice"

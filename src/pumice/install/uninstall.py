@@ -16,8 +16,8 @@ from pumice.install.manifests import ONCE, manifests
 from pumice.install.options import NAME, Choices, labels
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET
 from pumice.install.resources import LEASES, PODS, QUEUES, SECRETS, called, path_of
-from pumice.kube.client import Client
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client
 
 Object = dict[str, Any]
 

@@ -17,7 +17,7 @@ from typing import Any
 from pumice.install.options import NAME, VOLCANOS, Choices, labels
 from pumice.install.rbac import SAYING
 from pumice.install.webhook_configurations import named_user, ours
-from pumice.kube.policies import USER
+from pumice.kube.decode.preemption_annotations import USER
 from pumice.kube.resources import POD_GROUPS, PODS, Resource
 
 Object = dict[str, Any]

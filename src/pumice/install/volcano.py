@@ -15,8 +15,8 @@ from typing import Any
 from pumice.install.manifests import definitions
 from pumice.install.options import NAME
 from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
-from pumice.kube.client import Client
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import Resource
 
 Object = dict[str, Any]

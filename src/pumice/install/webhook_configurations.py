@@ -18,7 +18,7 @@ from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
 from pumice.install.options import NAME, Choices, labels
 from pumice.kube import resources
-from pumice.kube.policies import USER
+from pumice.kube.decode.preemption_annotations import USER
 
 Object = dict[str, Any]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pumice.kube.informer import Informer
+    from pumice.kube.watch.informer import Informer
 
 EVERY = 1.0
 """Seconds between two beats of a loop that does nothing else at fixed times."""

@@ -14,8 +14,8 @@ from pumice.scheduler.loop import STALLED
 
 if TYPE_CHECKING:
     from pumice.admission.webhooks.server import Webhooks
-    from pumice.kube.informer import Informer
     from pumice.kube.resources import Document
+    from pumice.kube.watch.informer import Informer
     from pumice.scheduler.loop import Scheduler
 
 

@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-from pumice.kube.api import Api
-from pumice.kube.pace import Backoff, TokenBucket
-from pumice.kube.pods import PLACED_BY
-from pumice.kube.recorder import Recorder, Subject
-from pumice.kube.refusals import RefusedError, UnreachableError, patience
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.rate_limit import Backoff, TokenBucket
+from pumice.kube.decode.pods import PLACED_BY
+from pumice.kube.event_recorder import Recorder, Subject
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.kube.times import stamp
 from pumice.model.events import Event

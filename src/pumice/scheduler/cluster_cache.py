@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pumice.kube.convert import SCHEDULERS, describe
-from pumice.kube.errors import ObjectError
-from pumice.kube.feed import Change
+from pumice.kube.decode.convert import SCHEDULERS, describe
+from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.watch.change_queue import Change
 from pumice.model.events import BindFailed, Changed, Described, Event, EvictFailed, Gone
 from pumice.model.objects import (
     DisruptionBudget,

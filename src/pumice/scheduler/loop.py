@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.writer import DecisionLog
-from pumice.kube.api import Api
-from pumice.kube.convert import SCHEDULERS
-from pumice.kube.feed import Feed
-from pumice.kube.informer import Informer
-from pumice.kube.recorder import Recorder
+from pumice.kube.client.api import Api
+from pumice.kube.decode.convert import SCHEDULERS
+from pumice.kube.event_recorder import Recorder
 from pumice.kube.resources import (
     NODES,
     POD_DISRUPTION_BUDGETS,
@@ -29,6 +27,8 @@ from pumice.kube.resources import (
     QUEUES,
     RESOURCE_QUOTAS,
 )
+from pumice.kube.watch.change_queue import Feed
+from pumice.kube.watch.informer import Informer
 from pumice.model.events import Event
 from pumice.model.resources import Registry
 from pumice.scheduler.binder import WRITE_RATE, Hands

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pumice.kube import wire
-from pumice.kube.feed import Change
+from pumice.kube.decode import api_types
+from pumice.kube.watch.change_queue import Change
 from pumice.model.accounts import Job
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed
 from pumice.model.objects import JobPhase, TaskStatus
@@ -84,7 +84,7 @@ class Phases:
             self._hands.write_group(job.key, changed)
 
 
-def _said(group: wire.PodGroup) -> dict[str, Any]:
+def _said(group: api_types.PodGroup) -> dict[str, Any]:
     """The parts of a group's status that are kept here; a count that nobody has written yet is none."""
     status = group.status
     return {"phase": status.phase or "", **{name: getattr(status, name) or 0 for name in COUNTED}}

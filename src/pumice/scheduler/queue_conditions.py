@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.kube.api import Api
-from pumice.kube.pace import Backoff
-from pumice.kube.refusals import RefusedError, UnreachableError, patience
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.resources import QUEUES
 from pumice.kube.times import stamp
 from pumice.scheduler.status_writer import WRONG

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pumice.kube import wire
-from pumice.kube.feed import Change
+from pumice.kube.decode import api_types
 from pumice.kube.resources import QUEUES
+from pumice.kube.watch.change_queue import Change
 from pumice.model.objects import ROOT
 from pumice.scheduler.queue_status import Status, statuses
 
@@ -66,7 +66,7 @@ class Queues:
                 self._written[name] = status
                 self._hands.write_queue(name, _patch(status, self._seen.get(name, {})))
 
-    def _note(self, change: Change[wire.Queue]) -> None:
+    def _note(self, change: Change[api_types.Queue]) -> None:
         """Keep what an object says; forget what was written if the object is new, or if somebody has changed it."""
         if change.old is None or change.new is None:
             self._written.pop(change.key, None)  # another queue of that name has no status yet
@@ -80,7 +80,7 @@ class Queues:
             self._written.pop(change.key, None)
 
 
-def _said(queue: wire.Queue) -> Status:
+def _said(queue: api_types.Queue) -> Status:
     """The fields of an object's status that are kept here."""
     status = queue.status
     found = {field: getattr(status, name) for name, field in _NAMES.items()}
@@ -89,7 +89,9 @@ def _said(queue: wire.Queue) -> Status:
 
 _NAMES = {
     name: field
-    for name, field in zip(wire.QueueStatus.__struct_fields__, wire.QueueStatus.__struct_encode_fields__, strict=True)
+    for name, field in zip(
+        api_types.QueueStatus.__struct_fields__, api_types.QueueStatus.__struct_encode_fields__, strict=True
+    )
     if name != "state"
 }
 """Our names of the fields of a queue's status, and those on the wire."""

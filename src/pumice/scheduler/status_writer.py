@@ -12,9 +12,9 @@ import asyncio
 import logging
 from typing import Any
 
-from pumice.kube.api import Api
-from pumice.kube.pace import Backoff
-from pumice.kube.refusals import RefusedError, UnreachableError, patience
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.resources import POD_GROUPS, QUEUES
 
 log = logging.getLogger(__name__)

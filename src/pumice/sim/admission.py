@@ -15,7 +15,7 @@ from typing import Any
 
 from pumice.admission import CREATE, DELETE, UPDATE, Object, Refusal, Request, World, admit, admit_queues
 from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
-from pumice.kube.policies import QUEUE_NAMES, queue_name
+from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, queue_name
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
 from pumice.model.resources import Registry
 from pumice.sim.cluster import Cluster

@@ -13,8 +13,8 @@ from typing import Any
 from pumice.admission import Object, Refusal
 from pumice.config.load import read_config
 from pumice.input_errors import Problem, did_you_mean
-from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.pods import GROUP_NAME
+from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.pods import GROUP_NAME
 from pumice.model.events import Described
 from pumice.model.objects import (
     DEFAULT_QUEUE,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pumice.input_errors import Problem
-from pumice.kube.errors import ObjectError
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.events import Described
 from pumice.model.resources import Registry
 from pumice.sim.admission import Admission

@@ -15,8 +15,8 @@ from msgspec.structs import fields
 
 from pumice.config.load import SchedulerConfig, default_config, read_config
 from pumice.input_errors import BadInput, Problem, did_you_mean
-from pumice.kube.errors import FieldError
-from pumice.kube.reading import one_of, read
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.decode.struct_decode import one_of, read
 from pumice.model.objects import JobPhase
 from pumice.model.resources import ResourceError, milli_amounts
 from pumice.model.states import COMMANDS

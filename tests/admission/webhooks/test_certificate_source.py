@@ -13,11 +13,11 @@ import pytest
 from pumice.admission.webhooks.ca_bundle import MUTATING, VALIDATING, Trust
 from pumice.admission.webhooks.certificate_source import SECRETS, FromFiles, FromSecret
 from pumice.apiserver.up import Cluster
-from pumice.kube.api import Api
 from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves, signer
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from tests.support.live_cluster import live
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)

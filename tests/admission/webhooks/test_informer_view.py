@@ -8,9 +8,9 @@ from pumice.admission import Settings
 from pumice.admission.request import QUEUES
 from pumice.admission.webhooks.informer_view import PATIENCE, Following
 from pumice.apiserver.up import Cluster
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from tests.support.admitted import queue
 from tests.support.live_cluster import eventually, live
 

@@ -17,10 +17,10 @@ from pumice.admission.request import QUEUES
 from pumice.admission.webhooks import server
 from pumice.admission.webhooks.server import Webhooks, bound
 from pumice.apiserver.up import Cluster
-from pumice.kube.api import Api
 from pumice.kube.certificates import Certificate, issue
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from tests.admission.webhooks.test_reviews_and_handler import review
 from tests.support.admitted import queue
 from tests.support.live_cluster import eventually, live

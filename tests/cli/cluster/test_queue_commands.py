@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.kube.client import Client
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES
 from tests.cli.cluster.calls import Caller
 from tests.cli.command import program, pumice_command

@@ -15,9 +15,9 @@ from pumice.apiserver.up import Cluster, Settings, cluster
 from pumice.controllers.jobs import Jobs
 from pumice.controllers.manager import Together
 from pumice.controllers.registry import EVERYBODY
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from tests.support.kubectl import KUBECTL, run
 from tests.support.live_cluster import GROUPS, eventually, scheduling
 

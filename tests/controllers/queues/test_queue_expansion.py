@@ -16,8 +16,8 @@ from pumice.controllers.queues.expansion import contradiction, expanded, release
 from pumice.controllers.queues.inherited_fields import parameter_value, remembered_fields
 from pumice.controllers.queues.merge_diff import difference
 from pumice.controllers.routing_events import NEWS_SECONDS, is_news
-from pumice.kube.errors import FieldError
-from pumice.kube.recorder import one_shot_event
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.event_recorder import one_shot_event
 from pumice.kube.resources import EVENTS, QUEUES
 from pumice.model.objects import Queue
 from pumice.model.queue_expansion import expand_hierarchy

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.controllers.queues.expansion import without
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
 from pumice.kube.resources import COMMANDS, EVENTS, POD_GROUPS, QUEUES
 from pumice.model.objects import QueueState
 from pumice.model.states import commanded

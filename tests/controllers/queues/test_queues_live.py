@@ -17,11 +17,11 @@ from pumice.apiserver.up import Cluster
 from pumice.controllers.manager import Together
 from pumice.controllers.queues import Queues
 from pumice.controllers.routing_events import Routed
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, QUEUES
-from pumice.kube.session import Session
 from tests.support.live_cluster import eventually, live, scheduling, submit
 
 Document = dict[str, Any]

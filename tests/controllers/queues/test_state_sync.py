@@ -12,8 +12,8 @@ import yaml
 from pumice.controllers.queues.commands import why_not
 from pumice.controllers.queues.queue_cache import Picture
 from pumice.controllers.queues.workload_counts import Tally
-from pumice.kube.feed import Change
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES
+from pumice.kube.watch.change_queue import Change
 from tests.support.queue_clusters import MemoryCluster, Process, command, group, job
 
 CASES = yaml.safe_load((Path(__file__).parents[2] / "cases" / "queue_state.yaml").read_text())

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pumice.apiserver.up import Cluster
 from pumice.config.load import default_config
-from pumice.kube.feed import Change
 from pumice.kube.resources import JOBS, Document
+from pumice.kube.watch.change_queue import Change
 from pumice.observability.endpoints import Endpoints
 from pumice.observability.metrics.job_metrics import JobMetrics
 from pumice.observability.metrics.scheduler_metrics import Metrics

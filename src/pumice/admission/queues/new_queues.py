@@ -15,7 +15,7 @@ from pumice.admission.cluster_view import World, described
 from pumice.admission.queues.queue_change import QueueChange
 from pumice.admission.request import CREATE, Object, Request, Verdict, metadata_of, spec_of
 from pumice.admission.rules import PLACE_RULES, admit, mutate
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 from pumice.model.objects import ROOT, Queue
 from pumice.model.queue_expansion import NEWEST
 

@@ -14,8 +14,8 @@ from itertools import islice
 from pumice.admission.cluster_view import World, described
 from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import Refusal, Request, spec_of
-from pumice.kube.errors import FieldError
-from pumice.kube.hierarchy_entries import entry_errors
+from pumice.kube.decode.hierarchy_entries import entry_errors
+from pumice.kube.decode.manifest_errors import FieldError
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import Queue
 from pumice.model.queue_expansion import NEWEST, expand_hierarchy, nested_entries

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from pumice.admission.webhooks.certificate_source import Source
-from pumice.kube.api import Api, Patch
 from pumice.kube.certificates import Certificate, signer
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api import Api, Patch
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
 from pumice.kube.resources import Document, Resource
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from pumice.kube.api import Api
 from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
 from pumice.kube.resources import Document, Resource
 
 log = logging.getLogger(__name__)

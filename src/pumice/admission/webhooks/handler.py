@@ -15,8 +15,8 @@ from pumice.admission.rules import ADMITTED, mutate, validate, warnings
 from pumice.admission.webhooks.informer_view import Following
 from pumice.admission.webhooks.json_patch import difference
 from pumice.admission.webhooks.reviews import Answer, Asked, User
-from pumice.kube.api import Api
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
 from pumice.kube.resources import Resource
 
 log = logging.getLogger(__name__)

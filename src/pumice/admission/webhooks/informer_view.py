@@ -14,10 +14,10 @@ from typing import Any
 
 from pumice.admission.cluster_view import FOLLOWED, World
 from pumice.admission.request import Object, Settings, metadata_of
-from pumice.kube.api import Api
-from pumice.kube.feed import Change, Feed
-from pumice.kube.informer import Informer
+from pumice.kube.client.api import Api
 from pumice.kube.resources import JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
+from pumice.kube.watch.change_queue import Change, Feed
+from pumice.kube.watch.informer import Informer
 
 PATIENCE = 10.0
 """Seconds in which what was let in must be seen."""

@@ -25,8 +25,8 @@ from pumice.admission.webhooks.certificate_source import Source
 from pumice.admission.webhooks.handler import ClusterRights, Judge
 from pumice.admission.webhooks.informer_view import Following
 from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, read, write
-from pumice.kube.api import Api
 from pumice.kube.certificates import Certificate
+from pumice.kube.client.api import Api
 
 log = logging.getLogger(__name__)
 

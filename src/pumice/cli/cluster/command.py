@@ -14,8 +14,8 @@ import click
 from pumice.cli.cluster.completion import context_names, given, namespaces
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client
-    from pumice.kube.refusals import RefusedError
+    from pumice.kube.client.api_errors import RefusedError
+    from pumice.kube.client.sync_client import Client
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -40,9 +40,9 @@ class Cluster:
     @cached_property
     def client(self) -> Client:
         """What calls it."""
-        from pumice.kube.client import Client
-        from pumice.kube.errors import FieldError
-        from pumice.kube.kubeconfig import read_kubeconfig
+        from pumice.kube.client.kubeconfig import read_kubeconfig
+        from pumice.kube.client.sync_client import Client
+        from pumice.kube.decode.manifest_errors import FieldError
 
         try:
             return Client(read_kubeconfig(self._kubeconfig, context=self._context))
@@ -90,7 +90,7 @@ class ClusterCommand(click.Command):
 @contextmanager
 def failing_well() -> Iterator[None]:
     """Turn what an API refuses, or that nobody answers, into a line for people."""
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import RefusedError, UnreachableError
 
     try:
         yield

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client
+    from pumice.kube.client.sync_client import Client
     from pumice.kube.resources import Resource
 
 PATIENCE = 1.0
@@ -27,8 +27,8 @@ def given(ctx: click.Context, name: str) -> Any:
 
 def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The contexts of the kubeconfig."""
-    from pumice.kube.errors import FieldError
-    from pumice.kube.kubeconfig import context_names
+    from pumice.kube.client.kubeconfig import context_names
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         found = context_names(given(ctx, "kubeconfig"))
@@ -66,8 +66,8 @@ def priority_classes(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list[str]:
-    from pumice.kube.errors import FieldError
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import RefusedError, UnreachableError
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         with closing(_client(ctx)) as client:
@@ -80,7 +80,7 @@ def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list
 
 
 def _client(ctx: click.Context) -> Client:
-    from pumice.kube.client import Client
-    from pumice.kube.kubeconfig import read_kubeconfig
+    from pumice.kube.client.kubeconfig import read_kubeconfig
+    from pumice.kube.client.sync_client import Client
 
     return Client(read_kubeconfig(given(ctx, "kubeconfig"), context=given(ctx, "context") or ""), timeout=PATIENCE)

@@ -18,7 +18,7 @@ from pumice.cli.cluster.views import not_found, object_name, state
 from pumice.cli.terminal import complain, echo
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client, Document
+    from pumice.kube.client.sync_client import Client, Document
 
 PROTECTED = "pumice.dev/protected"
 LISTED = 20
@@ -124,7 +124,7 @@ def _agreed(queues: int) -> bool:
 
 def _delete(client: Client, queue: Document, wait: float) -> int:
     """Delete one queue and say so; the exit status that this deserves."""
-    from pumice.kube.refusals import RefusedError
+    from pumice.kube.client.api_errors import RefusedError
     from pumice.kube.resources import QUEUES
 
     about, subject = queue["metadata"], object_name(queue, QUEUES)

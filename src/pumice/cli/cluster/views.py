@@ -12,9 +12,9 @@ from pumice.cli.columns import Column, Table
 from pumice.cli.terminal import complain, echo, echo_values
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client, Document, Query
-    from pumice.kube.follow import Following
+    from pumice.kube.client.sync_client import Client, Document, Query
     from pumice.kube.resources import Resource
+    from pumice.kube.watch.sync_watch import Following
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 COLOURS = {
@@ -94,7 +94,7 @@ def look(
         rows = view.rows(client.list(path, query).items)
         _print(rows, view, output, alone=alone)
         return len(rows)
-    from pumice.kube.follow import Following
+    from pumice.kube.watch.sync_watch import Following
 
     following = Following(client, path, query, cut=lambda why: echo(f"lost {why}; trying again", err=True))
     _follow(following, view, output)

@@ -23,13 +23,13 @@ from pumice.controllers.jobs.spec import read_job
 from pumice.controllers.manager import Seen
 from pumice.controllers.parallel import abreast
 from pumice.controllers.work_queue import Keys
-from pumice.kube.api import Api
-from pumice.kube.feed import Change
-from pumice.kube.informer import Known
-from pumice.kube.recorder import record_once
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
 from pumice.kube.times import stamp
+from pumice.kube.watch.change_queue import Change
+from pumice.kube.watch.informer import Known
 
 log = logging.getLogger(__name__)
 

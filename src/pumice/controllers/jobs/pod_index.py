@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from pumice.controllers.jobs.spec import Job, Task
-from pumice.kube.pods import TASK_SPEC
+from pumice.kube.decode.pods import TASK_SPEC
 from pumice.kube.resources import Document
 
 JOB_NAME: Final = "volcano.sh/job-name"

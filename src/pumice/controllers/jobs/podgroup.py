@@ -8,7 +8,7 @@ from pumice.admission.cluster_view import template_request
 from pumice.admission.routing import ROUTED
 from pumice.controllers.jobs.dependencies import minimum
 from pumice.controllers.jobs.spec import Job, Task
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
 from pumice.model.resources import PODS, Registry, Vector, add
 

@@ -9,8 +9,8 @@ from pumice.controllers.jobs.plugins import JOB_NAMESPACE, equip
 from pumice.controllers.jobs.pod_index import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
 from pumice.controllers.jobs.podgroup import group_name, owner
 from pumice.controllers.jobs.spec import Job, Task
-from pumice.kube.pods import GROUP_NAME, TASK_SPEC
-from pumice.kube.policies import PREEMPTABLE, USER
+from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC
+from pumice.kube.decode.preemption_annotations import PREEMPTABLE, USER
 from pumice.kube.resources import PODS, Document, Resource
 
 QUEUE_NAME: Final = "volcano.sh/queue-name"

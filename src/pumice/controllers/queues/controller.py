@@ -31,10 +31,10 @@ from pumice.controllers.queues.state_sync import (
     with_own_state,
 )
 from pumice.controllers.work_queue import Keys
-from pumice.kube.api import Api
-from pumice.kube.feed import Change
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError, UnreachableError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, QUEUES, Document
+from pumice.kube.watch.change_queue import Change
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import ROOT, QueueState
 

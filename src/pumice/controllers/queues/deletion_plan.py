@@ -15,7 +15,7 @@ from typing import Any
 from pumice.admission import Object
 from pumice.admission.request import annotations_of, metadata_of
 from pumice.controllers.queues.workload_counts import queue_of
-from pumice.kube.pods import GROUP_NAME
+from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.resources import JOBS, POD_GROUPS, PODS, QUEUES, Document, Resource
 
 

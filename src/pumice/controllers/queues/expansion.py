@@ -23,9 +23,9 @@ from pumice.controllers.queues.inherited_fields import (
     remembered_fields,
     take_back_fields,
 )
-from pumice.kube import wire
-from pumice.kube.queues import PARAMETERS
-from pumice.kube.reading import one_of, read
+from pumice.kube.decode import api_types
+from pumice.kube.decode.queues import PARAMETERS
+from pumice.kube.decode.struct_decode import one_of, read
 from pumice.kube.resources import QUEUES, Document
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import DEFAULT_QUEUE, ROOT
@@ -124,4 +124,4 @@ def _without(hierarchy: list[Object], name: str) -> Iterator[list[Object]]:
 
 
 def _understood(hierarchy: Any) -> Any:
-    return read(hierarchy, tuple[wire.HierarchyEntry, ...], where="spec.hierarchy")
+    return read(hierarchy, tuple[api_types.HierarchyEntry, ...], where="spec.hierarchy")

@@ -11,7 +11,7 @@ from pumice.controllers.queues.expansion import without
 from pumice.controllers.queues.queue_cache import Picture
 from pumice.controllers.queues.queue_writer import Pen
 from pumice.controllers.queues.state_sync import STAY
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
 from pumice.kube.resources import Document
 
 FORGOTTEN: Final = "pumice.dev/forgotten"

@@ -13,9 +13,9 @@ from typing import Any, Final
 from pumice.admission import Object
 from pumice.admission.request import annotate, annotations_of, spec_of
 from pumice.admission.user_limits import keep_limits, kept_limits, last_applied
-from pumice.kube.errors import FieldError
-from pumice.kube.queues import PARAMETERS
-from pumice.kube.reading import read
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.decode.queues import PARAMETERS
+from pumice.kube.decode.struct_decode import read
 from pumice.kube.resources import Document
 from pumice.model.queue_expansion import fields_to_reset, fields_to_set
 

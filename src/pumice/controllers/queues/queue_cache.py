@@ -14,8 +14,8 @@ from pumice.admission.queues.queue_tree import Tree
 from pumice.admission.request import annotations_of, metadata_of, spec_of
 from pumice.controllers.queues.expansion import withdrawn
 from pumice.controllers.queues.workload_counts import Tally
-from pumice.kube.feed import Change
 from pumice.kube.resources import QUEUES, Document
+from pumice.kube.watch.change_queue import Change
 from pumice.model.hierarchy import Refusal, lay_out
 from pumice.model.objects import ROOT
 

@@ -17,9 +17,9 @@ from pumice.controllers.commands import tell_failure
 from pumice.controllers.queues.deletion_plan import Remnant
 from pumice.controllers.queues.queue_cache import Picture
 from pumice.controllers.queues.workload_counts import queue_of
-from pumice.kube.api import Api
-from pumice.kube.recorder import record_once
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import JOBS, POD_GROUPS, QUEUES, Document, Resource
 from pumice.kube.times import stamp
 

@@ -13,8 +13,8 @@ from pumice.controllers.queues.merge_diff import difference
 from pumice.controllers.queues.queue_cache import Picture
 from pumice.controllers.queues.queue_writer import Pen
 from pumice.controllers.queues.state_sync import STAY, state_of
-from pumice.kube.errors import FieldError
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.resources import QUEUES
 from pumice.model.objects import QueueState
 

@@ -18,7 +18,7 @@ from typing import Final
 from pumice.admission import Object
 from pumice.admission.cluster_view import described
 from pumice.controllers.queues.queue_cache import Picture
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.resources import Document
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, Queue, QueueState
 from pumice.model.resources import Registry

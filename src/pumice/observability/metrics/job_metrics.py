@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import Metric
 
-from pumice.kube.feed import Change
 from pumice.kube.resources import JOBS, Document
+from pumice.kube.watch.change_queue import Change
 from pumice.observability.metrics.metric_families import as_named, counts, gauges
 
 if TYPE_CHECKING:
-    from pumice.kube.informer import Informer
+    from pumice.kube.watch.informer import Informer
 
 ENDS = {"Completed": "volcano_job_completed_phase_count", "Failed": "volcano_job_failed_phase_count"}
 """Phases of jobs that are counted, and as what."""
