@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pumice.apiserver.up import Cluster
 from pumice.observability.endpoints import Endpoints
-from pumice.observability.probes import of_scheduler
+from pumice.observability.probes import scheduler_probes
 from tests.support.live_cluster import eventually, live, placed, scheduling, submit
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +44,7 @@ def test_what_a_scheduler_gives_is_on_the_page(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         async with (
             scheduling(running.server) as scheduler,
-            Endpoints(("127.0.0.1", 0), of_scheduler(scheduler)) as endpoints,
+            Endpoints(("127.0.0.1", 0), scheduler_probes(scheduler)) as endpoints,
             aiohttp.ClientSession() as session,
         ):
             await submit(running, "one", 2)

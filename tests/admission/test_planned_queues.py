@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.admission import QUEUE_FINALIZER, ROUTED, Object, Settings, World
+from pumice.admission import QUEUE_FINALIZER, ROUTED, ClusterView, Object, Settings
 from pumice.kube.resources import JOBS, QUEUES
 from tests.support.admitted import ask, group, job, namespace, node, queue, tell, world
 from tests.support.queue_clusters import MemoryCluster, Process
@@ -27,7 +27,7 @@ CORP = queue(
 )
 
 
-def sent(around: World, made: Object) -> str:
+def sent(around: ClusterView, made: Object) -> str:
     verdict = ask(around, made)
     assert verdict.message == "" and verdict.object is not None
     return str(verdict.object["spec"]["queue"])

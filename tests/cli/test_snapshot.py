@@ -9,7 +9,7 @@ import pytest
 
 from pumice.cli.snapshot import READ, NoSuchJobError, Snapshot
 from pumice.config.load import default_config
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.sync_client import Client, Listing
 from pumice.kube.resources import EVENTS
@@ -37,7 +37,7 @@ class Still(Client):
         for found in self.objects:
             if path == f"/apis/{found['apiVersion']}/namespaces/default/jobs/{found['metadata']['name']}":
                 return found
-        raise RefusedError(404, "NotFound", "not found")
+        raise ApiError(404, "NotFound", "not found")
 
 
 def made(kind: str, name: str, version: str = "v1", owner: str = "", **parts: Any) -> Document:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from pumice.apiserver.up import Cluster
-from pumice.controllers.default_queues import FirstQueues
-from pumice.controllers.manager import Together
+from pumice.controllers.default_queues import DefaultQueues
+from pumice.controllers.manager import ControllerManager
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -22,7 +22,7 @@ def test_they_are_made_where_they_are_missing(tmp_path):
         await running.api.delete(QUEUES, "", "root")
         assert there() == set()
         async with Session(Access(running.server)) as session:
-            work = asyncio.create_task(Together(Api(session), [FirstQueues]).run())
+            work = asyncio.create_task(ControllerManager(Api(session), [DefaultQueues]).run())
             await eventually(lambda: there() == {"root", "default"})
             before = running.api.read(QUEUES, "", "root")
             await running.api.delete(QUEUES, "", "default")

@@ -12,7 +12,7 @@ from typing import Any
 
 from pumice.apiserver.up import Cluster
 from pumice.decision_log.writer import DecisionLog, log_files
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from tests.support.live_cluster import CPU, QUEUES, eventually, live, phase, placed, scheduling, submit
 
 
@@ -40,12 +40,12 @@ def restless(running: Cluster, folder: Path, **more: Any) -> Any:
             await running.api.create(QUEUES, "", {"metadata": {"name": name}, "spec": spec})
         async with scheduling(running.server, decision_log=DecisionLog(folder, **more)) as scheduler:
             await eventually(lambda: scheduler.cycles > 0)
-            bind, evict, refusals = scheduler.hands._api.bind, scheduler.hands._api.evict, Counter[str]()
+            bind, evict, refusals = scheduler.binder._api.bind, scheduler.binder._api.evict, Counter[str]()
 
             def refuse(pod: str, *ends: str) -> None:
                 refusals[pod] += 1
                 if refusals[pod] == 1 and pod.endswith(ends):
-                    raise RefusedError(409, "Conflict", "not this time")
+                    raise ApiError(409, "Conflict", "not this time")
 
             async def unsure_bind(namespace: str, pod: str, node: str, **more: Any) -> None:
                 refuse(pod, "0", "3", "6")
@@ -55,8 +55,8 @@ def restless(running: Cluster, folder: Path, **more: Any) -> Any:
                 refuse(f"e-{pod}", "3")  # one only: who cannot be evicted is left alone for half a minute
                 await evict(namespace, pod, **more)
 
-            scheduler.hands._api.bind = unsure_bind  # type: ignore[method-assign]  # that is the test
-            scheduler.hands._api.evict = unsure_evict  # type: ignore[method-assign]  # that is the test
+            scheduler.binder._api.bind = unsure_bind  # type: ignore[method-assign]  # that is the test
+            scheduler.binder._api.evict = unsure_evict  # type: ignore[method-assign]  # that is the test
             await submit(running, "lent", 12, queue="b", least=1, **{"pumice.dev/stop-seconds": "0.1"})
             await eventually(lambda: len(placed(running)["lent"]) == 12)
             await submit(running, "gang", 4, queue="a", **{"pumice.dev/run-seconds": "0.5"})
@@ -65,8 +65,8 @@ def restless(running: Cluster, folder: Path, **more: Any) -> Any:
             await submit(running, "owner", 12, queue="a", least=1)
             # By weight 2 : 1 of 12 cpu: 8 and 4.
             await eventually(lambda: len(placed(running)["owner"]) >= 8)
-            await eventually(lambda: scheduler.mirror.open_assumptions == 0)
-            assert scheduler.hands.failed > 0
+            await eventually(lambda: scheduler.cache.open_assumptions == 0)
+            assert scheduler.binder.failed > 0
             scheduler.engine.validate()
             load = Counter(node for job, where in placed(running).items() if job != "gang" for node in where)
             assert max(load.values()) <= CPU

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.options import Choices
-from pumice.install.uninstall import remove
+from pumice.install.options import InstallOptions
+from pumice.install.uninstall import remove_all
 from tests.install.test_install_kube import settle_volcano
 from tests.support.installed import HOME, Real, pumice, real_server, take_away, until
 from tests.support.kubectl import Namespace, queue
@@ -122,7 +122,7 @@ def test_queues_are_let_go_of_whoever_writes_to_them(real, kubectl):
         return merged(path, patch)
 
     client.merge = beaten  # type: ignore[method-assign]  # stands in the way
-    said = list(remove(client, Choices()))
+    said = list(remove_all(client, InstallOptions()))
     assert [line for line in said if line.startswith("queue/busy")] == [
         f"queue/{name} waits for us no longer" for name in names
     ]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from benchmarks import kubernetes
-from pumice.install.options import Choices
-from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS, Right, rights_of
+from pumice.install.options import InstallOptions
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS, PolicyRule, policy_rules_of
 from pumice.kube.client.sync_client import Client
 from tests.install.working_day import Day, at_work, use
 from tests.support.installed import HOME, Real, pumice, real_server, until
@@ -52,18 +52,18 @@ def recorded(day: Day) -> list[Object]:
     return day.real.asked()
 
 
-def single(rights: Sequence[Right]) -> list[Right]:
+def single(rights: Sequence[PolicyRule]) -> list[PolicyRule]:
     """One right for each verb on each resource."""
     return [
-        Right(right.group, (resource,), (verb,), right.names)
+        PolicyRule(right.group, (resource,), (verb,), right.names)
         for right in rights
         for resource in right.resources
         for verb in right.verbs
     ]
 
 
-def shipped(component: str) -> list[Right]:
-    return [right for part in rights_of(component, Choices()) for right in single(part)]
+def shipped(component: str) -> list[PolicyRule]:
+    return [right for part in policy_rules_of(component, InstallOptions()) for right in single(part)]
 
 
 def asked_by(component: str, recorded: list[Object]) -> list[Object]:
@@ -71,7 +71,7 @@ def asked_by(component: str, recorded: list[Object]) -> list[Object]:
     return [event for event in recorded if event["user"]["username"] == user]
 
 
-def covers(right: Right, event: Object) -> bool:
+def covers(right: PolicyRule, event: Object) -> bool:
     """Whether a right allows what was asked for."""
     verb, group, resource = use(event)
     named = not right.names or event["objectRef"].get("name") in right.names
@@ -101,7 +101,7 @@ def test_without_any_one_right_something_is_refused(component, day, client, reco
     name = f"pumice-{component}"
     places = (f"{ROLES}/clusterroles/{name}", f"{ROLES}/namespaces/{HOME}/roles/{name}")
     tried = 0
-    for place, part in zip(places, rights_of(component, Choices()), strict=True):
+    for place, part in zip(places, policy_rules_of(component, InstallOptions()), strict=True):
         before = client.get(place)["rules"]
         singles = single(part)
         for missing in singles:
@@ -114,7 +114,7 @@ def test_without_any_one_right_something_is_refused(component, day, client, reco
     assert tried == len(shipped(component)) > 15
 
 
-def wanting(component: str, missing: Right, recorded: list[Object]) -> Object:
+def wanting(component: str, missing: PolicyRule, recorded: list[Object]) -> Object:
     """What the server looks at when it is asked for something for which just this right is needed."""
     (verb,), (whole,) = missing.verbs, missing.resources
     resource, _, part = whole.partition("/")

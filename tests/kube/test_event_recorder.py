@@ -12,7 +12,7 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
 from pumice.kube.client.transport import Limits, Session
-from pumice.kube.event_recorder import AT_A_TIME, FORGOTTEN_SECONDS, Recorder, Subject
+from pumice.kube.event_recorder import AT_A_TIME, FORGOTTEN_SECONDS, EventRecorder, Subject
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served
 from tests.support.unsteady_proxy import Proxy, unsteady
@@ -30,7 +30,7 @@ class Clock:
 
 
 @contextlib.asynccontextmanager
-async def recording(**more: Any) -> AsyncIterator[tuple[Recorder, verbs.Api, Proxy, Clock]]:
+async def recording(**more: Any) -> AsyncIterator[tuple[EventRecorder, verbs.Api, Proxy, Clock]]:
     clock = Clock()
     async with (
         memory_api() as behind,
@@ -39,11 +39,11 @@ async def recording(**more: Any) -> AsyncIterator[tuple[Recorder, verbs.Api, Pro
         Session(Access(f"http://127.0.0.1:{proxy.port}"), Limits(attempts=1)) as session,
     ):
         given = {"bucket": FULL, "backoff": Backoff(0.001, 0.01), **more}
-        yield Recorder(Api(session), "pumice", now=clock, **given), behind, proxy, clock
+        yield EventRecorder(Api(session), "pumice", now=clock, **given), behind, proxy, clock
 
 
 @contextlib.asynccontextmanager
-async def writing(recorder: Recorder) -> AsyncIterator[None]:
+async def writing(recorder: EventRecorder) -> AsyncIterator[None]:
     task = asyncio.create_task(recorder.run())
     try:
         yield
@@ -62,14 +62,14 @@ def test_the_same_thing_said_again_is_a_higher_count() -> None:
     async def test() -> None:
         async with recording() as (recorder, behind, _, clock):
             async with writing(recorder):
-                recorder.say(POD, "Waits", "no room")
-                recorder.say(POD, "Waits", "no room")
-                recorder.say(QUEUE, "Full", "at its limit", kind="Warning")
+                recorder.record(POD, "Waits", "no room")
+                recorder.record(POD, "Waits", "no room")
+                recorder.record(QUEUE, "Full", "at its limit", kind="Warning")
             assert sorted(found(behind)) == [("dev", "Full", "at its limit", 1), ("p", "Waits", "no room", 2)]
             clock.time += 60
             async with writing(recorder):
-                recorder.say(POD, "Waits", "no room")
-                recorder.say(POD, "Waits", "other words")
+                recorder.record(POD, "Waits", "no room")
+                recorder.record(POD, "Waits", "other words")
             assert sorted(found(behind))[1:] == [("p", "Waits", "no room", 3), ("p", "Waits", "other words", 1)]
             event = next(e for e in behind.list("events") if e.get("count") == 3)
             assert event["firstTimestamp"] == "1970-01-12T13:46:40Z"  # 1,000,000 s are 11 d 13 h 46 min 40 s
@@ -85,15 +85,15 @@ def test_after_a_while_or_when_the_server_has_forgotten_it_is_a_new_event() -> N
     async def test() -> None:
         async with recording() as (recorder, behind, _, clock):
             async with writing(recorder):
-                recorder.say(POD, "Waits", "no room")
+                recorder.record(POD, "Waits", "no room")
             clock.time += FORGOTTEN_SECONDS + 1
             async with writing(recorder):
-                recorder.say(POD, "Waits", "no room")
+                recorder.record(POD, "Waits", "no room")
             assert [event[3] for event in found(behind)] == [1, 1]
             for event in behind.list("events"):
                 await behind.delete("events", "default", event["metadata"]["name"])
             async with writing(recorder):
-                recorder.say(POD, "Waits", "no room")
+                recorder.record(POD, "Waits", "no room")
             assert [event[3] for event in found(behind)] == [2]
 
     asyncio.run(test())
@@ -103,15 +103,15 @@ def test_what_does_not_fit_is_dropped() -> None:
     async def test() -> None:
         async with recording(waiting=3, remembered=2) as (recorder, behind, _, _):
             for number in range(10):
-                recorder.say(POD, "Waits", f"for {number}")
-            recorder.say(POD, "Waits", "for 1")  # this one waits already
+                recorder.record(POD, "Waits", f"for {number}")
+            recorder.record(POD, "Waits", "for 1")  # this one waits already
             assert recorder.dropped == 7
             async with writing(recorder):
                 pass
             assert sorted(found(behind)) == [("p", "Waits", f"for {n}", 2 if n == 1 else 1) for n in range(3)]
             for number in range(10, 30):
                 async with writing(recorder):
-                    recorder.say(POD, "Waits", f"for {number}")
+                    recorder.record(POD, "Waits", f"for {number}")
             assert len(recorder._events) == 5  # three that may wait and two that are remembered
 
     asyncio.run(test())
@@ -120,15 +120,15 @@ def test_what_does_not_fit_is_dropped() -> None:
 def test_a_warning_takes_the_place_of_the_oldest_event_that_is_none() -> None:
     async def test() -> None:
         async with recording(waiting=3, remembered=9) as (recorder, behind, _, _):
-            recorder.say(POD, "Fails", "1", kind="Warning")
-            recorder.say(POD, "Starts", "1")
-            recorder.say(POD, "Starts", "2")
-            recorder.say(POD, "Fails", "2", kind="Warning")
+            recorder.record(POD, "Fails", "1", kind="Warning")
+            recorder.record(POD, "Starts", "1")
+            recorder.record(POD, "Starts", "2")
+            recorder.record(POD, "Fails", "2", kind="Warning")
             assert recorder.dropped == 1
-            recorder.say(POD, "Starts", "3")
+            recorder.record(POD, "Starts", "3")
             assert recorder.dropped == 2
-            recorder.say(POD, "Fails", "3", kind="Warning")
-            recorder.say(POD, "Fails", "4", kind="Warning")  # only warnings wait now
+            recorder.record(POD, "Fails", "3", kind="Warning")
+            recorder.record(POD, "Fails", "4", kind="Warning")  # only warnings wait now
             assert recorder.dropped == 4
             async with writing(recorder):
                 pass
@@ -164,11 +164,11 @@ class Slow:
 def test_a_few_are_written_at_a_time_but_never_one_beside_itself() -> None:
     async def test() -> None:
         api = Slow()
-        recorder = Recorder(api, "pumice", bucket=FULL)  # type: ignore[arg-type]  # as much of it as is needed
+        recorder = EventRecorder(api, "pumice", bucket=FULL)  # type: ignore[arg-type]  # as much of it as is needed
         async with writing(recorder):
             for _ in range(50):
                 for name in ("a", "b", "c", "d", "e", "f"):
-                    recorder.say(Subject("v1", "Pod", name, "default"), "Waits", name)
+                    recorder.record(Subject("v1", "Pod", name, "default"), "Waits", name)
                 await asyncio.sleep(0.0003)
         assert api.counts == dict.fromkeys("abcdef", 50)
         assert 1 < api.most <= AT_A_TIME
@@ -179,10 +179,10 @@ def test_a_few_are_written_at_a_time_but_never_one_beside_itself() -> None:
 
 def test_those_of_thousands_of_pods_that_start_at_once_are_all_written() -> None:
     api = Slow()
-    recorder = Recorder(api, "pumice")  # type: ignore[arg-type]  # nothing is written here
+    recorder = EventRecorder(api, "pumice")  # type: ignore[arg-type]  # nothing is written here
     for number in range(5000):
-        recorder.say(Subject("v1", "Pod", f"p{number}", "default"), "Scheduled", "to n")
-    recorder.say(POD, "Evict", "from n", kind="Warning")
+        recorder.record(Subject("v1", "Pod", f"p{number}", "default"), "Scheduled", "to n")
+    recorder.record(POD, "Evict", "from n", kind="Warning")
     assert recorder.dropped == 0
 
 
@@ -192,11 +192,11 @@ def test_no_event_is_lost_or_doubled_while_the_server_is_away() -> None:
             async with writing(recorder):
                 proxy.refusals = 3
                 for number in range(5):
-                    recorder.say(POD, "Waits", f"for {number}")
+                    recorder.record(POD, "Waits", f"for {number}")
                 await asyncio.sleep(0.02)
                 proxy.allowance = 10  # an answer that breaks off: the event is there all the same
-                recorder.say(POD, "Waits", "for 5")
-                recorder.say(POD, "Waits", "for 0")
+                recorder.record(POD, "Waits", "for 5")
+                recorder.record(POD, "Waits", "for 0")
             assert sorted(found(behind)) == [("p", "Waits", f"for {n}", 2 if n == 0 else 1) for n in range(6)]
 
     asyncio.run(test())
@@ -206,8 +206,8 @@ def test_an_event_that_is_refused_is_dropped() -> None:
     async def test() -> None:
         async with recording() as (recorder, behind, _, _):
             async with writing(recorder):
-                recorder.say(Subject("v1", "Pod", "p", "nowhere"), "Waits", "no room")
-                recorder.say(POD, "Waits", "x" * 5000)
+                recorder.record(Subject("v1", "Pod", "p", "nowhere"), "Waits", "no room")
+                recorder.record(POD, "Waits", "x" * 5000)
             assert recorder.dropped == 1
             assert [len(event[2]) for event in found(behind)] == [1024]
 
@@ -224,7 +224,7 @@ def test_events_keep_to_their_pace() -> None:
         bucket = TokenBucket(10, 2, now=lambda: 0.0, pause=pause)
         async with recording(bucket=bucket) as (recorder, _, _, _), writing(recorder):
             for number in range(4):
-                recorder.say(POD, "Waits", f"for {number}")
+                recorder.record(POD, "Waits", f"for {number}")
         assert [round(seconds, 3) for seconds in pauses[:2]] == [0.1, 0.2]
 
     asyncio.run(test())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.leader_election import Lease, LostError, Timing
@@ -150,7 +150,7 @@ def test_a_lease_that_says_nothing_is_free(spec: Any) -> None:
     assert lease.held
 
 
-FORBIDDEN = RefusedError(403, "Forbidden", "leases is forbidden")
+FORBIDDEN = ApiError(403, "Forbidden", "leases is forbidden")
 
 
 def warnings(log: pytest.LogCaptureFixture) -> list[str]:

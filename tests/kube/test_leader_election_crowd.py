@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.leader_election import Lease
 from tests.support.lease_server import Server, Stepped
 
@@ -42,13 +42,13 @@ class Crowd:
         if event < 0.05 and who in self.at_work:
             self.at_work.pop(who).close()  # it has taken too long
         if event > 0.97 and self.server.late:
-            with contextlib.suppress(RefusedError):
+            with contextlib.suppress(ApiError):
                 self.server.late.pop(chance.randrange(len(self.server.late)))()
         work = self.at_work.pop(who, None) or self._next(self.leases[who])
         try:
             work.send(None)
             self.at_work[who] = work
-        except (StopIteration, UnreachableError, RefusedError):
+        except (StopIteration, UnreachableError, ApiError):
             pass
         holding = [lease.identity for lease in self.leases if lease.held]
         assert len(holding) <= 1, f"{holding} lead at {self.clock}"

@@ -25,7 +25,7 @@ import pytest
 import yaml
 
 from benchmarks.kubernetes import free_ports
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.sync_client import Client, Document
 from pumice.model.quantity import parse
@@ -155,7 +155,7 @@ class Torment:
         return self.orders.is_done() and self.urgent.is_done()
 
     def _answers(self) -> bool:
-        with contextlib.suppress(UnreachableError, RefusedError):
+        with contextlib.suppress(UnreachableError, ApiError):
             return bool(self.client.get("/version"))
         return False
 
@@ -203,7 +203,7 @@ class Torment:
         self._delete(f"{GROUPS}/{gang}")
 
     def _delete(self, path: str) -> None:
-        with contextlib.suppress(RefusedError):
+        with contextlib.suppress(ApiError):
             self.client.delete(path)
 
     # ---- what must hold -------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import pytest
 
 from pumice.apiserver.up import Cluster
 from pumice.observability.endpoints import AddressError, Endpoints, Probes, parse_address
-from pumice.observability.liveness import STUCK, Pulse
-from pumice.observability.probes import of_scheduler
+from pumice.observability.liveness import STUCK, LoopHeartbeat
+from pumice.observability.probes import scheduler_probes
 from pumice.scheduler.loop import STALLED
 from tests.support.live_cluster import eventually, live, scheduling
 
@@ -82,7 +82,7 @@ def test_a_loop_that_is_stuck_is_told_from_one_that_works() -> None:
 
     async def run() -> None:
         nonlocal ahead
-        pulse = Pulse(lambda: time.monotonic() + ahead)
+        pulse = LoopHeartbeat(lambda: time.monotonic() + ahead)
         async with Endpoints(ANYWHERE, probes(), pulse) as endpoints:
             asker = threading.Thread(target=lambda: answers.append(get(f"{endpoints.url}/healthz")))
             ahead = STUCK + 1
@@ -120,12 +120,12 @@ def test_an_address_that_is_taken_is_an_error_and_leaves_nothing_behind() -> Non
 
 def test_a_scheduler_without_its_cluster_is_alive_and_not_ready(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
-        async with scheduling("http://127.0.0.1:1") as lost, Endpoints(ANYWHERE, of_scheduler(lost)) as endpoints:
-            await eventually(lambda: lost.informers[0].trouble is not None)
+        async with scheduling("http://127.0.0.1:1") as lost, Endpoints(ANYWHERE, scheduler_probes(lost)) as endpoints:
+            await eventually(lambda: lost.informers[0].last_error is not None)
             code, why = await ask(f"{endpoints.url}/readyz")
             assert code == 503 and "nodes: " in why
             assert (await ask(f"{endpoints.url}/healthz"))[0] == 200
-        async with scheduling(running.server) as found, Endpoints(ANYWHERE, of_scheduler(found)) as endpoints:
+        async with scheduling(running.server) as found, Endpoints(ANYWHERE, scheduler_probes(found)) as endpoints:
             await eventually(lambda: found.cycles > 0)
             assert await ask(f"{endpoints.url}/readyz") == (200, "ok\n")
             assert await ask(f"{endpoints.url}/healthz") == (200, "ok\n")
@@ -135,7 +135,10 @@ def test_a_scheduler_without_its_cluster_is_alive_and_not_ready(tmp_path: Path) 
 
 def test_a_scheduler_whose_cycles_do_not_end_is_not_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def check(running: Cluster) -> None:
-        async with scheduling(running.server) as scheduler, Endpoints(ANYWHERE, of_scheduler(scheduler)) as endpoints:
+        async with (
+            scheduling(running.server) as scheduler,
+            Endpoints(ANYWHERE, scheduler_probes(scheduler)) as endpoints,
+        ):
             await eventually(lambda: scheduler.cycles > 0)
             monkeypatch.setattr(scheduler, "_last", time.monotonic() - STALLED - 1)
             code, why = get(f"{endpoints.url}/healthz")  # in this thread: no cycle comes in between

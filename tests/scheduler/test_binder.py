@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from pumice.cli.scheduler import scheduler
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.event_recorder import Subject
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed
 from pumice.scheduler import binder as module
-from pumice.scheduler.binder import Hands
-from pumice.scheduler.cluster_cache import Mirror
+from pumice.scheduler.binder import Binder
+from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduling.decisions import Bind, Decision, Evict
 from tests.support.cluster_caches import mirror_of
 
 BROKEN = UnreachableError("the connection broke")
-CONFLICT = RefusedError(409, "Conflict", "pod a is already assigned to node n1")
-BUSY = RefusedError(503, "ServiceUnavailable", "later")
-WRONG = RefusedError(500, "InternalError", "something went wrong")
-ABSENT = RefusedError(404, "NotFound", "there is no such pod")
+CONFLICT = ApiError(409, "Conflict", "pod a is already assigned to node n1")
+BUSY = ApiError(503, "ServiceUnavailable", "later")
+WRONG = ApiError(500, "InternalError", "something went wrong")
+ABSENT = ApiError(404, "NotFound", "there is no such pod")
 
 
 class Cluster:
@@ -77,17 +77,17 @@ def arrives_unheard(cluster: Cluster, node: str) -> Exception:
 
 
 def carried_out(
-    cluster: Cluster, *decisions: Decision, running: bool = False, then: Callable[[Hands], None] = lambda hands: None
-) -> tuple[list[Event], Hands, Mirror]:
+    cluster: Cluster, *decisions: Decision, running: bool = False, then: Callable[[Binder], None] = lambda hands: None
+) -> tuple[list[Event], Binder, ClusterCache]:
     reported: list[Event] = []
     mirror = mirror_of(running=running)
 
-    async def run() -> Hands:
+    async def run() -> Binder:
         def report(events: Iterable[Event]) -> None:
             reported.extend(events)
 
-        hands = Hands(cluster, mirror, Silent(), report)  # type: ignore[arg-type]  # as much of them as is needed
-        hands.carry_out(decisions)
+        hands = Binder(cluster, mirror, Silent(), report)  # type: ignore[arg-type]  # as much of them as is needed
+        hands.execute(decisions)
         then(hands)
         async with asyncio.timeout(20):
             await hands.done()
@@ -124,7 +124,7 @@ def test_one_that_had_arrived_counts() -> None:
 
 
 def test_one_that_had_arrived_counts_even_if_nobody_can_say_so_for_long() -> None:
-    cluster = Cluster(bind=[arrives_unheard], get=[BROKEN] * 9 + [RefusedError(403, "Forbidden", "not now")])
+    cluster = Cluster(bind=[arrives_unheard], get=[BROKEN] * 9 + [ApiError(403, "Forbidden", "not now")])
     reported, hands, _ = carried_out(cluster, BIND)
     assert (reported, hands.bound, hands.failed) == ([], 1, 0)
 
@@ -160,12 +160,14 @@ def test_another_pod_of_that_name_is_not_the_one_that_was_bound() -> None:
 def test_a_job_that_goes_says_so_before_its_pods_do() -> None:
     cluster = Cluster()
     evict = Evict("ns/a", "n1", "ns/g", "ns/taker", "reclaim")
-    carried_out(cluster, evict, running=True, then=lambda hands: hands.write_group("ns/g", {"phase": "Inqueue"}))
+    carried_out(
+        cluster, evict, running=True, then=lambda hands: hands.write_podgroup_status("ns/g", {"phase": "Inqueue"})
+    )
     assert cluster.calls == ["says Inqueue", "evict"]
 
 
 def test_an_eviction_that_is_refused_comes_back() -> None:
-    cluster = Cluster(evict=[RefusedError(429, "TooManyRequests", "a budget does not allow it")])
+    cluster = Cluster(evict=[ApiError(429, "TooManyRequests", "a budget does not allow it")])
     reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "mend"), running=True)
     assert reported[0] == EvictFailed("ns/a") and hands.evicted == 0
 
@@ -191,9 +193,9 @@ def test_binds_and_evictions_keep_to_their_rate(monkeypatch: pytest.MonkeyPatch)
 
     async def run() -> None:
         cluster = Cluster()
-        hands = Hands(cluster, mirror_of(running=True), Silent(), lambda events: None, rate=10)  # type: ignore[arg-type]  # as much of them as is needed
+        hands = Binder(cluster, mirror_of(running=True), Silent(), lambda events: None, rate=10)  # type: ignore[arg-type]  # as much of them as is needed
         monkeypatch.setattr(cluster, "bind", _does_nothing)
-        hands.carry_out([*binds, Evict("ns/a", "n1", "ns/g", "", "relieve")])
+        hands.execute([*binds, Evict("ns/a", "n1", "ns/g", "", "relieve")])
         await hands.done()
 
     asyncio.run(run())

@@ -13,7 +13,7 @@ from pumice.kube.watch.change_queue import Change
 from pumice.model.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
-from pumice.scheduler.cluster_cache import Mirror
+from pumice.scheduler.cluster_cache import ClusterCache
 
 
 def pod(
@@ -42,23 +42,23 @@ def group(phase: str, uid: str = "g1") -> Change[api_types.PodGroup]:
     )
 
 
-def task(mirror: Mirror, change: Change[Any]) -> TaskSpec:
-    (event,) = mirror.events(change)
+def task(mirror: ClusterCache, change: Change[Any]) -> TaskSpec:
+    (event,) = mirror.events_for(change)
     assert isinstance(event, Changed) and isinstance(event.object, TaskSpec)
     return event.object
 
 
 def test_what_is_no_news_is_not_told() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
     task(mirror, pod())
-    assert list(mirror.events(pod())) == []
+    assert list(mirror.events_for(pod())) == []
     task(mirror, pod(phase="Running", node="n1"))
-    list(mirror.events(gone()))
+    list(mirror.events_for(gone()))
     task(mirror, pod())  # another one
 
 
 def test_an_older_message_does_not_undo_a_binding() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
     assert task(mirror, pod()).status is TaskStatus.PENDING
     assert mirror.assume_bound("ns/a", "n1").uid == "u1"
     stale = task(mirror, pod())  # a label changed, say, before the binding arrived
@@ -69,7 +69,7 @@ def test_an_older_message_does_not_undo_a_binding() -> None:
 
 
 def test_a_binding_that_is_refused_is_forgotten_and_what_was_seen_counts_again() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
     task(mirror, pod())
     uid = mirror.assume_bound("ns/a", "n1")
     failed, again = mirror.failed("ns/a", uid)
@@ -80,16 +80,16 @@ def test_a_binding_that_is_refused_is_forgotten_and_what_was_seen_counts_again()
 
 
 def test_another_pod_of_the_same_name_knows_nothing_of_the_decision() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
     task(mirror, pod())
     uid = mirror.assume_bound("ns/a", "n1")
-    assert list(mirror.events(gone())) == [Gone(TaskSpec, "ns/a")]
+    assert list(mirror.events_for(gone())) == [Gone(TaskSpec, "ns/a")]
     assert task(mirror, pod(uid="u2")).status is TaskStatus.PENDING
     assert mirror.failed("ns/a", uid) == []
 
 
 def test_a_pod_that_ended_meanwhile_is_over_whatever_was_decided() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
     task(mirror, pod())
     mirror.assume_bound("ns/a", "n1")
     assert task(mirror, pod(phase="Failed")).status is TaskStatus.FAILED
@@ -97,10 +97,12 @@ def test_a_pod_that_ended_meanwhile_is_over_whatever_was_decided() -> None:
 
 
 def test_an_eviction_holds_until_the_pod_is_seen_to_go() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
     task(mirror, pod(node="n1", phase="Running"))
     uid = mirror.assume_evicted("ns/a")
-    assert list(mirror.events(pod(node="n1", phase="Running"))) == []  # the engine knows better, and needs no telling
+    assert (
+        list(mirror.events_for(pod(node="n1", phase="Running"))) == []
+    )  # the engine knows better, and needs no telling
     assert mirror.open_assumptions == 1
     assert task(mirror, pod(node="n1", phase="Running", deleted=True)).status is TaskStatus.RELEASING
     assert mirror.open_assumptions == 0
@@ -109,7 +111,7 @@ def test_an_eviction_holds_until_the_pod_is_seen_to_go() -> None:
 
 
 def test_after_a_refusal_the_word_of_the_cluster_is_news_again() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
     task(mirror, pod())
     uid = mirror.assume_bound("ns/a", "n1")
     assert task(mirror, pod(phase="Pending", hostNetwork=False, priority=1)).node == "n1"  # another message in between
@@ -124,43 +126,43 @@ def test_an_eviction_that_is_refused_after_another_message_leaves_the_task_runni
 
     config = default_config()
     engine = Engine(config, plugin_factories(config), Registry())
-    mirror = Mirror(engine.state.registry)
+    mirror = ClusterCache(engine.state.registry)
 
     def tell(*events: Any) -> None:
         for event in events:
             engine.apply(event)
 
-    tell(*mirror.events(pod(node="n1", phase="Running")))
+    tell(*mirror.events_for(pod(node="n1", phase="Running")))
     found = engine.state.tasks["ns/a"]
     engine.state.evict(found)
     uid = mirror.assume_evicted("ns/a")
-    tell(*mirror.events(pod(node="n1", phase="Running", priority=1)))
+    tell(*mirror.events_for(pod(node="n1", phase="Running", priority=1)))
     assert found.status is TaskStatus.RELEASING
     tell(*mirror.failed("ns/a", uid))
     assert engine.state.tasks["ns/a"].status is TaskStatus.RUNNING
 
 
 def test_a_job_that_was_let_in_stays_in() -> None:
-    mirror = Mirror(Registry())
+    mirror = ClusterCache(Registry())
 
     def phase(change: Change[Any]) -> JobPhase:
-        (event,) = mirror.events(change)
+        (event,) = mirror.events_for(change)
         assert isinstance(event, Changed) and isinstance(event.object, JobSpec)
         return event.object.phase
 
     assert phase(group("Pending")) is JobPhase.PENDING
-    mirror.assume_entered("ns/g")
+    mirror.assume_enqueued("ns/g")
     assert phase(group("Pending")) is JobPhase.INQUEUE
     assert phase(group("Running")) is JobPhase.RUNNING
     assert phase(group("Pending")) is JobPhase.PENDING  # somebody has set it back, and that is seen
-    mirror.assume_entered("ns/g")
-    list(mirror.events(Change("podgroups.scheduling.volcano.sh", "ns/g", "g1", "2", group("Pending").new, None)))
+    mirror.assume_enqueued("ns/g")
+    list(mirror.events_for(Change("podgroups.scheduling.volcano.sh", "ns/g", "g1", "2", group("Pending").new, None)))
     assert phase(group("Pending", uid="g2")) is JobPhase.PENDING
 
 
 def test_what_cannot_be_understood_is_refused_and_the_last_state_stays() -> None:
     refused: list[ObjectError] = []
-    mirror = Mirror(Registry(), refused.append)
+    mirror = ClusterCache(Registry(), refused.append)
     task(mirror, pod())
-    assert list(mirror.events(pod(priorityClassName="", preemptionPolicy="Sometimes"))) == []
+    assert list(mirror.events_for(pod(priorityClassName="", preemptionPolicy="Sometimes"))) == []
     assert "Pod/ns/a" in str(refused[0]) and "preemptionPolicy" in str(refused[0])

@@ -13,19 +13,19 @@ import pytest
 from pumice.apiserver.up import Cluster
 from pumice.decision_log.replay import replay
 from pumice.decision_log.writer import DecisionLog, log_files
-from pumice.observability.metrics.scheduler_metrics import Metrics
+from pumice.observability.metrics.scheduler_metrics import SchedulerMetrics
 from pumice.scheduler import config_watcher
-from pumice.scheduler.config_watcher import ConfigFile
+from pumice.scheduler.config_watcher import ConfigWatcher
 from pumice.scheduling.config import DEFAULT_CONFIG, ConfigError
 from tests.support.live_cluster import eventually, live, phase, placed, scheduling, submit
 
 NOTHING_STARTS = 'actions: "enqueue"\n'
 
 
-def file_with(path: Path, text: str) -> tuple[ConfigFile, list[str]]:
+def file_with(path: Path, text: str) -> tuple[ConfigWatcher, list[str]]:
     path.write_text(text)
     said: list[str] = []
-    return ConfigFile(path, said.append), said
+    return ConfigWatcher(path, said.append), said
 
 
 def test_what_it_says_counts_not_when_it_was_written(tmp_path: Path) -> None:
@@ -33,13 +33,13 @@ def test_what_it_says_counts_not_when_it_was_written(tmp_path: Path) -> None:
     file, said = file_with(path, DEFAULT_CONFIG)
     assert file.first().actions[0] == "enqueue"
     os.utime(path, (1, 1))
-    assert file.look() is None
+    assert file.read_if_changed() is None
     before = path.stat()
     path.write_text(DEFAULT_CONFIG.replace("reclaim, preempt", "preempt, reclaim"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # within the same tick of a coarse clock
-    changed = file.look()
+    changed = file.read_if_changed()
     assert changed is not None and changed.actions[-1] == "reclaim"
-    assert file.look() is None and said == []
+    assert file.read_if_changed() is None and said == []
 
 
 def test_a_bad_file_is_refused_once_with_its_line(tmp_path: Path) -> None:
@@ -47,17 +47,17 @@ def test_a_bad_file_is_refused_once_with_its_line(tmp_path: Path) -> None:
     file, said = file_with(path, DEFAULT_CONFIG)
     file.first()
     path.write_text('actions: "allocate"\ntiers:\n- plugins:\n  - name: gagn\n')
-    assert file.look() is None and file.look() is None
+    assert file.read_if_changed() is None and file.read_if_changed() is None
     assert len(said) == 1
     assert said[0].startswith(f"{path}:4: ") and '"gang"' in said[0] and said[0].endswith("in force stays")
     path.write_bytes(b"\xff\xfe")
-    assert file.look() is None and len(said) == 2 and "UTF-8" in said[1]
+    assert file.read_if_changed() is None and len(said) == 2 and "UTF-8" in said[1]
     path.unlink()
-    assert file.look() is None and len(said) == 3 and "No such file" in said[2]
+    assert file.read_if_changed() is None and len(said) == 3 and "No such file" in said[2]
     path.write_text(DEFAULT_CONFIG)  # as it was: nothing to do
-    assert file.look() is None and len(said) == 3
+    assert file.read_if_changed() is None and len(said) == 3
     path.write_text("actions: allocate\n")
-    assert file.look() is not None
+    assert file.read_if_changed() is not None
 
 
 def test_a_mounted_configmap_is_swapped_behind_a_link(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_a_mounted_configmap_is_swapped_behind_a_link(tmp_path: Path) -> None:
         (tmp_path / version / "config.yaml").write_text(text)
     (tmp_path / "..data").symlink_to("..v1")
     (tmp_path / "config.yaml").symlink_to("..data/config.yaml")
-    file = ConfigFile(tmp_path / "config.yaml", pytest.fail)
+    file = ConfigWatcher(tmp_path / "config.yaml", pytest.fail)
     file.first()
     (tmp_path / "..data_tmp").symlink_to("..v2")
     (tmp_path / "..data_tmp").replace(tmp_path / "..data")
-    changed = file.look()
+    changed = file.read_if_changed()
     assert changed is not None and changed.actions == ("enqueue",)
 
 
@@ -94,7 +94,7 @@ def test_a_running_scheduler_follows_its_file_and_the_log_knows(tmp_path: Path) 
             assert "config.yaml:1: actions must be one text" in said[0] and not placed(running)
             assert scheduler.config.actions == ("enqueue",)
             path.write_text(DEFAULT_CONFIG)
-            file.hurry()
+            file.check_now()
             await eventually(lambda: phase(running, "job") == "Running")
             assert len(scheduler.config.actions) == 5 and not scheduler.config_refused
             scheduler.engine.validate()
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_used_shows_in_the_metrics_until_it_can(tmp_path: 
 
     async def check(running: Cluster) -> None:
         async with scheduling(running.server, file.first(), config_file=file) as scheduler:
-            metrics = Metrics(scheduler)
+            metrics = SchedulerMetrics(scheduler)
 
             def refused() -> float:
                 (family,) = (found for found in metrics.collect() if found.name == "pumice_configuration_refused")
@@ -138,10 +138,10 @@ def test_a_file_that_cannot_be_used_shows_in_the_metrics_until_it_can(tmp_path: 
 
             assert refused() == 0
             path.write_text(f"{DEFAULT_CONFIG}nonsense: 3\n")
-            file.hurry()
+            file.check_now()
             await eventually(lambda: refused() == 1)
             path.write_text(DEFAULT_CONFIG)
-            file.hurry()
+            file.check_now()
             await eventually(lambda: refused() == 0)
 
     live(tmp_path, check)

@@ -74,17 +74,17 @@ def test_a_binding_that_somebody_was_quicker_with_is_taken_as_it_is(tmp_path: Pa
     async def check(running: Cluster) -> None:
         async with scheduling(running.server) as scheduler:
             await eventually(lambda: scheduler.cycles > 0)
-            real = scheduler.hands._api.bind
+            real = scheduler.binder._api.bind
 
             async def late(namespace: str, pod: str, node: str, **more: Any) -> None:
                 # Another scheduler has put it elsewhere in the meantime.
                 await real(namespace, pod, "node-002", **more)
                 await real(namespace, pod, node, **more)
 
-            scheduler.hands._api.bind = late  # type: ignore[method-assign,assignment]  # a race, on purpose
+            scheduler.binder._api.bind = late  # type: ignore[method-assign,assignment]  # a race, on purpose
             await submit(running, "raced", 2)
             await eventually(lambda: placed(running)["raced"] == ["node-002", "node-002"])
-            await eventually(lambda: scheduler.hands.failed == 2 and scheduler.mirror.open_assumptions == 0)
+            await eventually(lambda: scheduler.binder.failed == 2 and scheduler.cache.open_assumptions == 0)
             await eventually(lambda: phase(running, "raced") == "Running")
             scheduler.engine.validate()
 

@@ -12,7 +12,7 @@ from pumice.kube.resources import POD_GROUPS
 from pumice.kube.watch.change_queue import Change
 from pumice.model.events import BindFailed, Event
 from pumice.model.objects import JobPhase
-from pumice.scheduler.podgroup_status_updater import Phases
+from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
 from pumice.scheduling.decisions import Bind, Decision
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -53,7 +53,11 @@ def phase_now(shell: Shell) -> JobPhase:
 
 
 def told(
-    phases: Phases, shell: Shell, *changes: Change[Any], decisions: Sequence[Decision] = (), heard: Sequence[Event] = ()
+    phases: PodGroupStatusUpdater,
+    shell: Shell,
+    *changes: Change[Any],
+    decisions: Sequence[Decision] = (),
+    heard: Sequence[Event] = (),
 ) -> None:
     for event in phases.refresh(shell.engine, changes, decisions, heard):
         shell.engine.apply(event)
@@ -62,13 +66,13 @@ def told(
 def test_what_a_group_says_when_it_is_first_seen_is_made_true(shell: Shell) -> None:
     # So it was left by a scheduler that is gone: of three that ran none does, and the two that are there wait.
     pen = Pen()
-    told(Phases(pen), shell, seen(None, group("Inqueue", running=3, failed=1)))  # type: ignore[arg-type]  # all it needs
+    told(PodGroupStatusUpdater(pen), shell, seen(None, group("Inqueue", running=3, failed=1)))  # type: ignore[arg-type]  # all it needs
     assert pen.written == [{"running": 0, "failed": 0}]
 
 
 def test_what_somebody_else_has_it_say_is_made_true_again_and_nothing_is_said_twice(shell: Shell) -> None:
     pen = Pen()
-    phases = Phases(pen)  # type: ignore[arg-type]  # all it needs
+    phases = PodGroupStatusUpdater(pen)  # type: ignore[arg-type]  # all it needs
     told(phases, shell, seen(None, group()))
     shell.cycle()
     told(phases, shell, decisions=[Bind("ns/g-t-0", "n", "ns/g")])
@@ -83,7 +87,7 @@ def test_what_somebody_else_has_it_say_is_made_true_again_and_nothing_is_said_tw
 
 def test_a_job_whose_binding_was_refused_does_not_run(shell: Shell) -> None:
     engine = shell.engine
-    phases = Phases(Pen())  # type: ignore[arg-type]  # all it needs
+    phases = PodGroupStatusUpdater(Pen())  # type: ignore[arg-type]  # all it needs
     binds = [decision for decision in engine.cycle(SECOND) if isinstance(decision, Bind)]
     assert len(binds) == 2 and phase_now(shell) is JobPhase.RUNNING
     heard: list[Event] = [BindFailed(bind.task) for bind in binds]

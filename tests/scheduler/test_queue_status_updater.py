@@ -18,7 +18,7 @@ from pumice.model.objects import Queue
 from pumice.scheduler import queue_status
 from pumice.scheduler.loop import Scheduler
 from pumice.scheduler.queue_status import statuses
-from pumice.scheduler.queue_status_updater import Queues
+from pumice.scheduler.queue_status_updater import QueueStatusUpdater
 from tests.support.live_cluster import QUEUES, eventually, live, placed, scheduling, submit
 from tests.support.taking import Shell, taking_engine
 
@@ -39,7 +39,7 @@ def test_a_queue_that_loses_its_place_does_not_keep_its_last_numbers() -> None:
     shell.job("b", [(1,)] * 4, 1, name="j")
     shell.cycle()
     pen, time = Pen(), iter(range(100))
-    queues = Queues(pen, lambda: float(next(time)))  # type: ignore[arg-type]  # all it needs
+    queues = QueueStatusUpdater(pen, lambda: float(next(time)))  # type: ignore[arg-type]  # all it needs
     queues.refresh(shell.engine, (), moved=True)
     assert (pen.said["b"]["allocated"]["cpu"], pen.said["b"]["share"], pen.said["b"]["running"]) == ("4m", 1.0, 1)
     # Its parent is named that is not there: it has no place, its job holds nothing anywhere.
@@ -63,10 +63,10 @@ def status_of(running: Cluster, name: str) -> dict[str, Any]:
 
 async def settled(scheduler: Scheduler) -> None:
     """Everything that the scheduler has to say of queues is written and seen."""
-    await eventually(lambda: scheduler.mirror.open_assumptions == 0)
+    await eventually(lambda: scheduler.cache.open_assumptions == 0)
     before = scheduler.cycles
     await eventually(lambda: scheduler.cycles > before + 3)
-    await scheduler.hands.done()
+    await scheduler.binder.done()
 
 
 def test_weight_path_pods_and_namespaces_are_those_that_count(tmp_path: Path) -> None:

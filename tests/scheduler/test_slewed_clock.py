@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pumice.config.load import default_config
 from pumice.scheduler import loop as module
-from pumice.scheduler.slewed_clock import LITTLE, PROOF, SLOWER, Clock
+from pumice.scheduler.slewed_clock import LITTLE, PROOF, SLOWER, SlewedClock
 
 BEGIN = 1_800_000_000.0
 YEAR = 365 * 86400.0
@@ -21,7 +21,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.runs, self.off = 100.0, 0.0
-        self.clock = Clock(lambda: BEGIN + self.runs - 100 + self.off, lambda: self.runs)
+        self.clock = SlewedClock(lambda: BEGIN + self.runs - 100 + self.off, lambda: self.runs)
 
     def after(self, seconds: float) -> float:
         """What the clock says then, in seconds since the beginning."""

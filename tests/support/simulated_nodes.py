@@ -23,7 +23,7 @@ from pumice.apiserver.status import ApiError
 from pumice.apiserver.storage import Change
 from pumice.apiserver.verbs import Api as Embedded
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError as ClientError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from pumice.kube.resources import (
@@ -39,7 +39,7 @@ from pumice.kube.resources import (
     Resource,
 )
 from pumice.kube.watch import change_queue
-from pumice.kube.watch.change_queue import Feed
+from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 SERVICES: Resource[Document] = Resource("v1", "services", "Service", dict)
@@ -142,8 +142,8 @@ class Remote:
                     return None
                 edit(found)
                 return await self._api.update(kind, found, subresource=subresource)
-            except RefusedError as error:
-                if error.absent:
+            except ClientError as error:
+                if error.not_found:
                     return None
                 if not error.conflict:
                     raise _as_here(error) from None
@@ -161,18 +161,18 @@ class Remote:
         """Delete an object, if it is still this one."""
         try:
             await self._api.delete(_RESOURCES[resource], name, namespace, grace=grace, uid=uid, propagation=propagation)
-        except RefusedError as error:
-            if not (error.absent or error.conflict):
+        except ClientError as error:
+            if not (error.not_found or error.conflict):
                 raise _as_here(error) from None
 
     async def follow(self, resource: str, namespace: str = "") -> AsyncIterator[Sequence[Change]]:
         """What is there, an empty batch, and what changes."""
-        line = Feed()
+        line = ChangeQueue()
         informer = Informer(self._api, _RESOURCES[resource], line)
         work = asyncio.ensure_future(informer.run())
         try:
             await informer.synced.wait()
-            there = self._taken(line.taken())
+            there = self._taken(line.drain())
             if there:
                 yield there
             yield ()
@@ -198,7 +198,7 @@ class Garbage:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._feed = Feed()
+        self._feed = ChangeQueue()
         self._informers = [Informer(api, resource, self._feed) for resource in OWNED]
         self._dependents: dict[str, dict[tuple[str, str], Document]] = defaultdict(dict)  # by the uid of an owner
 
@@ -234,7 +234,7 @@ class Garbage:
                 return
         kind = _kind(found["apiVersion"], found["kind"])
         assert kind is not None
-        with contextlib.suppress(RefusedError):  # gone meanwhile
+        with contextlib.suppress(ClientError):  # gone meanwhile
             await self._api.delete(kind, about["name"], about["namespace"], uid=about["uid"], propagation="Background")
 
     async def _is_there(self, owner: dict[str, Any], namespace: str) -> bool:
@@ -243,8 +243,8 @@ class Garbage:
             return True  # for all we know
         try:
             return bool((await self._api.get(kind, owner["name"], namespace))["metadata"]["uid"] == owner["uid"])
-        except RefusedError as error:
-            if error.absent:
+        except ClientError as error:
+            if error.not_found:
                 return False
             raise
 
@@ -257,9 +257,9 @@ def _kind(api_version: str, kind: str) -> Resource[Document] | None:
 def _refusals() -> Iterator[None]:
     try:
         yield
-    except RefusedError as error:
+    except ClientError as error:
         raise _as_here(error) from None
 
 
-def _as_here(error: RefusedError) -> ApiError:
+def _as_here(error: ClientError) -> ApiError:
     return ApiError(error.code, error.reason, error.message, error.details)

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.sync_client import Client, Document
 
@@ -99,7 +99,7 @@ class Witness(threading.Thread):
                     self._follow_on()
                 except UnreachableError:
                     time.sleep(0.05)
-                except RefusedError as error:
+                except ApiError as error:
                     if error.expired:
                         self._revision = ""
                     elif error.code not in LATER:

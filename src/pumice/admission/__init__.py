@@ -1,7 +1,7 @@
 """Admission: what is filled in, and what is refused, before an object is stored.
 
     request ──► mutate (defaults, in order) ──► validate (every rule) ──► verdict
-                          └────────── World: what rules may look up ──────────┘
+                          └─────── ClusterView: what rules may look up ───────┘
 
 Pure functions over objects as JSON has them, one a rule, each with its own message; ``rules`` says which apply to what.
 The embedded API server calls them in its write path, a webhook for a real one behind HTTP, the simulator when it reads
@@ -10,14 +10,14 @@ a scenario.
 What is *not* admission's part: it writes one object at a time, the one it is asked about. Expanding a hierarchy,
 deleting what is below a deleted queue, giving a plain pod its podgroup (it has no uid to be named after yet), settling
 the user limits of a queue whose first child came or whose last child went, and making an Event of the annotation
-``pumice.dev/routed`` are the controllers'. They use ``with_user_limits_settled``, ``doomed`` and ``route`` from here.
+``pumice.dev/routed`` are left to controllers, which use ``with_user_limits_settled``, ``cascade_plan`` and ``route``.
 """
 
 from __future__ import annotations
 
-from pumice.admission.cluster_view import FOLLOWED, World
+from pumice.admission.cluster_view import FOLLOWED, ClusterView
 from pumice.admission.queues.new_queues import admit_queues
-from pumice.admission.queues.queue_deletion import PROTECTED, Doomed, doomed
+from pumice.admission.queues.queue_deletion import PROTECTED, CascadePlan, cascade_plan
 from pumice.admission.request import (
     CREATE,
     DELETE,
@@ -43,17 +43,17 @@ __all__ = [
     "ROUTED",
     "UPDATE",
     "USER_LIMITS",
-    "Doomed",
+    "CascadePlan",
+    "ClusterView",
     "Object",
     "Refusal",
     "Request",
     "Route",
     "Settings",
     "Verdict",
-    "World",
     "admit",
     "admit_queues",
-    "doomed",
+    "cascade_plan",
     "mutate",
     "route",
     "validate",

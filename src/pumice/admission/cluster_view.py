@@ -1,6 +1,6 @@
 """What rules may look up: the queues and their tree, the work in each of them, the size of the cluster.
 
-A ``World`` follows objects. Whoever has them (the embedded server its store, a webhook its informers) tells it of
+A ``ClusterView`` follows objects. Whoever has them (the embedded server its store, a webhook its informers) tells it of
 each that is new, changed or gone; it keeps of each only what rules ask for. Nothing here waits, and nothing is ever
 listed: a rule costs what it looks at, not what there is.
 
@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import zip_longest
 from typing import Final
 
-from pumice.admission.queues.queue_tree import Tree
+from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import (
     JOBS,
     NAMESPACES,
@@ -53,7 +53,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkloadSummary:
     """A PodGroup or Job, as far as queues are concerned."""
 
     queue: str
@@ -77,7 +77,7 @@ class Ranking:
     stale: set[str]
 
 
-class World:
+class ClusterView:
     """The newest state of a cluster, as admission sees it."""
 
     def __init__(self, settings: Settings | None = None, registry: Registry | None = None) -> None:
@@ -88,9 +88,9 @@ class World:
         self.capacity: Vector = ()
         """What all nodes have together, ready or not: what a queue may be promised does not follow every reboot."""
         self._described: dict[str, Queue] = {}
-        self._tree: Tree | None = None
-        self._expanded: tuple[Tree, Tree] | None = None  # the tree it was made from, and itself
-        self._work: dict[Key, Work] = {}
+        self._tree: QueueTree | None = None
+        self._expanded: tuple[QueueTree, QueueTree] | None = None  # the tree it was made from, and itself
+        self._work: dict[Key, WorkloadSummary] = {}
         self._in_queue: dict[str, set[Key]] = {}
         self._waiting: dict[str, Vector] = {}
         self._running: dict[str, Vector] = {}
@@ -103,14 +103,14 @@ class World:
     # ---- what rules ask ------------------------------------------------------------------------------------
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> QueueTree:
         """Where the queues stand."""
         if self._tree is None:
-            self._tree = Tree(self._described)
+            self._tree = QueueTree(self._described)
         return self._tree
 
     @property
-    def expanded_tree(self) -> Tree:
+    def expanded_tree(self) -> QueueTree:
         """The tree with the queues that hierarchies name and the queue controller has yet to create.
 
         A queue whose hierarchy is not expanded yet is no leaf there.
@@ -203,7 +203,7 @@ class World:
     def _read(self, found: Object | None) -> Queue | None:
         """A queue that cannot be read has no place, as if it were not there."""
         try:
-            return None if found is None else described(found, self.registry)
+            return None if found is None else describe_queue(found, self.registry)
         except FieldError:
             return None
 
@@ -216,7 +216,7 @@ class World:
             self.capacity = add(subtract(self.capacity, had), has)
             self.rankings.clear()
 
-    def _note_work(self, key: Key, new: Work | None) -> None:
+    def _note_work(self, key: Key, new: WorkloadSummary | None) -> None:
         old = self._work.get(key)
         if old == new:
             return
@@ -231,7 +231,7 @@ class World:
             self._count(key, new, +1)
             self._stand_for(new.owner, +1)
 
-    def _count(self, key: Key, work: Work, sign: int) -> None:
+    def _count(self, key: Key, work: WorkloadSummary, sign: int) -> None:
         """What waits and what runs, or no longer does. A job does not wait, once its PodGroup does."""
         change = add if sign > 0 else subtract
         self._load_changed(work.queue)
@@ -259,12 +259,12 @@ class World:
         if work is not None:
             self._count(job, work, +1)
 
-    def _group(self, namespace: str, found: Object) -> Work:
+    def _group(self, namespace: str, found: Object) -> WorkloadSummary:
         phase = (found.get("status") or {}).get("phase") or ""
         owners = (found.get("metadata") or {}).get("ownerReferences") or ()
         job = next((o for o in owners if o["kind"] == "Job" and o["apiVersion"].startswith("batch.volcano.sh/")), None)
         least = self._vector(spec_of(found).get("minResources"))
-        return Work(
+        return WorkloadSummary(
             queue=spec_of(found).get("queue") or "",
             unfinished=phase not in _OVER,
             waits_for=least if phase in _WAITING else (),
@@ -272,10 +272,10 @@ class World:
             owner=(JOBS, namespace, job["name"]) if job else None,
         )
 
-    def _job(self, found: Object) -> Work:
+    def _job(self, found: Object) -> WorkloadSummary:
         phase = ((found.get("status") or {}).get("state") or {}).get("phase") or ""
         waits = job_request(found, self.registry) if phase in _WAITING else ()
-        return Work(spec_of(found).get("queue") or "", phase not in _OVER, waits)
+        return WorkloadSummary(spec_of(found).get("queue") or "", phase not in _OVER, waits)
 
     def _vector(self, amounts: Mapping[str, str | int] | None) -> Vector:
         try:
@@ -284,7 +284,7 @@ class World:
             return ()
 
 
-def described(found: Object, registry: Registry) -> Queue:
+def describe_queue(found: Object, registry: Registry) -> Queue:
     """The queue that an object describes. ``FieldError`` if there is something in it that cannot be meant."""
     try:
         manifest = read(found, api_types.Queue)

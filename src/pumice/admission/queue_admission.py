@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from pumice.admission.cluster_view import World
+from pumice.admission.cluster_view import ClusterView
 from pumice.admission.queues.queue_parent import some
 from pumice.admission.request import UPDATE, Refusal, Request, spec_of
 from pumice.model.objects import ROOT, QueueState
@@ -15,7 +15,7 @@ TAKING = (QueueState.OPEN, QueueState.PAUSED)
 """A paused queue takes jobs and starts none."""
 
 
-def queue_exists(request: Request, world: World) -> Iterator[Refusal]:
+def queue_exists(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """The queue is there, and has a place in the tree."""
     name = _entered(request)
     if name is None:
@@ -35,7 +35,7 @@ def queue_exists(request: Request, world: World) -> Iterator[Refusal]:
         yield Refusal(f"there is no queue {name[:253]!r}{hint}", QUEUE)
 
 
-def queue_is_leaf(request: Request, world: World) -> Iterator[Refusal]:
+def queue_is_leaf(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Only leaves take jobs. Whoever names a parent was sent to a leaf below, unless none is open."""
     name = _entered(request)
     if name is None or world.expanded_tree.path(name) is None or world.expanded_tree.is_leaf(name):
@@ -47,7 +47,7 @@ def queue_is_leaf(request: Request, world: World) -> Iterator[Refusal]:
     yield Refusal(f"queue '{name}' is no leaf, and {why}; {advice}", QUEUE)
 
 
-def queue_takes_jobs(request: Request, world: World) -> Iterator[Refusal]:
+def queue_takes_jobs(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """The queue is open, or only paused, and so is everybody above it."""
     name = _entered(request)
     if name is None or not world.expanded_tree.is_leaf(name):
@@ -58,7 +58,7 @@ def queue_takes_jobs(request: Request, world: World) -> Iterator[Refusal]:
         yield Refusal(f"queue '{name}' takes no jobs: it is {_state(name, world)}; open it or use another", QUEUE)
 
 
-def moves_only_while_pending(request: Request, world: World) -> Iterator[Refusal]:
+def moves_only_while_pending(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A podgroup changes its queue before it is let in, or not at all: what it holds is on its queue's account."""
     if request.operation == UPDATE and request.old is not None and _entered(request) is not None:
         phase = (request.old.get("status") or {}).get("phase") or "Pending"
@@ -75,7 +75,7 @@ def _entered(request: Request) -> str | None:
     return queue
 
 
-def _state(name: str, world: World) -> str:
+def _state(name: str, world: ClusterView) -> str:
     """A queue's state as people should read it, with who above decides it."""
     for queue in (name, *(above.name for above in world.expanded_tree.above(name))):
         if world.is_leaving(queue):

@@ -1,7 +1,7 @@
 """Which rules apply to what: one table for what is filled in, one for what is checked.
 
-``admit`` is the whole of admission: it fills in, then checks what came of it. Nothing is looked up but the ``World``,
-and nothing is changed, neither what it is given nor the world: who stores the object tells the world of it.
+``admit`` is the whole of admission: it fills in, then checks what came of it. It looks up
+nothing but the ``ClusterView`` and changes nothing: whoever stores the object updates the view.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from pumice.admission import queue_admission
-from pumice.admission.cluster_view import World
+from pumice.admission.cluster_view import ClusterView
 from pumice.admission.jobs import job_defaults, job_policies, job_tasks, job_update
 from pumice.admission.queues import queue_defaults, queue_deletion, queue_parent, queue_quotas
 from pumice.admission.queues.queue_change import QueueChange, queue_change
@@ -30,20 +30,20 @@ from pumice.admission.request import (
     metadata_of,
     spec_of,
 )
-from pumice.admission.routing import send_to_leaf
+from pumice.admission.routing import route_to_leaf
 from pumice.admission.user_attribution import stamp_user, user_is_printable
 
-Default = Callable[[Object, Request, World], None]
+Default = Callable[[Object, Request, ClusterView], None]
 """Fills something in. ``new``, its metadata and its spec are its to edit; what lies deeper is to be replaced."""
 
-Rule = Callable[[Request, World], Iterable[Refusal]]
+Rule = Callable[[Request, ClusterView], Iterable[Refusal]]
 """Says what is wrong."""
 
 PLACE_RULES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_parent.RULES, *queue_quotas.RULES)
 """What is asked of a queue that is created or changed."""
 
 
-def queue_is_sound(request: Request, world: World) -> Iterator[Refusal]:
+def queue_is_sound(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """The queue can be read, and the tree with it is sound: every rule about places and amounts, in turn."""
     change = queue_change(request, world)
     if isinstance(change, list):
@@ -56,10 +56,10 @@ def queue_is_sound(request: Request, world: World) -> Iterator[Refusal]:
 DEFAULTS: dict[tuple[str, str], tuple[Default, ...]] = {
     (QUEUES, CREATE): queue_defaults.RULES,
     (QUEUES, UPDATE): queue_defaults.RULES,
-    (PODGROUPS, CREATE): (stamp_user, send_to_leaf),
-    (PODGROUPS, UPDATE): (stamp_user, send_to_leaf),
-    (JOBS, CREATE): (stamp_user, send_to_leaf, *job_defaults.RULES),
-    (JOBS, UPDATE): (stamp_user, send_to_leaf, *job_defaults.RULES),
+    (PODGROUPS, CREATE): (stamp_user, route_to_leaf),
+    (PODGROUPS, UPDATE): (stamp_user, route_to_leaf),
+    (JOBS, CREATE): (stamp_user, route_to_leaf, *job_defaults.RULES),
+    (JOBS, UPDATE): (stamp_user, route_to_leaf, *job_defaults.RULES),
     (PODS, CREATE): (stamp_user,),
     (PODS, UPDATE): (stamp_user,),
 }
@@ -78,7 +78,7 @@ ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))
 """The resources that admission has anything to say about."""
 
 
-def admit(request: Request, world: World) -> Verdict:
+def admit(request: Request, world: ClusterView) -> Verdict:
     """What comes of a request."""
     if request.operation not in OPERATIONS:
         known = ", ".join(OPERATIONS)
@@ -87,7 +87,7 @@ def admit(request: Request, world: World) -> Verdict:
     return Verdict(filled.new, validate(filled, world), warnings(filled, world))
 
 
-def mutate(request: Request, world: World) -> Object:
+def mutate(request: Request, world: ClusterView) -> Object:
     """The object with everything filled in: a new one, or the same if there was nothing to do."""
     if request.new is None:
         raise ValueError(f"{request.operation} has no object to fill anything into")
@@ -100,7 +100,7 @@ def mutate(request: Request, world: World) -> Object:
     return new if new != request.new else request.new
 
 
-def validate(request: Request, world: World) -> list[Refusal]:
+def validate(request: Request, world: ClusterView) -> list[Refusal]:
     """Everything that is wrong with a request whose object has been filled in."""
     if _is_leaving(request):
         return []
@@ -110,7 +110,7 @@ def validate(request: Request, world: World) -> list[Refusal]:
     return list(dict.fromkeys(found))  # two rules may say the same: of root, both limits are the cluster
 
 
-def warnings(request: Request, world: World) -> list[str]:
+def warnings(request: Request, world: ClusterView) -> list[str]:
     """What the caller should know although nothing is wrong."""
     if request.operation != CREATE:
         return []

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.admission.cluster_view import World
+from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import PODS, Object, Refusal, Request, annotate, annotations_of, spec_of
 from pumice.kube.decode.preemption_annotations import USER
 
 
-def user_is_printable(request: Request, world: World) -> Iterator[Refusal]:
+def user_is_printable(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Whose an object is can be shown: in logs, on terminals, as a label of metrics."""
     user = annotations_of(request.object).get(USER) or ""
     if not user.isprintable() and (request.old is None or annotations_of(request.old).get(USER) != user):
@@ -22,7 +22,7 @@ def user_is_printable(request: Request, world: World) -> Iterator[Refusal]:
         yield Refusal(message, f"metadata.annotations[{USER}]")
 
 
-def stamp_user(new: Object, request: Request, world: World) -> None:
+def stamp_user(new: Object, request: Request, world: ClusterView) -> None:
     """Write down whose the object is. A value that is given counts only if the caller may act as that user."""
     settings = world.settings
     if request.resource == PODS and spec_of(new).get("schedulerName") not in settings.schedulers:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from pumice.kube.client.kubeconfig import Access
-    from pumice.kube.client.loop_thread import Aside
+    from pumice.kube.client.loop_thread import LoopThread
     from pumice.kube.client.transport import Limits
     from pumice.kube.leader_election import Lease
     from pumice.observability.endpoints import Probes
@@ -80,7 +80,7 @@ def _election(context: click.Context, name: str) -> Election:
 class Leading:
     """One replica's part in it. Without an election it leads, always."""
 
-    def __init__(self, lease: Lease | None = None, aside: Aside | None = None) -> None:
+    def __init__(self, lease: Lease | None = None, aside: LoopThread | None = None) -> None:
         self._lease = lease
         self._aside = aside
         self._keeping: asyncio.Future[None] | None = None
@@ -166,11 +166,11 @@ async def leading(access: Access, election: Election | None) -> AsyncIterator[Le
         yield Leading()
         return
     from pumice.kube.client.api import Api
-    from pumice.kube.client.loop_thread import Aside
+    from pumice.kube.client.loop_thread import LoopThread
     from pumice.kube.client.transport import Limits, Session
     from pumice.kube.leader_election import Lease
 
-    async with Aside("lease") as aside:
+    async with LoopThread("lease") as aside:
         # A session of its own: renewals never wait behind anything else, and are tried again by the lease alone.
         session = await aside.enter(Session(access, Limits(attempts=1)))
         yield Leading(Lease(Api(session), election.name, election.namespace), aside)

@@ -68,7 +68,7 @@ def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> N
 
 
 def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str) -> None:
-    from pumice.kube.client.api_errors import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import ApiError, UnreachableError
 
     client = _client(kubeconfig, context)
     try:
@@ -77,7 +77,7 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
         for name in names:
             client.merge(f"/api/v1/nodes/{quote(name, safe='')}", patch)
             echo(f"node/{name} {done}")
-    except RefusedError as error:
+    except ApiError as error:
         raise click.ClickException(str(error)) from None
     except UnreachableError as error:
         raise click.ClickException(f"nobody answers: {error}. Is the cluster up? pumice up starts one.") from None

@@ -48,7 +48,7 @@ def failure(command: Document, target: Document | None, actions: Collection[str]
     return ""
 
 
-async def tell_failure(api: Api, command: Document, why: str, now: str) -> None:
+async def record_failure(api: Api, command: Document, why: str, now: str) -> None:
     """Say in an Event why a command is not carried out. Repeating it changes nothing."""
     about = {**command, "apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind}
     message = f"{command.get('action')} was not carried out: {why}"

@@ -9,7 +9,7 @@ from typing import Any, Final
 AT_ONCE: Final = 16
 
 
-async def abreast(work: Iterable[Coroutine[Any, Any, None]], at_once: int = AT_ONCE) -> None:
+async def gather_limited(work: Iterable[Coroutine[Any, Any, None]], at_once: int = AT_ONCE) -> None:
     """Do all of it. If something fails, the first failure is raised when everything has been tried."""
     gate = asyncio.Semaphore(at_once)
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
-from pumice.controllers.default_queues import FirstQueues
-from pumice.controllers.jobs import Jobs
-from pumice.controllers.manager import Controller, Seen
-from pumice.controllers.podgroups import PodGroups
-from pumice.controllers.queues import Queues
-from pumice.controllers.routing_events import Routed
+from pumice.controllers.default_queues import DefaultQueues
+from pumice.controllers.jobs import JobController
+from pumice.controllers.manager import Controller, SharedInformers
+from pumice.controllers.podgroups import PodGroupController
+from pumice.controllers.queues import QueueController
+from pumice.controllers.routing_events import RoutingEvents
 from pumice.kube.client.api import Api
 from pumice.kube.decode.convert import SCHEDULERS
 
-Maker = Callable[[Api, Seen], Controller]
+Maker = Callable[[Api, SharedInformers], Controller]
 
 
-def everybody(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
+def all_controllers(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
     """All of them, for pods of these schedulers; without ``jobs`` somebody else sees to Volcano Jobs."""
-    groups = partial(PodGroups, schedulers=schedulers)
-    return (FirstQueues, groups, *((Jobs,) if jobs else ()), Queues, Routed)
+    groups = partial(PodGroupController, schedulers=schedulers)
+    return (DefaultQueues, groups, *((JobController,) if jobs else ()), QueueController, RoutingEvents)
 
 
-EVERYBODY = everybody()
+ALL_CONTROLLERS = all_controllers()

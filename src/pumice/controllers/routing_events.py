@@ -13,8 +13,8 @@ from datetime import datetime
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
 from pumice.controllers import COMPONENT
-from pumice.controllers.manager import Seen
-from pumice.controllers.work_queue import Keys
+from pumice.controllers.manager import SharedInformers
+from pumice.controllers.work_queue import WorkQueue
 from pumice.kube.client.api import Api
 from pumice.kube.client.rate_limit import TokenBucket
 from pumice.kube.event_recorder import record_once
@@ -36,26 +36,26 @@ def is_news(found: Document, now: float) -> bool:
     return bool(annotations_of(found).get(ROUTED)) and age < NEWS_SECONDS
 
 
-class Routed:
+class RoutingEvents:
     """Says where jobs went."""
 
-    def __init__(self, api: Api, seen: Seen, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, api: Api, informers: SharedInformers, clock: Callable[[], float] = time.time) -> None:
         self._api = api
         self._clock = clock
         self._bucket = TokenBucket(RATE, BURST)
-        self._seen = {resource.name: seen.all(resource) for resource in (POD_GROUPS, JOBS)}
-        self.keys = Keys(self._look, at_once=1)
+        self._caches = {resource.name: informers.all(resource) for resource in (POD_GROUPS, JOBS)}
+        self.work_queue = WorkQueue(self._reconcile, workers=1)
 
-    def take(self, change: Change[Document]) -> None:
+    def on_change(self, change: Change[Document]) -> None:
         """A job or podgroup has come, or was sent elsewhere."""
-        if change.resource in self._seen and change.new is not None:
+        if change.resource in self._caches and change.new is not None:
             words = annotations_of(change.new).get(ROUTED)
             if words and (change.old is None or annotations_of(change.old).get(ROUTED) != words):
-                self.keys.add(f"{change.resource}/{change.key}")
+                self.work_queue.add(f"{change.resource}/{change.key}")
 
-    async def _look(self, key: str) -> None:
+    async def _reconcile(self, key: str) -> None:
         resource, _, name = key.partition("/")
-        known = self._seen[resource].get(name)
+        known = self._caches[resource].get(name)
         now = self._clock()
         if known is not None and is_news(known.object, now):
             await self._bucket.take()

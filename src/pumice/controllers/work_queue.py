@@ -6,20 +6,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 16
+DEFAULT_WORKERS = 16
 
 
-class Keys:
+class WorkQueue:
     """A list of keys, and workers that look at them; ``run`` until cancelled."""
 
-    def __init__(self, look: Callable[[str], Awaitable[None]], at_once: int = AT_ONCE) -> None:
-        self._look = look
-        self._at_once = at_once
+    def __init__(self, reconcile: Callable[[str], Awaitable[None]], workers: int = DEFAULT_WORKERS) -> None:
+        self._reconcile = reconcile
+        self._workers = workers
         self._waiting: dict[str, None] = {}  # in the order in which they came
         self._busy: set[str] = set()
         self._failures: dict[str, Backoff] = {}
@@ -38,7 +38,7 @@ class Keys:
     async def run(self) -> None:
         """Look at what comes."""
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(self._at_once):
+            for _ in range(self._workers):
                 tasks.create_task(self._work())
 
     async def _work(self) -> None:
@@ -51,11 +51,11 @@ class Keys:
             del self._waiting[key]
             self._busy.add(key)
             try:
-                await self._look(key)
+                await self._reconcile(key)
                 self._failures.pop(key, None)
             except Exception as error:  # one bad object must not end the controller for all the others
-                pause = self._failures.setdefault(key, Backoff()).next(patience(error))
-                known = isinstance(error, RefusedError | UnreachableError)
+                pause = self._failures.setdefault(key, Backoff()).next(retry_after_seconds(error))
+                known = isinstance(error, ApiError | UnreachableError)
                 log.log(logging.INFO if known else logging.ERROR, "%s: %r; again in %.1f s", key, error, pause)
                 asyncio.get_running_loop().call_later(pause, self.add, key)
             finally:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 from pumice.install.manifests import ONCE
-from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, called, path_of
-from pumice.kube.client.api_errors import RefusedError
+from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, display_name, path_of
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 Object = dict[str, Any]
@@ -28,11 +28,11 @@ class NotReadyError(Exception):
     """Something was installed but does not work in time."""
 
 
-class TakenError(Exception):
+class FieldConflictError(Exception):
     """Others have set what would be changed; the message says what, and who."""
 
 
-def rehearse(
+def dry_run_apply(
     client: Client, wanted: Iterable[Object], *, once: Container[str] = ONCE, forced: Container[str] = ()
 ) -> None:
     """Have the server judge what would be applied, and change nothing.
@@ -50,15 +50,15 @@ def rehearse(
             continue
         try:
             _applied(client, one, force=one["kind"] in forced, dry_run=True)
-        except RefusedError as error:
+        except ApiError as error:
             if not error.conflict:
                 raise
-            taken += [f"{called(one)} {said}" for said in _conflicts(error)]
+            taken += [f"{display_name(one)} {said}" for said in _conflicts(error)]
     if taken:
-        raise TakenError("\n  ".join(["set by somebody else:", *taken]))
+        raise FieldConflictError("\n  ".join(["set by somebody else:", *taken]))
 
 
-def _conflicts(error: RefusedError) -> list[str]:
+def _conflicts(error: ApiError) -> list[str]:
     """What others have set, field by field."""
     causes = [cause for cause in error.details.get("causes") or () if cause.get("field")]
     return [f"{cause['field']} ({cause.get('message', '')})" for cause in causes] or [str(error)]
@@ -79,29 +79,29 @@ def apply(
     for one in wanted:
         before = _there(client, one)
         if one["kind"] in once and before is not None:
-            yield f"{called(one)} kept"
+            yield f"{display_name(one)} kept"
             continue
         after = _applied(client, one, force=one["kind"] in forced)
         if one["kind"] == DEFINITIONS.kind:
             _await_served(client, one, sleep)
-        yield f"{called(one)} {_became(before, after)}"
+        yield f"{display_name(one)} {_became(before, after)}"
 
 
 def _applied(client: Client, wanted: Object, *, force: bool, dry_run: bool = False) -> Object:
     try:
         return client.apply(path_of(wanted), wanted, MANAGER, force=force, dry_run=dry_run)
-    except RefusedError as error:
-        if error.absent:
+    except ApiError as error:
+        if error.not_found:
             kind = f"{wanted['apiVersion']} {wanted['kind']}"
-            raise NotReadyError(f"{called(wanted)}: {error}; is there a kind {kind} in this cluster?") from None
-        raise RefusedError(error.code, error.reason, f"{called(wanted)}: {error}", details=error.details) from None
+            raise NotReadyError(f"{display_name(wanted)}: {error}; is there a kind {kind} in this cluster?") from None
+        raise ApiError(error.code, error.reason, f"{display_name(wanted)}: {error}", details=error.details) from None
 
 
 def _there(client: Client, wanted: Object) -> Object | None:
     try:
         return client.get(path_of(wanted))
-    except RefusedError as error:
-        if error.absent:
+    except ApiError as error:
+        if error.not_found:
             return None
         raise
 
@@ -122,7 +122,9 @@ def _await_served(client: Client, definition: Object, sleep: Callable[[float], N
         if any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions):
             return
         sleep(PAUSE)
-    raise NotReadyError(f"{called(definition)}: its kind is not served after {PATIENCE:.0f} s; look at its conditions")
+    raise NotReadyError(
+        f"{display_name(definition)}: its kind is not served after {PATIENCE:.0f} s; look at its conditions"
+    )
 
 
 def await_available(
@@ -140,6 +142,6 @@ def await_available(
                 break
             if time.monotonic() > deadline:
                 message = f"{ready} of {one['spec']['replicas']} replicas are available after {seconds:.0f} s"
-                raise NotReadyError(f"{called(one)}: {message}; look at its pods")
+                raise NotReadyError(f"{display_name(one)}: {message}; look at its pods")
             sleep(PAUSE)
-        yield f"{called(one)} available"
+        yield f"{display_name(one)} available"

@@ -9,30 +9,30 @@ from __future__ import annotations
 from pumice.install.options import NAME
 from pumice.install.rbac import SCHEDULER
 from pumice.install.resources import BINDINGS
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 
-class ElsewhereError(Exception):
+class OtherNamespaceError(Exception):
     """Pumice is in another namespace; the message says in which."""
 
 
-def found_in(client: Client) -> str:
+def find_namespace(client: Client) -> str:
     """The namespace in which it is installed; empty if it is not."""
     try:
         binding = client.get(BINDINGS.path(name=f"{NAME}-{SCHEDULER}"))
-    except RefusedError as error:
-        if error.absent:
+    except ApiError as error:
+        if error.not_found:
             return ""
         raise
     return next((str(one.get("namespace") or "") for one in binding.get("subjects") or ()), "")
 
 
-def check(client: Client, namespace: str) -> None:
-    """``ElsewhereError`` if it is installed in another namespace than this one."""
-    found = found_in(client)
+def check_namespace(client: Client, namespace: str) -> None:
+    """``OtherNamespaceError`` if it is installed in another namespace than this one."""
+    found = find_namespace(client)
     if found not in ("", namespace):
-        raise ElsewhereError(
+        raise OtherNamespaceError(
             f"Pumice is in the namespace {found} of this cluster, and can be there only once; nothing was changed. "
             f"Use -n {found}; to move it to {namespace}, uninstall it there first"
         )

@@ -16,7 +16,7 @@ VOLCANOS = "system:serviceaccount:volcano-system:"
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class InstallOptions:
     """How Pumice is installed."""
 
     namespace: str = "pumice-system"

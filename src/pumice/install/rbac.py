@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pumice.install.options import NAME, Choices, labels
+from pumice.install.options import NAME, InstallOptions, labels
 
 Object = dict[str, Any]
 
@@ -21,7 +21,7 @@ FOLLOW = ("list", "watch")
 _VOLCANO, _JOBS, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
 
 
-class Right(NamedTuple):
+class PolicyRule(NamedTuple):
     """Verbs on resources of a group; with names only on those objects."""
 
     group: str
@@ -35,50 +35,50 @@ class Right(NamedTuple):
         return {**rule, "resourceNames": [*self.names]} if self.names else rule
 
 
-SAYING = Right("pumice.dev", ("users",), ("name",))
+SAYING = PolicyRule("pumice.dev", ("users",), ("name",))
 """To say whose pods and podgroups are, whoever that is: no kind of any API, but a right that policies look for."""
-IDENTITY = Right("", ("namespaces",), ("get",), ("kube-system",))
+IDENTITY = PolicyRule("", ("namespaces",), ("get",), ("kube-system",))
 """Its uid tells clusters apart."""
 
-EVERYWHERE: dict[str, tuple[Right, ...]] = {
+EVERYWHERE: dict[str, tuple[PolicyRule, ...]] = {
     SCHEDULER: (
         IDENTITY,
-        Right("", ("nodes", "resourcequotas"), FOLLOW),
-        Right("", ("pods",), ("get", *FOLLOW)),
-        Right("", ("pods/binding", "pods/eviction"), ("create",)),
-        Right("", ("events",), ("create", "patch")),
-        Right("policy", ("poddisruptionbudgets",), FOLLOW),
-        Right("scheduling.k8s.io", ("priorityclasses",), FOLLOW),
-        Right(_VOLCANO, ("queues",), FOLLOW),
-        Right(_VOLCANO, ("queues/status",), ("patch",)),
-        Right(_VOLCANO, ("podgroups",), (*FOLLOW, "patch")),
+        PolicyRule("", ("nodes", "resourcequotas"), FOLLOW),
+        PolicyRule("", ("pods",), ("get", *FOLLOW)),
+        PolicyRule("", ("pods/binding", "pods/eviction"), ("create",)),
+        PolicyRule("", ("events",), ("create", "patch")),
+        PolicyRule("policy", ("poddisruptionbudgets",), FOLLOW),
+        PolicyRule("scheduling.k8s.io", ("priorityclasses",), FOLLOW),
+        PolicyRule(_VOLCANO, ("queues",), FOLLOW),
+        PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
+        PolicyRule(_VOLCANO, ("podgroups",), (*FOLLOW, "patch")),
     ),
     CONTROLLERS: (
         IDENTITY,
         SAYING,
-        Right("", ("pods",), (*FOLLOW, "create", "patch", "delete")),
-        Right("", ("events",), ("create",)),
-        Right("", ("configmaps",), ("get", "create", "patch")),
-        Right("", ("services",), ("get", "create")),
-        Right("apps", ("replicasets", "statefulsets"), ("get",)),
-        Right("batch", ("jobs",), ("get",)),
-        Right(_VOLCANO, ("queues",), ("get", *FOLLOW, "create", "patch", "delete")),
-        Right(_VOLCANO, ("queues/status",), ("patch",)),
-        Right(_VOLCANO, ("podgroups",), (*FOLLOW, "create", "patch", "delete")),
-        Right(_JOBS, ("jobs",), ("get", *FOLLOW, "delete")),
-        Right(_JOBS, ("jobs/status",), ("update",)),
+        PolicyRule("", ("pods",), (*FOLLOW, "create", "patch", "delete")),
+        PolicyRule("", ("events",), ("create",)),
+        PolicyRule("", ("configmaps",), ("get", "create", "patch")),
+        PolicyRule("", ("services",), ("get", "create")),
+        PolicyRule("apps", ("replicasets", "statefulsets"), ("get",)),
+        PolicyRule("batch", ("jobs",), ("get",)),
+        PolicyRule(_VOLCANO, ("queues",), ("get", *FOLLOW, "create", "patch", "delete")),
+        PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
+        PolicyRule(_VOLCANO, ("podgroups",), (*FOLLOW, "create", "patch", "delete")),
+        PolicyRule(_JOBS, ("jobs",), ("get", *FOLLOW, "delete")),
+        PolicyRule(_JOBS, ("jobs/status",), ("update",)),
         # Asked for by the server where owners are guarded (OwnerReferencesPermissionEnforcement): who deletes a job in
         # the foreground waits for its pods.
-        Right(_JOBS, ("jobs/finalizers",), ("update",)),
-        Right(_BUS, ("commands",), (*FOLLOW, "delete")),
+        PolicyRule(_JOBS, ("jobs/finalizers",), ("update",)),
+        PolicyRule(_BUS, ("commands",), (*FOLLOW, "delete")),
     ),
     WEBHOOKS: (
         IDENTITY,
-        Right("", ("namespaces", "nodes"), FOLLOW),
-        Right(_VOLCANO, ("queues", "podgroups"), FOLLOW),
-        Right(_JOBS, ("jobs",), FOLLOW),
-        Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
-        Right(
+        PolicyRule("", ("namespaces", "nodes"), FOLLOW),
+        PolicyRule(_VOLCANO, ("queues", "podgroups"), FOLLOW),
+        PolicyRule(_JOBS, ("jobs",), FOLLOW),
+        PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+        PolicyRule(
             "admissionregistration.k8s.io",
             ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
             ("get", "patch"),
@@ -92,43 +92,43 @@ _JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/stat
 """What the controllers need for nothing but Volcano Jobs."""
 
 
-def _lead(component: str) -> tuple[Right, ...]:
+def _lead(component: str) -> tuple[PolicyRule, ...]:
     lease = (f"{NAME}-{component}",)
     return (
-        Right("coordination.k8s.io", ("leases",), ("create",)),  # which cannot be told by a name
-        Right("coordination.k8s.io", ("leases",), ("get", "update"), lease),
+        PolicyRule("coordination.k8s.io", ("leases",), ("create",)),  # which cannot be told by a name
+        PolicyRule("coordination.k8s.io", ("leases",), ("get", "update"), lease),
     )
 
 
-AT_HOME: dict[str, tuple[Right, ...]] = {
+AT_HOME: dict[str, tuple[PolicyRule, ...]] = {
     SCHEDULER: _lead(SCHEDULER),
     CONTROLLERS: _lead(CONTROLLERS),
     WEBHOOKS: (
-        Right("", ("secrets",), ("create",)),
-        Right("", ("secrets",), ("get", "update"), (SECRET,)),
+        PolicyRule("", ("secrets",), ("create",)),
+        PolicyRule("", ("secrets",), ("get", "update"), (SECRET,)),
     ),
 }
 """Rights in our own namespace."""
 
 
-def components(choices: Choices) -> list[str]:
+def components(choices: InstallOptions) -> list[str]:
     """Who is installed."""
     return [SCHEDULER, CONTROLLERS, *([WEBHOOKS] if choices.webhooks else [])]
 
 
-def rights_of(component: str, choices: Choices) -> tuple[Sequence[Right], Sequence[Right]]:
+def policy_rules_of(component: str, choices: InstallOptions) -> tuple[Sequence[PolicyRule], Sequence[PolicyRule]]:
     """What a component may do everywhere, and at home."""
-    everywhere: Sequence[Right] = EVERYWHERE[component]
+    everywhere: Sequence[PolicyRule] = EVERYWHERE[component]
     if component == CONTROLLERS and choices.beside_volcano:
         everywhere = [one for one in everywhere if not any((one.group, name) in _JOBS_ONLY for name in one.resources)]
     return everywhere, AT_HOME[component]
 
 
-def accounts(component: str, choices: Choices) -> list[Object]:
+def accounts(component: str, choices: InstallOptions) -> list[Object]:
     """The account of a component, and its rights."""
     name, home = f"{NAME}-{component}", choices.namespace
     subject = [{"kind": "ServiceAccount", "name": name, "namespace": home}]
-    everywhere, at_home = rights_of(component, choices)
+    everywhere, at_home = policy_rules_of(component, choices)
     rbac = "rbac.authorization.k8s.io"
 
     def one(kind: str, namespace: str = "", **rest: Any) -> Object:

@@ -58,7 +58,7 @@ def path_of(wanted: dict[str, Any]) -> str:
     return KINDS[wanted["kind"]].path(about.get("namespace", ""), about["name"])
 
 
-def called(wanted: dict[str, Any]) -> str:
+def display_name(wanted: dict[str, Any]) -> str:
     """An object by its name, as kubectl says it."""
     resource = KINDS[wanted["kind"]]
     group = resource.api_version.rpartition("/")[0]

@@ -13,10 +13,10 @@ from typing import Any
 
 from pumice.admission.request import QUEUE_FINALIZER
 from pumice.install.manifests import ONCE, manifests
-from pumice.install.options import NAME, Choices, labels
+from pumice.install.options import NAME, InstallOptions, labels
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET
-from pumice.install.resources import LEASES, PODS, QUEUES, SECRETS, called, path_of
-from pumice.kube.client.api_errors import RefusedError
+from pumice.install.resources import LEASES, PODS, QUEUES, SECRETS, display_name, path_of
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 Object = dict[str, Any]
@@ -28,18 +28,18 @@ TRIES = 20
 """How often a queue is read anew that somebody else has changed at the same moment."""
 
 
-def drop(client: Client, choices: Choices, wanted: Iterable[Object] = ()) -> Iterator[str]:
+def delete_obsolete(client: Client, choices: InstallOptions, wanted: Iterable[Object] = ()) -> Iterator[str]:
     """Delete what may have been installed before and is not wanted now, in reverse order; says what is gone."""
     kept = {path_of(one) for one in wanted}
     for one in reversed(manifests(replace(choices, webhooks=True, service_monitor=True))):
         path = path_of(one)
         if one["kind"] not in STAYS and path not in kept and _deleted(client, path):
-            yield f"{called(one)} deleted"
+            yield f"{display_name(one)} deleted"
 
 
-def remove(client: Client, choices: Choices, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
+def remove_all(client: Client, choices: InstallOptions, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
     """Delete all that was installed; says what is gone."""
-    yield from drop(client, choices)
+    yield from delete_obsolete(client, choices)
     home = choices.namespace
     left = {f"secret/{SECRET}": SECRETS.path(home, SECRET)}
     left |= {f"lease/{NAME}-{one}": LEASES.path(home, f"{NAME}-{one}") for one in (SCHEDULER, CONTROLLERS)}
@@ -53,14 +53,14 @@ def remove(client: Client, choices: Choices, sleep: Callable[[float], None] = ti
 def _deleted(client: Client, path: str) -> bool:
     try:
         client.delete(path, propagation="Background")
-    except RefusedError as error:
-        if error.absent:
+    except ApiError as error:
+        if error.not_found:
             return False
         raise
     return True
 
 
-def _await_end(client: Client, choices: Choices, sleep: Callable[[float], None]) -> None:
+def _await_end(client: Client, choices: InstallOptions, sleep: Callable[[float], None]) -> None:
     """Wait for the controllers to end, who would put the finalizers back."""
     chosen = ",".join(f"{name}={value}" for name, value in labels(CONTROLLERS).items())
     deadline = time.monotonic() + PATIENCE
@@ -71,8 +71,8 @@ def _await_end(client: Client, choices: Choices, sleep: Callable[[float], None])
 def _let_go(client: Client) -> Iterator[str]:
     try:
         queues = client.list(QUEUES.path()).items
-    except RefusedError as error:
-        if error.absent:
+    except ApiError as error:
+        if error.not_found:
             return
         raise
     for queue in queues:
@@ -92,8 +92,8 @@ def _freed(client: Client, queue: Object) -> bool:
                 return False
             known = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
             client.merge(path, {"metadata": {**known, "finalizers": kept}})
-        except RefusedError as error:
-            if error.absent:
+        except ApiError as error:
+            if error.not_found:
                 return False
             if not error.conflict or attempt == TRIES - 1:
                 raise

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.options import NAME, VOLCANOS, Choices, labels
+from pumice.install.options import NAME, VOLCANOS, InstallOptions, labels
 from pumice.install.rbac import SAYING
 from pumice.install.webhook_configurations import named_user, ours
 from pumice.kube.decode.preemption_annotations import USER
@@ -30,12 +30,12 @@ _MESSAGE = (
 )
 
 
-def policies(choices: Choices) -> list[Object]:
+def policies(choices: InstallOptions) -> list[Object]:
     """For pods and for podgroups, a policy and what puts it into force."""
     return [made for resource in (PODS, POD_GROUPS) for made in (_policy(resource, choices), _binding(resource))]
 
 
-def _policy(resource: Resource[Any], choices: Choices) -> Object:
+def _policy(resource: Resource[Any], choices: InstallOptions) -> Object:
     group, _, version = resource.api_version.rpartition("/")
     rule = {
         "apiGroups": [group],
@@ -63,7 +63,7 @@ def _policy(resource: Resource[Any], choices: Choices) -> Object:
     }
 
 
-def _allowed(choices: Choices) -> str:
+def _allowed(choices: InstallOptions) -> str:
     """Whoever names themselves, may act as that user (or the one of before), or may say it for everybody."""
     (verb,), (resource,) = SAYING.verbs, SAYING.resources
     ways = [

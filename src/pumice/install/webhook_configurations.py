@@ -16,7 +16,7 @@ from typing import Any
 
 from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
-from pumice.install.options import NAME, Choices, labels
+from pumice.install.options import NAME, InstallOptions, labels
 from pumice.kube import resources
 from pumice.kube.decode.preemption_annotations import USER
 
@@ -52,19 +52,19 @@ _MEANT = f"request.operation != 'UPDATE' || {_differ('spec')} || {_differ('metad
 _OWNED = f"request.operation != 'UPDATE' || {named_user('object')} != {named_user('oldObject')}"
 
 
-def ours(choices: Choices) -> Object:
+def ours(choices: InstallOptions) -> Object:
     """The condition that a pod is placed by us."""
     names = ", ".join(f"'{name}'" for name in choices.schedulers)
     return {"name": "ours", "expression": f"object.spec.schedulerName in [{names}]"}
 
 
-def _elsewhere(choices: Choices) -> Object:
+def _elsewhere(choices: InstallOptions) -> Object:
     """Namespaces that are neither ours nor Kubernetes' own."""
     home = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", choices.namespace]}
     return {"matchExpressions": [home]}
 
 
-def _conditions(resource: str, choices: Choices) -> list[Object]:
+def _conditions(resource: str, choices: InstallOptions) -> list[Object]:
     """When it is worth asking."""
     stays = {"name": "stays", "expression": _STAYS}
     if resource == PODS:
@@ -72,13 +72,13 @@ def _conditions(resource: str, choices: Choices) -> list[Object]:
     return [stays, {"name": "more-than-status-changes", "expression": _MEANT}]
 
 
-def _client(path: str, choices: Choices) -> Object:
+def _client(path: str, choices: InstallOptions) -> Object:
     if choices.webhook_url:
         return {"url": f"{choices.webhook_url.rstrip('/')}{path}"}
     return {"service": {"name": SERVICE, "namespace": choices.namespace, "path": path, "port": 443}}
 
 
-def _webhook(resource: str, operations: list[str], path: str, choices: Choices) -> Object:
+def _webhook(resource: str, operations: list[str], path: str, choices: InstallOptions) -> Object:
     found = _RESOURCES[resource]
     group, _, version = found.api_version.rpartition("/")
     foreign = resource == PODS or choices.beside_volcano
@@ -104,7 +104,7 @@ def _webhook(resource: str, operations: list[str], path: str, choices: Choices) 
     }
 
 
-def configurations(choices: Choices) -> list[Object]:
+def configurations(choices: InstallOptions) -> list[Object]:
     """Both of them."""
     return [
         _configuration("MutatingWebhookConfiguration", list(DEFAULTS), MUTATE, choices),
@@ -112,7 +112,7 @@ def configurations(choices: Choices) -> list[Object]:
     ]
 
 
-def _configuration(kind: str, judged: list[tuple[str, str]], path: str, choices: Choices) -> Object:
+def _configuration(kind: str, judged: list[tuple[str, str]], path: str, choices: InstallOptions) -> Object:
     operations: dict[str, list[str]] = {}
     for resource, operation in sorted(judged, key=lambda one: _ORDER.index(one[1])):
         if not (choices.beside_volcano and resource == JOBS):

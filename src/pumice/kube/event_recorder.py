@@ -23,7 +23,7 @@ from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
 from pumice.kube.resources import EVENTS, Document
 from pumice.kube.times import stamp
@@ -118,7 +118,7 @@ async def record_once(
     api: Api, component: str, about: Document, reason: str, message: str, now: str, kind: EventType = "Normal"
 ) -> None:
     """Write an event unless it exists. A controller that reconciles again, or after a crash, does not repeat it."""
-    with suppress(RefusedError):  # it exists already, or its namespace is being deleted: an event is a courtesy
+    with suppress(ApiError):  # it exists already, or its namespace is being deleted: an event is a courtesy
         await api.create(EVENTS, one_shot_event(component, about, reason, message, now, kind))
 
 
@@ -145,7 +145,7 @@ class _Event:
     written: bool = False
 
 
-class Recorder:
+class EventRecorder:
     """Writes events in the name of one component; ``run`` does the writing until cancelled."""
 
     def __init__(
@@ -177,7 +177,7 @@ class Recorder:
         self._idle.set()
         self._number = 0
 
-    def say(self, subject: Subject, reason: str, message: str, *, kind: EventType = "Normal") -> None:
+    def record(self, subject: Subject, reason: str, message: str, *, kind: EventType = "Normal") -> None:
         """Note an event. Never waits."""
         topic = _Topic(subject, kind, reason, message[:LONGEST_MESSAGE])
         if not self._finds_room(topic):
@@ -236,7 +236,7 @@ class Recorder:
             try:
                 await self._write(topic, event)
                 self._backoff.reset()
-            except RefusedError as error:  # its namespace is going, say
+            except ApiError as error:  # its namespace is going, say
                 self.dropped += 1
                 log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
             except UnreachableError as error:
@@ -267,15 +267,15 @@ class Recorder:
             try:
                 await self._api.patch(EVENTS, event.name, counted, namespace)
                 return
-            except RefusedError as error:
-                if not error.absent:
+            except ApiError as error:
+                if not error.not_found:
                     raise
             # The server has forgotten it, as it does after an hour: this is a new one.
             event.name, event.first, event.written = self._name(topic.subject, event.last), event.last, False
         try:
             await self._api.create(EVENTS, self._document(topic, event))
-        except RefusedError as error:
-            if not error.exists:
+        except ApiError as error:
+            if not error.already_exists:
                 raise
             event.written = True  # the answer to an earlier attempt was lost, and the count may have risen since
             await self._write(topic, event)

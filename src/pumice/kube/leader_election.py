@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import LEASES, Document
 from pumice.kube.times import micro_stamp
 
@@ -153,7 +153,7 @@ class Lease:
             async with asyncio.timeout(self.timing.retry):
                 while not await self.give_back():
                     pass
-        except (RefusedError, UnreachableError, TimeoutError) as error:
+        except (ApiError, UnreachableError, TimeoutError) as error:
             log.info("the lease %s/%s could not be given back: %s", self._namespace, self._name, error)
 
     async def _rest(self) -> None:
@@ -168,7 +168,7 @@ class Lease:
         self._began = self._now()
         try:
             await self.attempt()
-        except (RefusedError, UnreachableError, TimeoutError) as error:
+        except (ApiError, UnreachableError, TimeoutError) as error:
             self._error = str(error) or "no answer in time"
             log.info("the lease %s/%s: %s", self._namespace, self._name, self._error)
             if self._now() - self._well > self.timing.duration and not self._warned:
@@ -186,9 +186,9 @@ class Lease:
             try:
                 await self._write(self._written)
                 return
-            except RefusedError as error:
+            except ApiError as error:
                 self._written = None  # it is not what it was: look
-                if not (error.conflict or error.absent):
+                if not (error.conflict or error.not_found):
                     raise
         found = await self._look()
         ours = self.held or self.leader == self.identity
@@ -196,8 +196,8 @@ class Lease:
             return
         try:
             await self._write(found)
-        except RefusedError as error:
-            if not (error.exists or error.conflict):
+        except ApiError as error:
+            if not (error.already_exists or error.conflict):
                 raise  # else somebody was quicker; who it is shows at the next attempt
 
     async def give_back(self) -> bool:
@@ -207,7 +207,7 @@ class Lease:
             return True
         try:
             await self._answer(self._api.update(LEASES, self._with(found, holder="", seconds=RELEASED_SECONDS)))
-        except RefusedError as error:
+        except ApiError as error:
             if not error.conflict:
                 raise
             return False  # a renewal of ours that had been given up has arrived all the same
@@ -218,8 +218,8 @@ class Lease:
         found = None
         try:
             found = await self._answer(self._api.get(LEASES, self._name, self._namespace))
-        except RefusedError as error:
-            if not error.absent:
+        except ApiError as error:
+            if not error.not_found:
                 raise
         self._observe(found)
         if self.leader not in {"", self.identity}:

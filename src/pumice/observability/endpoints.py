@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from pumice.observability.liveness import Pulse
+from pumice.observability.liveness import LoopHeartbeat
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -59,10 +59,10 @@ def parse_address(text: str) -> Address:
 class Endpoints:
     """Answers while its context lasts."""
 
-    def __init__(self, address: Address, probes: Probes, pulse: Pulse | None = None) -> None:
+    def __init__(self, address: Address, probes: Probes, pulse: LoopHeartbeat | None = None) -> None:
         self._address = address
         self._probes = probes
-        self._pulse = pulse or Pulse()
+        self._pulse = pulse or LoopHeartbeat()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
         self.url = ""
@@ -113,7 +113,7 @@ class Endpoints:
     # ---- answers ------------------------------------------------------------------------------------------
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return _answer(self._pulse.trouble() or self._probes.alive(), 500)
+        return _answer(self._pulse.unhealthy_reason() or self._probes.alive(), 500)
 
     async def _readyz(self, request: web.Request) -> web.Response:
         return _answer(self._probes.ready(), 503)

@@ -19,7 +19,7 @@ STUCK = 30.0
 """Seconds without a beat after which a loop is taken for stuck."""
 
 
-class Pulse:
+class LoopHeartbeat:
     """When a loop was last seen to come round."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,18 +36,18 @@ class Pulse:
             self.beat()
             await asyncio.sleep(EVERY)
 
-    def trouble(self) -> str:
+    def unhealthy_reason(self) -> str:
         """What is wrong, if anything is."""
         silence = self._clock() - self._last
         return f"stuck: the loop has not come round for {silence:.0f} s" if silence > STUCK else ""
 
 
-def behind(informers: Iterable[Informer[Any]]) -> str:
+def unsynced_informers(informers: Iterable[Informer[Any]]) -> str:
     """Which resources are not known yet, or cannot be followed, and why; nothing if all is well."""
     wrong = []
     for informer in informers:
-        if informer.trouble is not None:
-            wrong.append(f"{informer.resource.name}: {informer.trouble}")
+        if informer.last_error is not None:
+            wrong.append(f"{informer.resource.name}: {informer.last_error}")
         elif not informer.synced.is_set():
             wrong.append(f"{informer.resource.name}: not listed yet")
     return "\n".join(wrong)

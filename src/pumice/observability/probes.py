@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pumice.observability.endpoints import Probes
-from pumice.observability.liveness import behind
+from pumice.observability.liveness import unsynced_informers
 from pumice.observability.metrics.admission_metrics import AdmissionMetrics
 from pumice.observability.metrics.job_metrics import JobMetrics
-from pumice.observability.metrics.scheduler_metrics import Metrics
+from pumice.observability.metrics.scheduler_metrics import SchedulerMetrics
 from pumice.scheduler.loop import STALLED
 
 if TYPE_CHECKING:
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from pumice.scheduler.loop import Scheduler
 
 
-def of_scheduler(scheduler: Scheduler) -> Probes:
+def scheduler_probes(scheduler: Scheduler) -> Probes:
     """What can be asked of a scheduler; it is measured from now on."""
-    metrics = Metrics(scheduler)
+    metrics = SchedulerMetrics(scheduler)
     return Probes(
         alive=lambda: "" if scheduler.alive else f"stuck: no cycle has ended for more than {STALLED:.0f} s",
-        ready=lambda: behind(scheduler.informers),
+        ready=lambda: unsynced_informers(scheduler.informers),
         metrics=metrics.collect,
     )
 
 
-def of_controllers(informers: Callable[[], Iterable[Informer[Document]]], metrics: JobMetrics) -> Probes:
+def controller_probes(informers: Callable[[], Iterable[Informer[Document]]], metrics: JobMetrics) -> Probes:
     """What can be asked of controllers that follow the cluster so."""
-    return Probes(alive=lambda: "", ready=lambda: behind(informers()), metrics=metrics.collect)
+    return Probes(alive=lambda: "", ready=lambda: unsynced_informers(informers()), metrics=metrics.collect)
 
 
-def of_webhooks(webhooks: Webhooks) -> Probes:
+def webhook_probes(webhooks: Webhooks) -> Probes:
     """What can be asked of webhooks. One that follows late still answers: better by what it knows than not at all."""
-    return Probes(alive=lambda: "", ready=lambda: webhooks.trouble, metrics=AdmissionMetrics(webhooks).collect)
+    return Probes(alive=lambda: "", ready=lambda: webhooks.unhealthy_reason, metrics=AdmissionMetrics(webhooks).collect)

@@ -18,16 +18,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
 from pumice.kube.decode.pods import PLACED_BY
-from pumice.kube.event_recorder import Recorder, Subject
+from pumice.kube.event_recorder import EventRecorder, Subject
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.kube.times import stamp
 from pumice.model.events import Event
-from pumice.scheduler.cluster_cache import Assumption, Mirror
+from pumice.scheduler.cluster_cache import Assumption, ClusterCache
 from pumice.scheduler.queue_conditions import QueueConditions
-from pumice.scheduler.status_writer import LATER, Status, Statuses
+from pumice.scheduler.status_writer import LATER, Status, StatusWriter
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 
 log = logging.getLogger(__name__)
@@ -55,24 +55,24 @@ OVER = {
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
 
-class Hands:
+class Binder:
     """Writes decisions to the cluster; ``report`` hears of those that it refused."""
 
     def __init__(
         self,
         api: Api,
-        mirror: Mirror,
-        recorder: Recorder,
+        cache: ClusterCache,
+        recorder: EventRecorder,
         report: Callable[[Iterable[Event]], None],
         rate: int = WRITE_RATE,
     ) -> None:
         self._api = api
         self._binds, self._evictions = (TokenBucket(rate, burst=rate) for _ in range(2))
-        self._mirror = mirror
+        self._cache = cache
         self._recorder = recorder
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
-        self._statuses = Statuses(api)
+        self._statuses = StatusWriter(api)
         self._conditions = QueueConditions(api)
         self._brakes: dict[str, Backoff] = {}  # of pods that something was refused for
         self.bound = 0
@@ -81,17 +81,17 @@ class Hands:
         self.failed_binds = 0
         self.retried = 0  # bindings of pods that something was refused for before
 
-    def carry_out(self, decisions: Iterable[Decision]) -> None:
+    def execute(self, decisions: Iterable[Decision]) -> None:
         """Begin to do what was decided. The mirror shows it from now on."""
         for decision in decisions:
             match decision:
                 case Bind(task, node):
-                    self._start(self._bind(task, node, self._mirror.assume_bound(task, node)))
+                    self._start(self._bind(task, node, self._cache.assume_bound(task, node)))
                 case Evict():
-                    self._start(self._evict(decision, self._mirror.assume_evicted(decision.task)))
+                    self._start(self._evict(decision, self._cache.assume_evicted(decision.task)))
                 case Enqueue(job):
-                    self._mirror.assume_entered(job)
-                    self.write_group(job, {"phase": "Inqueue"})
+                    self._cache.assume_enqueued(job)
+                    self.write_podgroup_status(job, {"phase": "Inqueue"})
                 case Condition():
                     self._say_condition(decision)
                 case QueueCondition():
@@ -104,9 +104,9 @@ class Hands:
         kind, over = decision.type, OVER[decision.type]
         self._conditions.say(decision.queue, kind, kind if decision.message else over[0], decision.message or over[1])
         if decision.message:
-            self._recorder.say(subject, kind, decision.message, kind="Warning")
+            self._recorder.record(subject, kind, decision.message, kind="Warning")
         else:
-            self._recorder.say(subject, *over)
+            self._recorder.record(subject, *over)
 
     async def retire_conditions(self, holds: Callable[[str, str], bool]) -> None:
         """After a start: end conditions of queues that an earlier scheduler left and that no longer hold."""
@@ -135,65 +135,67 @@ class Hands:
         namespace, name = key.split("/")
         self.retried += key in self._brakes
         try:
-            await self._until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
+            await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
         except Exception as error:  # whatever it was: the engine must not take it for bound for ever
-            if not await self._until_answered(key, lambda: self._is_on(namespace, name, node, assumed.uid)):
-                await self._refused(key, assumed, f"cannot be bound to {node}", error)
+            if not await self._retry_until_answered(key, lambda: self._is_bound_to(namespace, name, node, assumed.uid)):
+                await self._report_rejected(key, assumed, f"cannot be bound to {node}", error)
                 return
         self.bound += 1
         self._brakes.pop(key, None)
         subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-        self._recorder.say(subject, "Scheduled", f"Successfully assigned {key} to {node}")
+        self._recorder.record(subject, "Scheduled", f"Successfully assigned {key} to {node}")
 
     async def _call_bind(self, namespace: str, name: str, node: str, uid: str) -> None:
         await self._binds.take()
         await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
 
-    async def _is_on(self, namespace: str, name: str, node: str, uid: str) -> bool:
+    async def _is_bound_to(self, namespace: str, name: str, node: str, uid: str) -> bool:
         """Whether a pod is where it should be: an earlier attempt may have arrived, although its answer did not."""
         try:
             pod = await self._api.get(PODS.raw, name, namespace)
-        except RefusedError as error:
-            if error.absent:
+        except ApiError as error:
+            if error.not_found:
                 return False
             raise UnreachableError(str(error)) from None  # which is no answer to what was asked
         return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
 
-    async def _until_answered(self, key: str, ask: Callable[[], Awaitable[T]], unsaid: Container[int] = UNSAID) -> T:
+    async def _retry_until_answered(
+        self, key: str, ask: Callable[[], Awaitable[T]], unsaid: Container[int] = UNSAID
+    ) -> T:
         """What the cluster says. Without an answer nobody knows whether it was done: it is asked again, the same."""
         backoff = Backoff()
         while True:
             try:
                 return await ask()
-            except (UnreachableError, RefusedError) as error:
-                if isinstance(error, RefusedError) and error.code not in unsaid:
+            except (UnreachableError, ApiError) as error:
+                if isinstance(error, ApiError) and error.code not in unsaid:
                     raise
-                pause = backoff.next(patience(error))
+                pause = backoff.next(retry_after_seconds(error))
                 log.info("pod %s: %s; again in %.1f s", key, error, pause)
             await asyncio.sleep(pause)
 
     async def _evict(self, decision: Evict, assumed: Assumption) -> None:
         namespace, name = decision.task.split("/")
         # A job that goes whole says first that it does not run any more: if the rest gets lost, that is known then.
-        await self._statuses.arrived(POD_GROUPS.name, decision.job)
+        await self._statuses.wait_written(POD_GROUPS.name, decision.job)
         try:
             ask = partial(self._call_evict, namespace, name, assumed.uid)
-            await self._until_answered(decision.task, ask, UNSAID - {NOT_NOW})
+            await self._retry_until_answered(decision.task, ask, UNSAID - {NOT_NOW})
         except Exception as error:
-            if not (isinstance(error, RefusedError) and error.absent):
-                await self._refused(decision.task, assumed, "cannot be evicted", error)
+            if not (isinstance(error, ApiError) and error.not_found):
+                await self._report_rejected(decision.task, assumed, "cannot be evicted", error)
         else:
             self.evicted += 1
             subject = Subject("v1", "Pod", name, namespace, assumed.uid)
             why = f"to make room for {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
             words = f"evicted from {decision.node} {why} ({decision.action})"
-            self._recorder.say(subject, "Evict", words, kind="Warning")
+            self._recorder.record(subject, "Evict", words, kind="Warning")
 
     async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
         await self._evictions.take()
         await self._api.evict(namespace, name, uid=uid)
 
-    async def _refused(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
+    async def _report_rejected(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
         """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""
         self.failed += 1
         self.failed_binds += bool(assumed.node)
@@ -201,7 +203,7 @@ class Hands:
         if len(self._brakes) > MOST_BRAKES:
             self._brakes.clear()  # of pods that are long gone, most of them
         await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())
-        events = self._mirror.failed(key, assumed)
+        events = self._cache.failed(key, assumed)
         if not events:
             self._brakes.pop(key, None)  # the cluster has shown what became of it
         self._report(events)
@@ -218,16 +220,16 @@ class Hands:
             "lastTransitionTime": now,
             "transitionID": str(time.time_ns()),
         }
-        self.write_group(decision.job, {"conditions": [condition]})
+        self.write_podgroup_status(decision.job, {"conditions": [condition]})
         namespace, name = decision.job.split("/")
-        subject = Subject(GROUP_VERSION, "PodGroup", name, namespace, self._mirror.uid("podgroups", decision.job))
+        subject = Subject(GROUP_VERSION, "PodGroup", name, namespace, self._cache.uid("podgroups", decision.job))
         waits = decision.type == "Unschedulable"
-        self._recorder.say(subject, decision.type, decision.message, kind="Warning" if waits else "Normal")
+        self._recorder.record(subject, decision.type, decision.message, kind="Warning" if waits else "Normal")
 
-    def write_group(self, job: str, status: Status) -> None:
+    def write_podgroup_status(self, job: str, status: Status) -> None:
         """Write phase, counts or conditions of a podgroup."""
-        self._statuses.write(POD_GROUPS.name, job, status, self._mirror.uid("podgroups", job))
+        self._statuses.write(POD_GROUPS.name, job, status, self._cache.uid("podgroups", job))
 
-    def write_queue(self, name: str, status: Status) -> None:
+    def write_queue_status(self, name: str, status: Status) -> None:
         """Write the status of a queue."""
         self._statuses.write(QUEUES.name, name, status)

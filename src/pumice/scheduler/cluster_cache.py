@@ -50,7 +50,7 @@ class Assumption:
     node: str = ""  # empty: it is being evicted
 
 
-class Mirror:
+class ClusterCache:
     """Turns changes of the cluster into events of the engine."""
 
     def __init__(
@@ -65,17 +65,19 @@ class Mirror:
         self._tasks: dict[str, TaskSpec] = {}  # as last seen, by key
         self._uids: dict[str, str] = {}  # of pods and podgroups, by resource and key
         self._assumed: dict[str, Assumption] = {}
-        self._told: dict[tuple[str, str], Described] = {}  # by resource and key: much that changes concerns nobody here
-        self._entered: dict[str, str] = {}  # jobs that were let in, and the uid of their group
+        self._last_delivered: dict[
+            tuple[str, str], Described
+        ] = {}  # by resource and key: much that changes concerns nobody here
+        self._enqueued: dict[str, str] = {}  # jobs that were let in, and the uid of their group
 
     # ---- what is seen -------------------------------------------------------------------------------------
 
-    def events(self, change: Change[Any]) -> Iterator[Event]:
+    def events_for(self, change: Change[Any]) -> Iterator[Event]:
         """What a change tells the engine: nothing, if it is no news to it."""
         kind, described = KINDS[change.resource]
         if change.new is None:
             self._forget(change)
-            self._told.pop((change.resource, change.key), None)
+            self._last_delivered.pop((change.resource, change.key), None)
             yield Gone(described, change.key)
             return
         try:
@@ -89,10 +91,10 @@ class Mirror:
             found = self._as_assumed(change.key, change.uid, found)
         elif isinstance(found, JobSpec):
             self._uids[f"podgroups/{change.key}"] = change.uid
-            found = self._as_entered(change.key, change.uid, found)
+            found = self._as_enqueued(change.key, change.uid, found)
         place = (change.resource, change.key)
-        if found is not None and self._told.get(place) != found:
-            self._told[place] = found
+        if found is not None and self._last_delivered.get(place) != found:
+            self._last_delivered[place] = found
             yield Changed(found)
 
     def _forget(self, change: Change[Any]) -> None:
@@ -101,7 +103,7 @@ class Mirror:
             self._assumed.pop(change.key, None)
             self._uids.pop(f"pods/{change.key}", None)
         elif change.resource == "podgroups.scheduling.volcano.sh":
-            self._entered.pop(change.key, None)
+            self._enqueued.pop(change.key, None)
             self._uids.pop(f"podgroups/{change.key}", None)
 
     def _as_assumed(self, key: str, uid: str, seen: TaskSpec) -> TaskSpec:
@@ -117,11 +119,11 @@ class Mirror:
             return replace(seen, node=assumed.node, status=TaskStatus.BINDING)
         return seen  # the engine knows by itself that it goes, until it is told that it does not
 
-    def _as_entered(self, key: str, uid: str, seen: JobSpec) -> JobSpec:
-        if self._entered.get(key) != uid:
+    def _as_enqueued(self, key: str, uid: str, seen: JobSpec) -> JobSpec:
+        if self._enqueued.get(key) != uid:
             return seen
         if seen.phase in ENTERED:
-            del self._entered[key]
+            del self._enqueued[key]
             return seen
         return replace(seen, phase=JobPhase.INQUEUE)
 
@@ -141,16 +143,16 @@ class Mirror:
         assumed = self._assumed[key] = Assumption(self.uid("pods", key))
         return assumed
 
-    def assume_entered(self, job: str) -> None:
+    def assume_enqueued(self, job: str) -> None:
         """A job was let in."""
-        self._entered[job] = self.uid("podgroups", job)
+        self._enqueued[job] = self.uid("podgroups", job)
 
     def failed(self, key: str, assumed: Assumption) -> list[Event]:
         """A decision about a pod could not be carried out: what the engine must hear, unless it has moved on."""
         if self._assumed.get(key) is not assumed:
             return []
         del self._assumed[key]
-        seen = self._told["pods", key] = self._tasks[key]
+        seen = self._last_delivered["pods", key] = self._tasks[key]
         return [BindFailed(key) if assumed.node else EvictFailed(key), Changed(seen)]
 
     @property

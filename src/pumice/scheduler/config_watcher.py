@@ -19,7 +19,7 @@ EVERY = 2.0
 """Seconds between two looks."""
 
 
-class ConfigFile:
+class ConfigWatcher:
     """A file and what it said last. ``say`` tells people what became of a change."""
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
@@ -34,7 +34,7 @@ class ConfigFile:
         self._text = self._read()
         return read_config(self._text, str(self.path))
 
-    def look(self) -> SchedulerConfig | None:
+    def read_if_changed(self) -> SchedulerConfig | None:
         """What the file says, if that is new and can be used."""
         try:
             text = self._read()
@@ -56,7 +56,7 @@ class ConfigFile:
         except UnicodeDecodeError as error:
             raise ConfigError(str(self.path), 1, f"no UTF-8 text: {error.reason} at byte {error.start}") from None
 
-    def hurry(self) -> None:
+    def check_now(self) -> None:
         """Look at once."""
         self._woken.set()
 
@@ -66,7 +66,7 @@ class ConfigFile:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), EVERY)
             self._woken.clear()
-            if (config := self.look()) is not None:
+            if (config := self.read_if_changed()) is not None:
                 for note in config.notes:
                     self._say(f"note: {config.source}: {note}")
                 take(config)

@@ -17,7 +17,7 @@ from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.writer import DecisionLog
 from pumice.kube.client.api import Api
 from pumice.kube.decode.convert import SCHEDULERS
-from pumice.kube.event_recorder import Recorder
+from pumice.kube.event_recorder import EventRecorder
 from pumice.kube.resources import (
     NODES,
     POD_DISRUPTION_BUDGETS,
@@ -27,16 +27,16 @@ from pumice.kube.resources import (
     QUEUES,
     RESOURCE_QUOTAS,
 )
-from pumice.kube.watch.change_queue import Feed
+from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 from pumice.model.events import Event
 from pumice.model.resources import Registry
-from pumice.scheduler.binder import WRITE_RATE, Hands
-from pumice.scheduler.cluster_cache import Mirror
-from pumice.scheduler.config_watcher import ConfigFile
-from pumice.scheduler.podgroup_status_updater import Phases
-from pumice.scheduler.queue_status_updater import Queues
-from pumice.scheduler.slewed_clock import Clock
+from pumice.scheduler.binder import WRITE_RATE, Binder
+from pumice.scheduler.cluster_cache import ClusterCache
+from pumice.scheduler.config_watcher import ConfigWatcher
+from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
+from pumice.scheduler.queue_status_updater import QueueStatusUpdater
+from pumice.scheduler.slewed_clock import SlewedClock
 from pumice.scheduling.brakes import NONE, Brakes
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decisions import Decision
@@ -78,13 +78,13 @@ class Scheduler:
         *,
         now: Callable[[], float] | None = None,
         brakes: Brakes = NONE,
-        config_file: ConfigFile | None = None,
+        config_file: ConfigWatcher | None = None,
         decision_log: DecisionLog | None = None,
         schedulers: Collection[str] = SCHEDULERS,
         write_rate: int = WRITE_RATE,
     ) -> None:
-        self._now = now if now is not None else Clock()
-        self._feed = Feed()
+        self._now = now if now is not None else SlewedClock()
+        self._feed = ChangeQueue()
         self._registry = Registry()
         self.engine = Engine(config, plugin_factories(config), self._registry, brakes)
         self.config = config  # in force
@@ -92,11 +92,11 @@ class Scheduler:
         self._wanted: SchedulerConfig | None = None  # that is to be in force from the next cycle on
         self._config_file = config_file
         self.decision_log = decision_log
-        self.mirror = Mirror(self._registry, lambda error: log.warning("%s", error), schedulers)
-        self._recorder = Recorder(api, "pumice")
-        self.hands = Hands(api, self.mirror, self._recorder, self._hear, write_rate)
-        self._phases = Phases(self.hands)
-        self._queues = Queues(self.hands)
+        self.cache = ClusterCache(self._registry, lambda error: log.warning("%s", error), schedulers)
+        self._recorder = EventRecorder(api, "pumice")
+        self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate)
+        self._phases = PodGroupStatusUpdater(self.binder)
+        self._queues = QueueStatusUpdater(self.binder)
         self._schedulers = schedulers
         self._queues.announce(config, schedulers)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
@@ -124,7 +124,7 @@ class Scheduler:
         return all(informer.synced.is_set() for informer in self._informers)
 
     @property
-    def told_of_queues(self) -> Collection[str]:
+    def queue_conditions(self) -> Collection[str]:
         """The conditions of queues that hold, as ``queue/type``."""
         return self.engine.queue_conditions.keys()
 
@@ -134,11 +134,11 @@ class Scheduler:
         return not self._begun or time.monotonic() - self._last < STALLED
 
     @property
-    def configuration_trouble(self) -> str:
+    def configuration_error(self) -> str:
         """Why the configuration that is wanted is not in force; empty: it is."""
         return self.config_refused or (self._config_file.problem if self._config_file is not None else "")
 
-    def _hear(self, events: Iterable[Event]) -> None:
+    def _report_failures(self, events: Iterable[Event]) -> None:
         """Something that was decided could not be done."""
         self._heard += events
         self._woken.set()
@@ -155,14 +155,14 @@ class Scheduler:
                 await informer.synced.wait()
             self._begun, self._last = True, time.monotonic()
             self.cycle()
-            tasks.create_task(self.hands.retire_conditions(lambda *about: "/".join(about) in self.told_of_queues))
+            tasks.create_task(self.binder.retire_conditions(lambda *about: "/".join(about) in self.queue_conditions))
             while True:
-                await self._more()
+                await self._wait_for_changes()
                 self.cycle()
 
     async def done(self) -> None:
         """Wait for what is being carried out."""
-        await self.hands.done()
+        await self.binder.done()
         if self.decision_log is not None:
             self.decision_log.close()
 
@@ -174,26 +174,26 @@ class Scheduler:
     def cycle(self) -> None:
         """Tell the engine what is new, and do what it decides."""
         began, now = time.perf_counter(), self._now()
-        self._renew(int(now * 1_000_000))
+        self._replace_engine(int(now * 1_000_000))
         heard, self._heard = self._heard, []
         for event in heard:
-            self._tell(event)
-        changes = self._feed.taken()
+            self._deliver(event)
+        changes = self._feed.drain()
         for change in changes:
-            for event in self.mirror.events(change):
-                self._tell(event)
+            for event in self.cache.events_for(change):
+                self._deliver(event)
         decisions = self._decide(int(now * 1_000_000))
         told, self._told = tuple(self._told), []
-        self.hands.carry_out(decisions)
+        self.binder.execute(decisions)
         for event in self._phases.refresh(self.engine, changes, decisions, heard):
-            self._tell(event)
+            self._deliver(event)
         self._queues.refresh(self.engine, changes, moved=bool(changes or decisions or heard))
         cycle = Cycle(self.cycles, now, time.perf_counter() - began, told, tuple(decisions), self.engine)
         for watcher in self.watchers:
             watcher(cycle)
         self._last = time.monotonic()
 
-    def _tell(self, event: Event) -> None:
+    def _deliver(self, event: Event) -> None:
         """Whatever reaches the engine passes here, so that the log knows it."""
         if self.decision_log is not None:
             self.decision_log.told(event, self._registry)
@@ -210,7 +210,7 @@ class Scheduler:
             recorded.decided(self.cycles, now, decisions, self.engine)
         return decisions
 
-    def _renew(self, now: int) -> None:
+    def _replace_engine(self, now: int) -> None:
         """Between cycles: go on with another engine, if the configuration is another or the log wants a new file.
 
         It is given all that the one before knew. If it cannot be made, that one goes on as if nothing had happened.
@@ -240,10 +240,10 @@ class Scheduler:
         if self.decision_log is not None:
             self.decision_log.begin(config, engine.brakes, self._registry, self.cycles, inherited, now)
 
-    async def _more(self) -> None:
+    async def _wait_for_changes(self) -> None:
         """Wait until there is something to do, and a moment longer for the rest of it."""
         self._woken.clear()
-        waiting = [asyncio.ensure_future(self._feed.some()), asyncio.ensure_future(self._woken.wait())]
+        waiting = [asyncio.ensure_future(self._feed.wait_nonempty()), asyncio.ensure_future(self._woken.wait())]
         try:
             done, _ = await asyncio.wait(waiting, timeout=PERIOD, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -19,17 +19,17 @@ from pumice.scheduling.conclude import phase_of
 from pumice.scheduling.decisions import Bind, Decision, Evict
 
 if TYPE_CHECKING:
-    from pumice.scheduler.binder import Hands
+    from pumice.scheduler.binder import Binder
     from pumice.scheduling.engine import Engine
 
 COUNTED = {"running": TaskStatus.RUNNING, "succeeded": TaskStatus.SUCCEEDED, "failed": TaskStatus.FAILED}
 
 
-class Phases:
+class PodGroupStatusUpdater:
     """Keeps the status of podgroups."""
 
-    def __init__(self, hands: Hands) -> None:
-        self._hands = hands
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
         self._written: dict[str, dict[str, Any]] = {}
 
     def refresh(
@@ -81,7 +81,7 @@ class Phases:
         changed = {name: value for name, value in status.items() if before.get(name) != value}
         if changed:
             self._written[job.key] = status
-            self._hands.write_group(job.key, changed)
+            self._binder.write_podgroup_status(job.key, changed)
 
 
 def _said(group: api_types.PodGroup) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.resources import QUEUES
 from pumice.kube.times import stamp
@@ -48,7 +48,7 @@ class QueueConditions:
         """
         try:
             queues = (await self._api.list(QUEUES.raw)).items
-        except (UnreachableError, RefusedError) as error:
+        except (UnreachableError, ApiError) as error:
             log.warning("conditions of queues: %s", error)
             return
         for queue in queues:
@@ -68,13 +68,13 @@ class QueueConditions:
         while news := self._waiting.pop(queue, None):
             try:
                 await self._patch(queue, news)
-            except (UnreachableError, RefusedError) as error:
-                if isinstance(error, RefusedError) and (error.absent or error.code in WRONG):
-                    if not error.absent:
+            except (UnreachableError, ApiError) as error:
+                if isinstance(error, ApiError) and (error.not_found or error.code in WRONG):
+                    if not error.not_found:
                         log.warning("queue %s: %s", queue, error)
                     continue
                 self._waiting[queue] = {**news, **self._waiting.get(queue, {})}
-                await asyncio.sleep(backoff.next(patience(error)))
+                await asyncio.sleep(backoff.next(retry_after_seconds(error)))
         del self._writing[queue]
 
     async def _patch(self, queue: str, news: dict[str, Condition]) -> None:

@@ -22,7 +22,7 @@ from pumice.model.objects import ROOT
 from pumice.scheduler.queue_status import Status, statuses
 
 if TYPE_CHECKING:
-    from pumice.scheduler.binder import Hands
+    from pumice.scheduler.binder import Binder
     from pumice.scheduling.config import SchedulerConfig
     from pumice.scheduling.engine import Engine
 
@@ -30,12 +30,12 @@ EVERY = 1.0
 """Seconds between two looks."""
 
 
-class Queues:
+class QueueStatusUpdater:
     """Keeps the status of queues."""
 
-    def __init__(self, hands: Hands, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, binder: Binder, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._hands = hands
+        self._binder = binder
         self._written: dict[str, Status] = {}
         self._seen: dict[str, Status] = {}  # what the objects say, as informers show them
         self._scheduler: Status | None = None
@@ -64,7 +64,7 @@ class Queues:
         for name, status in found.items():
             if self._written.get(name) != status:
                 self._written[name] = status
-                self._hands.write_queue(name, _patch(status, self._seen.get(name, {})))
+                self._binder.write_queue_status(name, _patch(status, self._seen.get(name, {})))
 
     def _note(self, change: Change[api_types.Queue]) -> None:
         """Keep what an object says; forget what was written if the object is new, or if somebody has changed it."""

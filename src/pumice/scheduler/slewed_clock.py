@@ -28,7 +28,7 @@ SLOWER = 0.1
 """By which part time goes slower while it is ahead."""
 
 
-class Clock:
+class SlewedClock:
     """Tells the time in seconds since 1970."""
 
     def __init__(self, machine: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:

@@ -13,7 +13,7 @@ import logging
 from typing import Any
 
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError, patience
+from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.resources import POD_GROUPS, QUEUES
 
@@ -31,7 +31,7 @@ Status = dict[str, Any]
 Place = tuple[str, str]  # resource and key
 
 
-class Statuses:
+class StatusWriter:
     """Keeps writing."""
 
     def __init__(self, api: Api) -> None:
@@ -52,7 +52,7 @@ class Statuses:
         while self._writing:
             await asyncio.wait(set(self._writing.values()))
 
-    async def arrived(self, resource: str, key: str) -> None:
+    async def wait_written(self, resource: str, key: str) -> None:
         """Wait until what an object has to say is written, but not for long."""
         if (writing := self._writing.get((resource, key))) is not None:
             await asyncio.wait({writing}, timeout=PATIENCE)
@@ -66,11 +66,11 @@ class Statuses:
                 backoff.reset()
             except UnreachableError as error:
                 await self._again(place, waiting, backoff, error)
-            except RefusedError as error:
-                if not (error.absent or error.code in LATER or warned):
+            except ApiError as error:
+                if not (error.not_found or error.code in LATER or warned):
                     log.warning("%s %s: %s", *place, error)
                     warned = True
-                if not (error.absent or error.code in WRONG):
+                if not (error.not_found or error.code in WRONG):
                     await self._again(place, waiting, backoff, error)
         del self._writing[place]  # in the same breath as the last look, so that nobody's status falls in between
 
@@ -87,6 +87,6 @@ class Statuses:
         uid, status = failed
         meant, newer = self._waiting.get(place, (uid, {}))
         self._waiting[place] = meant, {**status, **newer} if meant == uid else newer
-        pause = backoff.next(patience(error))
+        pause = backoff.next(retry_after_seconds(error))
         log.info("%s %s: %s; again in %.1f s", *place, error, pause)
         await asyncio.sleep(pause)

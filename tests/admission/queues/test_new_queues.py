@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.admission import CREATE, Object, Request, World, admit, admit_queues
+from pumice.admission import CREATE, ClusterView, Object, Request, admit, admit_queues
 from pumice.admission.queues import queue_tree as tree_module
 from pumice.admission.request import QUEUES
 from tests.support.admitted import node, queue, tell, world
@@ -41,11 +41,11 @@ plain = st.tuples(
 ).map(lambda drawn: [{"name": name, **rest} for name, rest in zip(*drawn, strict=True)])
 
 
-def started(around: list[Object]) -> World:
+def started(around: list[Object]) -> ClusterView:
     return world(node("n", cpu="9", memory="9"), *around)
 
 
-def one_by_one(objects: list[Object], around: World) -> list[str]:
+def one_by_one(objects: list[Object], around: ClusterView) -> list[str]:
     said = []
     for found in objects:
         verdict = admit(Request(CREATE, QUEUES, found), around)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.admission import World
+from pumice.admission import ClusterView
 from pumice.admission.request import annotations_of
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from tests.support.admitted import Object, put, queue, world
@@ -16,14 +16,14 @@ def annotated(name: str, weights: str, **more: str) -> Object:
     return queue(name, annotations={HIERARCHY: f"root/eng/{name}", HIERARCHY_WEIGHTS: weights, **more})
 
 
-def written(around: World, found: Object, moment: int) -> str:
+def written(around: ClusterView, found: Object, moment: int) -> str:
     """Store a queue as an API server would that gets it at a moment; the note it then bears."""
     verdict = put(around, found, moment=moment)
     assert verdict.message == "" and verdict.object is not None
     return str(annotations_of(verdict.object).get(WEIGHTS_WRITTEN, ""))
 
 
-def weight_of_eng(around: World) -> int:
+def weight_of_eng(around: ClusterView) -> int:
     return int(around.tree._layout.places["root", "eng"].weight)
 
 

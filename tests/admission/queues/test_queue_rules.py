@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.admission import CREATE, DELETE, USER_LIMITS, Request, Settings, doomed, mutate, with_user_limits_settled
-from pumice.admission.queues.queue_tree import Tree
+from pumice.admission import (
+    CREATE,
+    DELETE,
+    USER_LIMITS,
+    Request,
+    Settings,
+    cascade_plan,
+    mutate,
+    with_user_limits_settled,
+)
+from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import PODGROUPS, QUEUES
 from tests.support.admitted import ask, group, job, node, put, queue, tell, world
 
@@ -242,14 +251,14 @@ def test_a_deep_tree_is_judged_like_any_other():
     around = world(*chain)
     assert put(around, queue("last", parent="q1099", guarantee={"cpu": "1"})).allowed
     assert put(around, queue("q0", parent="root", guarantee={"cpu": "0"})).message
-    assert len(doomed("q0", around).queues) == 1101
+    assert len(cascade_plan("q0", around).queues) == 1101
 
 
 def test_a_path_that_is_too_deep_is_refused_before_a_tree_is_laid_out(monkeypatch):
     """Which takes time with the square of the depth, and all other writes would wait for it."""
     around = world(settings=Settings(max_queue_depth=200))
     assert around.tree.leaves("root") == []
-    monkeypatch.setattr(Tree, "changed", lambda *_: pytest.fail("the tree was laid out"))
+    monkeypatch.setattr(QueueTree, "changed", lambda *_: pytest.fail("the tree was laid out"))
     deep = queue("q", annotations={HIERARCHY: "root" + "/a" * 3000})
     assert ask(around, deep).message == (
         f"metadata.annotations[{HIERARCHY}]: 'root{'/a' * 38}...' is 3000 levels below root; 200 are allowed"
@@ -344,7 +353,7 @@ def test_what_goes_with_a_queue_children_first():
     around = world(
         queue("p"), queue("c", parent="p"), queue("d", parent="c"), group("g", "d"), job("j", "d"), queue("x")
     )
-    found = doomed("p", around)
+    found = cascade_plan("p", around)
     assert found.queues == ["d", "c", "p"]
     assert found.jobs == ["Job ns/j", "PodGroup ns/g"]
     assert found.protected == []

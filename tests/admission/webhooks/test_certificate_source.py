@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from pumice.admission.webhooks.ca_bundle import MUTATING, VALIDATING, Trust
-from pumice.admission.webhooks.certificate_source import SECRETS, FromFiles, FromSecret
+from pumice.admission.webhooks.ca_bundle import MUTATING, VALIDATING, CaBundlePublisher
+from pumice.admission.webhooks.certificate_source import SECRETS, FileCertificate, SecretCertificate
 from pumice.apiserver.up import Cluster
 from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves, signer
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from tests.support.live_cluster import live
@@ -89,7 +89,7 @@ def with_api(tmp_path: Any, check: Any) -> None:
 def test_replicas_agree_on_one(tmp_path):
     async def check(api: Api) -> None:
         moment = [NOON]
-        replicas = [FromSecret(api, "default", "kept", HOSTS, now=lambda: moment[0]) for _ in range(5)]
+        replicas = [SecretCertificate(api, "default", "kept", HOSTS, now=lambda: moment[0]) for _ in range(5)]
         first = set(await asyncio.gather(*(replica.current() for replica in replicas)))
         assert len(first) == 1
         moment[0] += VALID - timedelta(days=31)
@@ -105,7 +105,7 @@ def test_replicas_agree_on_one(tmp_path):
 
 def test_a_secret_that_was_spoilt_is_made_good(tmp_path):
     async def check(api: Api) -> None:
-        source = FromSecret(api, "default", "kept", HOSTS, now=lambda: NOON)
+        source = SecretCertificate(api, "default", "kept", HOSTS, now=lambda: NOON)
         await source.current()
         await api.patch(SECRETS, "kept", {"data": {"tls.key": "bm9uc2Vuc2U=", "mine": "aA=="}}, "default")
         made = await source.current()
@@ -117,7 +117,7 @@ def test_a_secret_that_was_spoilt_is_made_good(tmp_path):
 
 def test_what_was_in_a_secret_that_is_lost_is_still_trusted(tmp_path):
     async def check(api: Api) -> None:
-        replicas = [FromSecret(api, "default", "kept", HOSTS, now=lambda: NOON) for _ in range(2)]
+        replicas = [SecretCertificate(api, "default", "kept", HOSTS, now=lambda: NOON) for _ in range(2)]
         old = {await replica.current() for replica in replicas}
         await api.delete(SECRETS, "kept", "default")
         new = {await replica.current() for replica in replicas}
@@ -129,9 +129,9 @@ def test_what_was_in_a_secret_that_is_lost_is_still_trusted(tmp_path):
 
 def test_a_certificate_from_the_future_is_replaced(tmp_path):
     async def check(api: Api) -> None:
-        ahead = FromSecret(api, "default", "kept", HOSTS, now=lambda: NOON + timedelta(days=2))
+        ahead = SecretCertificate(api, "default", "kept", HOSTS, now=lambda: NOON + timedelta(days=2))
         early = await ahead.current()
-        made = await FromSecret(api, "default", "kept", HOSTS, now=lambda: NOON).current()
+        made = await SecretCertificate(api, "default", "kept", HOSTS, now=lambda: NOON).current()
         assert made != early and serves(made, HOSTS, NOON)
         assert await ahead.current() == made, "both can use it, so nobody makes another"
 
@@ -139,7 +139,7 @@ def test_a_certificate_from_the_future_is_replaced(tmp_path):
 
 
 def test_files_are_read_again(tmp_path):
-    source = FromFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+    source = FileCertificate(tmp_path / "tls.crt", tmp_path / "tls.key")
     for content in (b"1", b"2"):
         for path in (source.certificate, source.key):
             path.write_bytes(content)
@@ -159,7 +159,7 @@ class Configurations:
     async def get(self, resource: Any, name: str) -> dict[str, Any]:
         bundle = self.bundles[resource.name]
         if bundle is None:
-            raise RefusedError(404, "NotFound", "not there")
+            raise ApiError(404, "NotFound", "not there")
         return {"webhooks": [{"name": "one", "clientConfig": {"caBundle": bundle}}]}
 
     async def patch(self, resource: Any, name: str, patch: dict[str, Any], *, how: Any) -> None:
@@ -188,7 +188,7 @@ class Scene:
         self.api, self.source = Configurations(), Given()
         self.shown: list[Certificate] = []
         self.now = 0.0
-        self.trust = Trust(
+        self.trust = CaBundlePublisher(
             self.api,  # type: ignore[arg-type]  # as much of an API as it asks for
             self.source,
             "pumice",

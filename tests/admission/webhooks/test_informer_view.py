@@ -6,7 +6,7 @@ import asyncio
 
 from pumice.admission import Settings
 from pumice.admission.request import QUEUES
-from pumice.admission.webhooks.informer_view import PATIENCE, Following
+from pumice.admission.webhooks.informer_view import PATIENCE, InformerView
 from pumice.apiserver.up import Cluster
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
@@ -19,7 +19,7 @@ def test_it_follows_and_runs_ahead(tmp_path):
     async def check(running: Cluster) -> None:
         now = [0.0]
         async with Session(Access(running.server)) as session:
-            following = Following(Api(session), Settings(), clock=lambda: now[0])
+            following = InformerView(Api(session), Settings(), clock=lambda: now[0])
             work = asyncio.create_task(following.run())
             await following.complete.wait()
             assert {"root", "default"} <= following.now().queues.keys()

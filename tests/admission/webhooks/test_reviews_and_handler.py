@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.admission import CREATE, DELETE, UPDATE, Request, Settings, World, admit
+from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Request, Settings, admit
 from pumice.admission.request import JOBS, OPERATIONS, PODS, QUEUES
-from pumice.admission.webhooks.handler import Judge
-from pumice.admission.webhooks.json_patch import difference
-from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, User, read, write
+from pumice.admission.webhooks.handler import AdmissionHandler
+from pumice.admission.webhooks.json_patch import json_patch_between
+from pumice.admission.webhooks.reviews import ReviewError, ReviewRequest, ReviewResponse, User, read, write
 from pumice.apiserver.patches.json_patch import json_patch
 from pumice.kube.times import moment_of
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
@@ -35,22 +35,22 @@ documents = st.dictionaries(st.text("ab~/", max_size=2), values, max_size=4)
 @given(documents, documents)
 def test_a_difference_applied_gives_the_other(old, new):
     before = json.dumps(old)
-    assert json_patch(json.loads(before), list(difference(old, new))) == new
+    assert json_patch(json.loads(before), list(json_patch_between(old, new))) == new
     assert json.dumps(old) == before
 
 
 def test_nothing_to_do_is_no_patch():
-    assert list(difference({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]})) == []
+    assert list(json_patch_between({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]})) == []
 
 
 class Around:
     """A world that stands still, and what is expected to come into it."""
 
-    def __init__(self, here: World) -> None:
+    def __init__(self, here: ClusterView) -> None:
         self.world = here
         self.expected: list[str] = []
 
-    def now(self) -> World:
+    def now(self) -> ClusterView:
         return self.world
 
     def expect(self, resource: str, new: dict[str, Any]) -> None:
@@ -85,9 +85,11 @@ def review(request: Request) -> bytes:
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
 
 
-def through(request: Request, here: World, rights: Known | None = None) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def through(
+    request: Request, here: ClusterView, rights: Known | None = None
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """A request on its way through both webhooks, as an API server sends it: what is stored, and the last answer."""
-    judge, around = Judge(Around(here), rights or Known()), request.new
+    judge, around = AdmissionHandler(Around(here), rights or Known()), request.new
 
     async def ask() -> tuple[dict[str, Any] | None, dict[str, Any]]:
         new = around
@@ -105,7 +107,7 @@ def through(request: Request, here: World, rights: Known | None = None) -> tuple
     return asyncio.run(ask())
 
 
-def cases() -> list[tuple[str, Request, World]]:
+def cases() -> list[tuple[str, Request, ClusterView]]:
     found = []
     for case in CASES["queues"]:
         if case["do"] not in OPERATIONS:
@@ -180,12 +182,12 @@ def test_pods_of_others_are_left_alone():
 @pytest.mark.parametrize("spec", ["text", 7, ["list"], {"tasks": "text"}, {"tasks": [7]}])
 def test_what_has_no_form_is_let_through_to_the_schema(spec):
     asked = read(review(Request(CREATE, JOBS, {"metadata": {"name": "odd"}, "spec": spec})))
-    assert asyncio.run(Judge(Around(world()), Known()).fill_in(asked)).refusals == ()
+    assert asyncio.run(AdmissionHandler(Around(world()), Known()).fill_in(asked)).refusals == ()
 
 
 def test_what_is_let_in_is_expected_but_not_on_trial():
     around = Around(world())
-    judge = Judge(around, Known())
+    judge = AdmissionHandler(around, Known())
     for name, dry_run, old in (("real", False, None), ("trial", True, None), ("later", False, queue("later"))):
         request = Request(UPDATE if old else CREATE, QUEUES, queue(name, parent="root"), old, dry_run=dry_run)
         assert not asyncio.run(judge.check(read(review(request)))).refusals
@@ -211,7 +213,7 @@ def test_what_is_no_review(body, says):
 
 
 def test_a_subresource_is_not_judged():
-    asked: Asked = read(review(Request(UPDATE, QUEUES, queue("q", parent="nowhere"), queue("q"))))
+    asked: ReviewRequest = read(review(Request(UPDATE, QUEUES, queue("q", parent="nowhere"), queue("q"))))
     asked.sub_resource = "status"
-    judge = Judge(Around(world(settings=Settings())), Known())
-    assert asyncio.run(judge.check(asked)) == asyncio.run(judge.fill_in(asked)) == Answer()
+    judge = AdmissionHandler(Around(world(settings=Settings())), Known())
+    assert asyncio.run(judge.check(asked)) == asyncio.run(judge.fill_in(asked)) == ReviewResponse()

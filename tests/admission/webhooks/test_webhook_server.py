@@ -47,9 +47,9 @@ def serving(place: Path, check: Callable[[Cluster, Webhooks, Changing], Awaitabl
         source = Changing()
         async with Session(Access(running.server)) as session:
             webhooks = Webhooks(Api(session), Settings(), bound("127.0.0.1", 0), source)
-            assert "not listed yet" in webhooks.trouble
+            assert "not listed yet" in webhooks.unhealthy_reason
             work = asyncio.create_task(webhooks.run())
-            await eventually(lambda: not webhooks.trouble)
+            await eventually(lambda: not webhooks.unhealthy_reason)
             await check(running, webhooks, source)
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -87,7 +87,7 @@ def test_a_rule_that_fails_is_no_answer(tmp_path):
 def test_another_certificate_is_shown_to_whoever_comes_next(tmp_path):
     async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
         old, source.made = source.made, issue(["127.0.0.1"])
-        await webhooks.trust.look()
+        await webhooks.ca_bundle.look()
         assert (await post(f"{webhooks.url}/validate", b"{}", source.made.authorities))[0] == 400
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await post(f"{webhooks.url}/validate", b"{}", old.authorities)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.controllers.jobs.dependencies import minimum
-from pumice.controllers.jobs.job_status import Standing, duration
+from pumice.controllers.jobs.job_status import JobStatus, duration
 from pumice.controllers.jobs.plugins import hosts, ignored
 from pumice.controllers.jobs.podgroup import group_of, patch_of_group
 from pumice.controllers.jobs.pods import claims, pod_of
@@ -73,7 +73,7 @@ def test_what_a_pod_says_of_itself() -> None:
     }
     document = job(task("a", 3, template=template), schedulerName="pumice", priorityClassName="high")
     found = read_job(annotated(document, **{"volcano.sh/user": "ann", "other": "x"}))
-    pod = pod_of(found, found.tasks[0], 2, Standing(version=4, retries=3, restarts={"a": 1, "a.2": 1, "a.1": 7}))
+    pod = pod_of(found, found.tasks[0], 2, JobStatus(version=4, retries=3, restarts={"a": 1, "a.2": 1, "a.1": 7}))
     about = pod["metadata"]
     assert (about["name"], about["namespace"]) == ("j-a-2", "ns")
     assert about["annotations"] == {
@@ -110,7 +110,7 @@ def test_pods_find_each_other() -> None:
     data = hosts(found, {})["data"]
     assert data["a-b.host"] == "j-a-b-0.j\nj-a-b-1.j"
     assert (data["VC_A_B_HOSTS"], data["VC_A_B_NUM"], data["VC_C_NUM"]) == ("j-a-b-0.j,j-a-b-1.j", "2", "1")
-    spec = pod_of(found, found.tasks[0], 1, Standing())["spec"]
+    spec = pod_of(found, found.tasks[0], 1, JobStatus())["spec"]
     assert (spec["hostname"], spec["subdomain"]) == ("j-a-b-1", "j")
     names = [entry["name"] for entry in spec["containers"][0]["env"]]
     assert {"VC_A_B_HOSTS", "VC_A_B_NUM", "VC_C_HOSTS", "VC_C_NUM"} <= set(names)
@@ -124,7 +124,7 @@ def test_volumes_are_mounted_and_claims_made() -> None:
         {"mountPath": "/new", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}},
     ]
     found = read_job(job(volumes=volumes))
-    spec = pod_of(found, found.tasks[0], 0, Standing())["spec"]
+    spec = pod_of(found, found.tasks[0], 0, JobStatus())["spec"]
     assert [volume["persistentVolumeClaim"]["claimName"] for volume in spec["volumes"]] == ["mine", "j-volume-1"]
     assert [mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]] == ["/data", "/new"]
     assert [claim["metadata"]["name"] for claim in claims(found)] == ["j-volume-1"]

@@ -12,9 +12,9 @@ import pytest
 
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.up import Cluster, Settings, cluster
-from pumice.controllers.jobs import Jobs
-from pumice.controllers.manager import Together
-from pumice.controllers.registry import EVERYBODY
+from pumice.controllers.jobs import JobController
+from pumice.controllers.manager import ControllerManager
+from pumice.controllers.registry import ALL_CONTROLLERS
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -29,7 +29,7 @@ SPEED = 20.0
 @asynccontextmanager
 async def controlling(server: str, makers: Sequence[Any]) -> AsyncIterator[None]:
     async with Session(Access(server)) as session:
-        work = asyncio.create_task(Together(Api(session), makers).run())
+        work = asyncio.create_task(ControllerManager(Api(session), makers).run())
         try:
             yield
         finally:
@@ -37,7 +37,7 @@ async def controlling(server: str, makers: Sequence[Any]) -> AsyncIterator[None]
             await asyncio.gather(work, return_exceptions=True)
 
 
-def live(place: Path, check: Callable[[Cluster], Awaitable[None]], makers: Sequence[Any] = (Jobs,)) -> None:
+def live(place: Path, check: Callable[[Cluster], Awaitable[None]], makers: Sequence[Any] = (JobController,)) -> None:
     async def run() -> None:
         wanted = nodes(2, parse_capacity("cpu=4,memory=64Gi"))
         settings = Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=SPEED)
@@ -394,14 +394,14 @@ def test_a_manifest_written_for_volcano_runs_unchanged(tmp_path: Path) -> None:
         (pod,) = running.api.list("pods")
         assert {entry["name"] for entry in pod["spec"]["containers"][0]["env"]} >= {"VC_TASK_INDEX", "VC_WORKER_HOSTS"}
 
-    live(tmp_path, check, EVERYBODY)
+    live(tmp_path, check, ALL_CONTROLLERS)
 
 
 def test_controllers_that_die_all_the_time_lose_nothing(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         async def die() -> None:
             while True:
-                async with controlling(running.server, (Jobs,)):
+                async with controlling(running.server, (JobController,)):
                     await asyncio.sleep(0.15)
 
         dying = asyncio.create_task(die())

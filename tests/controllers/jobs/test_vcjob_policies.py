@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.jobs.lifecycle_events import Happening
+from pumice.controllers.jobs.lifecycle_events import LifecycleEvent
 from pumice.controllers.jobs.policies import due, policy_for
 from pumice.controllers.jobs.spec import read_job
 from tests.support.job_model import START, Cluster, job, task
@@ -43,14 +43,14 @@ def test_the_policy_that_something_falls_under(
     of_task: list[Any], of_job: list[Any], event: str, code: int, action: str | None
 ) -> None:
     found = read_job(job(task(policies=of_task), policies=of_job))
-    policy = policy_for(found, Happening(event, "", 0.0, found.tasks[0], 0, code))
+    policy = policy_for(found, LifecycleEvent(event, "", 0.0, found.tasks[0], 0, code))
     assert (policy.action if policy else None) == action
 
 
 def test_what_must_last_waits_until_it_has() -> None:
     found = read_job(job(policies=[when("PodPending", timeout="1m30s"), when("PodFailed", timeout="10s")]))
-    pending = Happening("PodPending", "", 100.0, found.tasks[0], 0)
-    failed = Happening("PodFailed", "", 150.0, found.tasks[0], 0)
+    pending = LifecycleEvent("PodPending", "", 100.0, found.tasks[0], 0)
+    failed = LifecycleEvent("PodFailed", "", 150.0, found.tasks[0], 0)
     assert due(found, [pending, failed], 159.0).next == 160.0
     assert due(found, [pending, failed], 160.0).now == [("RestartJob", failed)]
     assert due(found, [pending], 189.0).next == 190.0

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.admission.cluster_view import described
-from pumice.controllers.queues.deletion_plan import remains
-from pumice.controllers.queues.expansion import contradiction, expanded, released, without
-from pumice.controllers.queues.inherited_fields import parameter_value, remembered_fields
-from pumice.controllers.queues.merge_diff import difference
+from pumice.admission.cluster_view import describe_queue
+from pumice.controllers.queues.deletion_plan import next_to_delete
+from pumice.controllers.queues.expansion import contradiction, expanded_queue, released_queue, without_entry
+from pumice.controllers.queues.inherited_fields import inherited_fields, parameter_value
+from pumice.controllers.queues.merge_diff import merge_patch
 from pumice.controllers.routing_events import NEWS_SECONDS, is_news
 from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.event_recorder import one_shot_event
@@ -43,7 +43,9 @@ def marked(**values: Any) -> Document:
 
 def test_a_new_queue_has_its_parent_its_parameters_and_the_part_below() -> None:
     below = {"name": "x"}
-    made = expanded(PARENT, entry(below, weight="5", reclaimable="false", capability={"cpu": 4}), None, childless=True)
+    made = expanded_queue(
+        PARENT, entry(below, weight="5", reclaimable="false", capability={"cpu": 4}), None, childless=True
+    )
     values = '{"capability": {"cpu": 4}, "reclaimable": false, "weight": 5}'
     marks = {"pumice.dev/handed-down": "true", "pumice.dev/set-by-hierarchy": values}
     assert made["metadata"] == {"name": "q", "annotations": {**MADE, **marks}}
@@ -136,23 +138,23 @@ def test_a_new_queue_has_its_parent_its_parameters_and_the_part_below() -> None:
 )
 def test_a_queue_that_is_there_keeps_what_is_not_named(there: Document, wanted: Document, change: Document) -> None:
     known = queue("q", **{"parent": "eng", "annotations": MADE, **there})
-    assert difference(known, expanded(PARENT, wanted, known, childless=True)) == change
+    assert merge_patch(known, expanded_queue(PARENT, wanted, known, childless=True)) == change
 
 
 def test_user_limits_of_an_entry_that_is_a_parent_are_kept_aside() -> None:
     known = queue("q", parent="eng", annotations=MADE)
-    first = expanded(PARENT, entry(minUserLimitPercent=25), known, childless=False)
+    first = expanded_queue(PARENT, entry(minUserLimitPercent=25), known, childless=False)
     assert "minUserLimitPercent" not in first["spec"]
     assert first["metadata"]["annotations"]["pumice.dev/user-limits"] == '{"minUserLimitPercent": 25}'
-    assert expanded(PARENT, entry(minUserLimitPercent=25), first, childless=False) is first
+    assert expanded_queue(PARENT, entry(minUserLimitPercent=25), first, childless=False) is first
 
 
 def test_user_limits_of_an_entry_go_with_it_wherever_they_are() -> None:
-    made = expanded(PARENT, entry(minUserLimitPercent=25, userLimitFactor=2.0), None, childless=True)
+    made = expanded_queue(PARENT, entry(minUserLimitPercent=25, userLimitFactor=2.0), None, childless=True)
     for childless in (True, False):
-        known = expanded(PARENT, entry(minUserLimitPercent=25, userLimitFactor=2.0), made, childless=childless)
-        left = expanded(PARENT, entry(userLimitFactor=2.0), known, childless=childless)
-        again = expanded(PARENT, entry(userLimitFactor=2.0), left, childless=True)
+        known = expanded_queue(PARENT, entry(minUserLimitPercent=25, userLimitFactor=2.0), made, childless=childless)
+        left = expanded_queue(PARENT, entry(userLimitFactor=2.0), known, childless=childless)
+        again = expanded_queue(PARENT, entry(userLimitFactor=2.0), left, childless=True)
         assert {name: again["spec"].get(name) for name in ("minUserLimitPercent", "userLimitFactor")} == {
             "minUserLimitPercent": None,
             "userLimitFactor": 2.0,
@@ -161,17 +163,17 @@ def test_user_limits_of_an_entry_go_with_it_wherever_they_are() -> None:
 
 def test_a_queue_made_by_hand_that_is_named_no_more_is_what_it_was() -> None:
     hand = queue("q", parent="eng", priority=3)
-    named = expanded(PARENT, entry({"name": "x"}, weight=7), hand, childless=True)
-    assert released(named, childless=False) == hand
-    assert released(hand, childless=True) is hand
+    named = expanded_queue(PARENT, entry({"name": "x"}, weight=7), hand, childless=True)
+    assert released_queue(named, childless=False) == hand
+    assert released_queue(hand, childless=True) is hand
     own = queue("q", parent="eng", hierarchy=[{"name": "own"}])
-    assert released(own, childless=False) is own
+    assert released_queue(own, childless=False) is own
 
 
 @pytest.mark.parametrize("wrong", [{"weight": "many"}, {"weihgt": 1}, {"capability": 5}])
 def test_a_parameter_that_cannot_be_meant_is_an_error(wrong: Document) -> None:
     with pytest.raises(FieldError):
-        expanded(PARENT, entry(**wrong), None, childless=True)
+        expanded_queue(PARENT, entry(**wrong), None, childless=True)
 
 
 def test_a_queue_that_stands_elsewhere_is_not_the_one_that_is_meant() -> None:
@@ -185,10 +187,10 @@ def test_a_queue_that_stands_elsewhere_is_not_the_one_that_is_meant() -> None:
 
 def test_an_entry_is_taken_out_at_any_depth() -> None:
     hierarchy = [{"name": "a"}, {"name": "b", "hierarchy": [{"name": "c"}, {"name": "d"}]}]
-    assert without(hierarchy, "a") == hierarchy[1:]
-    assert without(hierarchy, "c") == [{"name": "a"}, {"name": "b", "hierarchy": [{"name": "d"}]}]
-    assert without([{"name": "b", "hierarchy": [{"name": "c"}]}], "c") == [{"name": "b"}]
-    assert without(hierarchy, "x") is hierarchy
+    assert without_entry(hierarchy, "a") == hierarchy[1:]
+    assert without_entry(hierarchy, "c") == [{"name": "a"}, {"name": "b", "hierarchy": [{"name": "d"}]}]
+    assert without_entry([{"name": "b", "hierarchy": [{"name": "c"}]}], "c") == [{"name": "b"}]
+    assert without_entry(hierarchy, "x") is hierarchy
 
 
 def test_amounts_that_move_from_one_queue_to_another_find_their_order() -> None:
@@ -291,7 +293,7 @@ def test_children_go_first_then_jobs_then_pods_and_podgroups() -> None:
     stranger = found("stranger", annotations={"scheduling.k8s.io/group-name": "other"})
 
     def names(*what: list[Document]) -> list[tuple[str, str, bool]]:
-        return [(one.resource.kind, one.name, one.leaving) for one in remains("q", *what)]
+        return [(one.resource.kind, one.name, one.leaving) for one in next_to_delete("q", *what)]
 
     assert names([child], [mine], [mine], [member]) == [("Queue", "c", True)]
     assert names([], [mine, other], [mine], [member]) == [("Job", "mine", False)]
@@ -344,16 +346,16 @@ def test_document_expansion_agrees_with_the_expansion_of_the_model(
     registry = Registry()
 
     def parsed(found: Document) -> Queue:
-        return described(found, registry)
+        return describe_queue(found, registry)
 
     def parent(parameters: Document) -> Queue:
         return parsed(queue("eng", hierarchy=[entry(**parameters)]))
 
-    there = expanded(PARENT, entry(**previous), queue("q"), childless=True)
+    there = expanded_queue(PARENT, entry(**previous), queue("q"), childless=True)
     there["spec"] |= {name: parameter_value(name, value) for name, value in edited.items()}
-    written = expanded(PARENT, entry(**wanted), there, childless=True)
+    written = expanded_queue(PARENT, entry(**wanted), there, childless=True)
     # A field that already had the value of its parameter was set by the author of the queue: the record tells.
-    recorded = remembered_fields(there) or {}
+    recorded = inherited_fields(there) or {}
     (before,) = parent({name: value for name, value in previous.items() if name in recorded}).hierarchy
     (planned,) = expand_hierarchy(parent(wanted), {"q": parsed(there)}, {"q": before})
     assert parsed(written) == planned

@@ -15,8 +15,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.controllers.queues.expansion import without
-from pumice.kube.client.api_errors import RefusedError
+from pumice.controllers.queues.expansion import without_entry
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import COMMANDS, EVENTS, POD_GROUPS, QUEUES
 from pumice.model.objects import QueueState
 from pumice.model.states import commanded
@@ -169,13 +169,13 @@ class Story:
     # ---- what people do -----------------------------------------------------------------------------------
 
     async def hierarchy(self, wanted: list[Entry]) -> None:
-        with suppress(RefusedError):  # a queue would have to be in two places, say
+        with suppress(ApiError):  # a queue would have to be in two places, say
             self.cluster.merge(QUEUES, "root", {"spec": {"hierarchy": wanted}})
             self.model.hierarchy = wanted
 
     async def make(self, name: str, parent: int | str) -> None:
         spec = {"parent": self.named(parent), "minUserLimitPercent": 25}
-        with suppress(RefusedError):
+        with suppress(ApiError):
             self.cluster.put(QUEUES, {"metadata": {"name": name}, "spec": spec})
 
     async def command(self, queue: int | str, action: str) -> None:
@@ -186,7 +186,7 @@ class Story:
             self.model.own[uid] = commanded(self.model.own.get(uid, QueueState.OPEN), action, busy=False)
 
     async def work(self, queue: int | str) -> None:
-        with suppress(RefusedError):  # it is closed
+        with suppress(ApiError):  # it is closed
             group(self.cluster, f"on-{len(self.cluster.history)}", self.named(queue))  # of a parent: to a leaf below
 
     async def done(self, number: int) -> None:
@@ -209,7 +209,7 @@ class Story:
         name = self.named(queue)
         if name != "root" and self.cluster.queue(name) is not None:
             self.cluster.drop(QUEUES, name)
-            self.model.hierarchy = without(self.model.hierarchy, name)
+            self.model.hierarchy = without_entry(self.model.hierarchy, name)
             await self.settle()
 
     # ---- what happens -------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ import yaml
 from pumice.admission import Settings
 from pumice.apiserver.admission import Admission
 from pumice.apiserver.up import Cluster
-from pumice.controllers.manager import Together
-from pumice.controllers.queues import Queues
-from pumice.controllers.routing_events import Routed
+from pumice.controllers.manager import ControllerManager
+from pumice.controllers.queues import QueueController
+from pumice.controllers.routing_events import RoutingEvents
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, QUEUES
@@ -52,11 +52,11 @@ class Bench:
     def __init__(self, running: Cluster, api: Api) -> None:
         self.running = running
         self.api = api
-        self._together: Together | None = None
+        self._together: ControllerManager | None = None
         self._work: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._together = Together(self.api, [Queues, Routed])
+        self._together = ControllerManager(self.api, [QueueController, RoutingEvents])
         self._work = asyncio.create_task(self._together.run())
 
     async def kill(self) -> None:
@@ -304,7 +304,7 @@ def test_what_is_protected_stays_and_so_do_root_and_default(tmp_path: Path) -> N
         await on.queue("a", parent="eng")
         await on.api.patch(QUEUES.raw, "a", {"metadata": {"annotations": {"pumice.dev/protected": "true"}}})
         for name in ("eng", "a", "root", "default"):
-            with pytest.raises(RefusedError) as caught:
+            with pytest.raises(ApiError) as caught:
                 await on.api.delete(QUEUES, name)
             assert caught.value.code == 403
         assert on.names() == {"root", "default", "eng", "a"}

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from pumice.controllers.queues.commands import why_not
-from pumice.controllers.queues.queue_cache import Picture
+from pumice.controllers.queues.queue_cache import QueueCache
 from pumice.controllers.queues.workload_counts import Tally
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES
 from pumice.kube.watch.change_queue import Change
@@ -162,14 +162,14 @@ def test_late_news_are_no_news() -> None:
     def known(revision: int) -> dict[str, Any]:
         return {"metadata": {"name": "q", "uid": "u", "resourceVersion": str(revision)}, "spec": {"weight": revision}}
 
-    picture = Picture()
-    assert picture.take(seen(None, 1))
-    assert picture.note(known(3))  # the answer to a write of ours
-    assert not picture.take(seen(1, 2))
-    assert not picture.take(seen(2, 3))
+    picture = QueueCache()
+    assert picture.on_change(seen(None, 1))
+    assert picture.apply_write(known(3))  # the answer to a write of ours
+    assert not picture.on_change(seen(1, 2))
+    assert not picture.on_change(seen(2, 3))
     assert picture.queues["q"]["spec"]["weight"] == 3
-    assert picture.take(seen(3, None))
-    assert not picture.note(known(4))  # an answer that came after the end
+    assert picture.on_change(seen(3, None))
+    assert not picture.apply_write(known(4))  # an answer that came after the end
     assert not picture.queues
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from pumice.apiserver import verbs
 from pumice.apiserver.storage import store
-from pumice.kube.client.api import Api, Choice, Page, Patch
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api import Api, ListOptions, Page, Patch
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.decode.manifest_errors import ObjectError
@@ -49,7 +49,7 @@ def pod(name: str) -> dict[str, Any]:
     return {"metadata": about, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-def refused(error: pytest.ExceptionInfo[RefusedError]) -> tuple[int, str]:
+def refused(error: pytest.ExceptionInfo[ApiError]) -> tuple[int, str]:
     return error.value.code, error.value.reason
 
 
@@ -57,22 +57,22 @@ def test_the_life_of_an_object() -> None:
     async def test(api: Api, _: verbs.Api) -> None:
         made = await api.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "1"}})
         assert made["data"] == {"x": "1"} and made == await api.get(CONFIG_MAPS, "a", "default")
-        with pytest.raises(RefusedError) as again:
+        with pytest.raises(ApiError) as again:
             await api.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
-        assert refused(again) == (409, "AlreadyExists") and again.value.exists and not again.value.conflict
+        assert refused(again) == (409, "AlreadyExists") and again.value.already_exists and not again.value.conflict
         changed = await api.update(CONFIG_MAPS, {**made, "data": {"x": "2"}})
-        with pytest.raises(RefusedError) as late:
+        with pytest.raises(ApiError) as late:
             await api.update(CONFIG_MAPS, {**made, "data": {"x": "3"}})
-        assert refused(late) == (409, "Conflict") and late.value.conflict and not late.value.exists
+        assert refused(late) == (409, "Conflict") and late.value.conflict and not late.value.already_exists
         uid = changed["metadata"]["uid"]
         for wrong in ({"uid": "another"}, {"revision": made["metadata"]["resourceVersion"]}):
-            with pytest.raises(RefusedError) as other:
+            with pytest.raises(ApiError) as other:
                 await api.delete(CONFIG_MAPS, "a", "default", **wrong)
             assert other.value.conflict
         await api.delete(CONFIG_MAPS, "a", "default", uid=uid, propagation="Background")
-        with pytest.raises(RefusedError) as gone:
+        with pytest.raises(ApiError) as gone:
             await api.get(CONFIG_MAPS, "a", "default")
-        assert refused(gone) == (404, "NotFound") and gone.value.absent
+        assert refused(gone) == (404, "NotFound") and gone.value.not_found
 
     on_cluster(test)
 
@@ -98,7 +98,7 @@ def test_a_status_of_this_very_object() -> None:
         uid = (await api.create(PODS.raw, pod("p")))["metadata"]["uid"]
         found = await api.patch_status(PODS, "p", {"phase": "Running"}, "default", uid=uid)
         assert found.status.phase == "Running"
-        with pytest.raises(RefusedError) as other:
+        with pytest.raises(ApiError) as other:
             await api.patch_status(PODS, "p", {"phase": "Failed"}, "default", uid="another")
         assert refused(other) == (422, "Invalid")
 
@@ -108,13 +108,13 @@ def test_a_status_of_this_very_object() -> None:
 def test_binding_happens_once_and_to_the_pod_that_was_meant() -> None:
     async def test(api: Api, _: verbs.Api) -> None:
         uid = (await api.create(PODS.raw, pod("p")))["metadata"]["uid"]
-        with pytest.raises(RefusedError) as other:
+        with pytest.raises(ApiError) as other:
             await api.bind("default", "p", "n", uid="another")
         assert other.value.conflict
         await api.bind("default", "p", "n", uid=uid, annotations={"why": "because"})
         found = await api.get(PODS, "p", "default")
         assert (found.spec.node_name, found.metadata.annotations["why"]) == ("n", "because")
-        with pytest.raises(RefusedError) as twice:
+        with pytest.raises(ApiError) as twice:
             await api.bind("default", "p", "m", uid=uid)
         assert twice.value.conflict
 
@@ -130,13 +130,13 @@ def test_an_eviction_that_a_budget_forbids_is_not_tried_again() -> None:
             await api.patch_status(PODS, name, {"phase": "Running", "conditions": ready}, "default")
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
         await api.create(POD_DISRUPTION_BUDGETS, {"metadata": {"name": "b", "namespace": "default"}, "spec": spec})
-        with pytest.raises(RefusedError) as forbidden:
+        with pytest.raises(ApiError) as forbidden:
             await api.evict("default", "kept")
         assert refused(forbidden) == (429, "TooManyRequests")
         await api.evict("default", "free", grace=0)
-        with pytest.raises(RefusedError) as gone:
+        with pytest.raises(ApiError) as gone:
             await api.get(PODS, "free", "default")
-        assert gone.value.absent
+        assert gone.value.not_found
 
     on_cluster(test)
 
@@ -149,11 +149,11 @@ async def many(api: Api, count: int) -> None:
 def test_a_list_in_pages_is_one_list() -> None:
     async def test(api: Api, _: verbs.Api) -> None:
         await many(api, 7)
-        whole = await api.list(CONFIG_MAPS, Choice("default"), limit=0)
-        paged = await api.list(CONFIG_MAPS, Choice("default"), limit=3)
+        whole = await api.list(CONFIG_MAPS, ListOptions("default"), limit=0)
+        paged = await api.list(CONFIG_MAPS, ListOptions("default"), limit=3)
         assert paged == whole and len(whole.items) == 7
-        assert [(await anext(api.pages(CONFIG_MAPS, Choice("default"), limit=3))).first] == [True]
-        one = await api.list(CONFIG_MAPS, Choice(fields="metadata.name=m03"))
+        assert [(await anext(api.pages(CONFIG_MAPS, ListOptions("default"), limit=3))).first] == [True]
+        one = await api.list(CONFIG_MAPS, ListOptions(fields="metadata.name=m03"))
         assert [found["metadata"]["name"] for found in one.items] == ["m03"]
         assert {found["kind"] for found in whole.items} == {"ConfigMap"}
 
@@ -164,7 +164,7 @@ def test_a_list_that_expires_on_the_way_begins_again() -> None:
     async def test(api: Api, behind: verbs.Api) -> None:
         await many(api, 7)
         pages: list[Page] = []
-        async for page in api.pages(CONFIG_MAPS, Choice("default"), limit=3):
+        async for page in api.pages(CONFIG_MAPS, ListOptions("default"), limit=3):
             if not pages:
                 await api.delete(CONFIG_MAPS, "m00", "default")
                 await many_more(api)
@@ -182,16 +182,16 @@ def test_a_list_that_expires_on_the_way_begins_again() -> None:
 
 def test_a_watch_tells_what_changes_and_ends_with_what_is_wrong() -> None:
     async def test(api: Api, behind: verbs.Api) -> None:
-        before = (await api.list(CONFIG_MAPS, Choice("default"))).revision
+        before = (await api.list(CONFIG_MAPS, ListOptions("default"))).revision
         await many(api, 2)
         await api.delete(CONFIG_MAPS, "m00", "default")
-        watch = api.watch(CONFIG_MAPS, before, Choice("default"))
+        watch = api.watch(CONFIG_MAPS, before, ListOptions("default"))
         seen = [(kind, found["metadata"]["name"]) for kind, found in [await anext(watch) for _ in range(3)]]
         assert seen == [("ADDED", "m00"), ("ADDED", "m01"), ("DELETED", "m00")]
         await watch.aclose()
         await behind.store.compact(behind.store.revision)
-        with pytest.raises(RefusedError) as old:
-            await anext(api.watch(CONFIG_MAPS, before, Choice("default")))
+        with pytest.raises(ApiError) as old:
+            await anext(api.watch(CONFIG_MAPS, before, ListOptions("default")))
         assert old.value.expired
 
     on_cluster(test)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pumice.kube.client.loop_thread import Aside
+from pumice.kube.client.loop_thread import LoopThread
 
 
 def test_what_runs_there_goes_on_while_this_thread_is_busy() -> None:
@@ -23,7 +23,7 @@ def test_what_runs_there_goes_on_while_this_thread_is_busy() -> None:
                 ticks += 1
                 await asyncio.sleep(0.001)
 
-        async with Aside("beside") as aside:
+        async with LoopThread("beside") as aside:
             aside.run(tick())
             before = ticks
             time.sleep(0.5)
@@ -37,7 +37,7 @@ def test_what_goes_wrong_there_is_told_here() -> None:
         raise ValueError("there")
 
     async def run() -> None:
-        async with Aside("beside") as aside:
+        async with LoopThread("beside") as aside:
             with pytest.raises(ValueError, match="there"):
                 await aside.run(fail())
 
@@ -60,7 +60,7 @@ def test_in_the_end_everything_is_cancelled_contexts_are_left_and_the_thread_is_
             said.append("cancelled")
 
     async def run() -> None:
-        async with Aside("beside") as aside:
+        async with LoopThread("beside") as aside:
             assert await aside.enter(context()) == 7
             waiting = aside.run(wait())
             await asyncio.sleep(0.05)

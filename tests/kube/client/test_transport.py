@@ -14,7 +14,7 @@ from benchmarks.kubernetes import free_ports
 from pumice.apiserver.connection import Answer, Request
 from pumice.apiserver.tls import certificates
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.resources import NAMESPACES
@@ -74,7 +74,7 @@ def test_a_get_is_tried_again(trouble: Answer | None, caplog: pytest.LogCaptureF
 
 def test_but_not_for_ever() -> None:
     script = Script(said(503, "ServiceUnavailable"))
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(ApiError) as refused:
         call(script, "GET")
     assert len(script.seen) == 3
     error = refused.value
@@ -89,7 +89,7 @@ def test_but_not_for_ever() -> None:
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 410, 422])
 def test_a_no_is_a_no(code: int) -> None:
     script = Script(said(code))
-    with pytest.raises(RefusedError):
+    with pytest.raises(ApiError):
         call(script, "GET")
     assert len(script.seen) == 1
 
@@ -112,16 +112,16 @@ def test_a_write_that_may_have_been_carried_out_is_not_sent_twice(method: str) -
 @pytest.mark.parametrize("code", [500, 503, 429])
 def test_nor_is_one_that_was_refused_without_a_time(code: int) -> None:
     script = Script(said(code), Answer(b"again"))
-    with pytest.raises(RefusedError):
+    with pytest.raises(ApiError):
         call(script, "POST", body=b"{}")
     assert len(script.seen) == 1
 
 
 def test_a_write_that_is_put_off_comes_back() -> None:
     assert call(Script(said(429, Retry_After="0"), Answer(b"fine")), "POST", body=b"{}") == b"fine"
-    with pytest.raises(RefusedError):
+    with pytest.raises(ApiError):
         call(Script(said(429, Retry_After="0"), Answer(b"fine")), "POST", body=b"{}", patient=False)
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(ApiError) as refused:
         call(Script(said(429, Retry_After="3600"), Answer(b"fine")), "POST", body=b"{}")
     assert refused.value.retry_after == 3600
 
@@ -144,10 +144,10 @@ def test_where_nobody_listens_a_write_is_tried_again_and_known_not_to_be_sent() 
 
 
 def test_an_answer_of_something_else_is_still_an_error() -> None:
-    with pytest.raises(RefusedError, match="502 Bad Gateway") as refused:
+    with pytest.raises(ApiError, match="502 Bad Gateway") as refused:
         call(Script(Answer(b"<html>", 502, "text/html")), "POST")
     assert (refused.value.code, refused.value.reason) == (502, "")
-    with pytest.raises(RefusedError):  # a redirect is not followed: it might lead anywhere, with our token
+    with pytest.raises(ApiError):  # a redirect is not followed: it might lead anywhere, with our token
         call(Script(Answer(b"", 302, headers={"Location": "http://127.0.0.1:1/"})), "POST")
 
 
@@ -233,10 +233,10 @@ def test_a_token_from_a_file_is_read_again(tmp_path: Path) -> None:
             valid = "new"
             assert await session.call("POST", "/x") == b"in"  # refused, read again, and in
             valid = "unknown"
-            with pytest.raises(RefusedError):
+            with pytest.raises(ApiError):
                 await session.call("POST", "/x")
             path.unlink()
-            with pytest.raises(RefusedError):
+            with pytest.raises(ApiError):
                 await session.call("POST", "/x")
 
     asyncio.run(ask())
@@ -250,7 +250,7 @@ def test_after_a_minute_it_is_read_before_it_is_refused(tmp_path: Path) -> None:
         async with memory_api() as api, served(api, token="new") as port:
             access = Access(f"http://127.0.0.1:{port}", token="old", token_file=path)
             async with Session(access, Limits(attempts=1), now=lambda: time[0]) as session:
-                with pytest.raises(RefusedError):
+                with pytest.raises(ApiError):
                     await session.call("GET", "/api/v1/nodes")
                 time[0] = 60.0
                 assert await session.call("GET", "/api/v1/nodes")
@@ -273,7 +273,7 @@ def test_tls_and_a_token(tmp_path: Path) -> None:
             assert "default" in await names(token="secret", authority=authority)
             assert "default" in await names(token="secret", verify=False)
             assert "default" in await names(token="secret", authority=authority, server_name="127.0.0.1")
-            with pytest.raises(RefusedError) as refused:
+            with pytest.raises(ApiError) as refused:
                 await names(token="wrong", authority=authority)
             assert refused.value.code == 401
             with pytest.raises(UnreachableError, match="certificate verify failed"):

@@ -13,14 +13,14 @@ import msgspec
 from pumice.apiserver import verbs
 from pumice.apiserver.connection import Answer, Request
 from pumice.apiserver.storage import store
-from pumice.kube.client.api import Api, Choice
+from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.decode import api_types
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.resources import NODES, PODS, Document, Resource
-from pumice.kube.watch.change_queue import Change, Feed
+from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 from tests.support.apiserver import memory_api
 from tests.support.scripted_server import answering
@@ -35,12 +35,12 @@ class World:
 
     def __init__(self, behind: verbs.Api, proxy: Proxy, direct: Api, api: Api) -> None:
         self.behind, self.proxy, self.direct, self.api = behind, proxy, direct, api
-        self.feed = Feed()
+        self.feed = ChangeQueue()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def follow(self, resource: Resource[Any], choice: Choice | None = None, **more: Any) -> Informer[Any]:
+    def follow(self, resource: Resource[Any], choice: ListOptions | None = None, **more: Any) -> Informer[Any]:
         quick = Backoff(0.001, 0.01)
-        informer = Informer(self.api, resource, self.feed, choice or Choice(), backoff=quick, **more)
+        informer = Informer(self.api, resource, self.feed, choice or ListOptions(), backoff=quick, **more)
         self._tasks.append(asyncio.create_task(informer.run()))
         return informer
 
@@ -62,7 +62,7 @@ class World:
     async def changes(self, count: int) -> list[Change[Any]]:
         found: list[Change[Any]] = []
         while len(found) < count:
-            found += await asyncio.wait_for(self.feed.take(), 20)
+            found += await asyncio.wait_for(self.feed.wait_and_drain(), 20)
         assert len(found) == count
         return found
 
@@ -108,7 +108,7 @@ def brief(changes: list[Change[Any]]) -> list[tuple[str, str]]:
 def test_after_a_break_it_goes_on_where_it_was() -> None:
     async def test(world: World) -> None:
         await world.write("a")
-        informer = world.follow(CONFIG_MAPS, Choice("default"))
+        informer = world.follow(CONFIG_MAPS, ListOptions("default"))
         assert brief(await world.changes(1)) == [("+", "a")] and informer.synced.is_set()
         with world.out_of_sight():
             await world.write("b")
@@ -129,7 +129,7 @@ def test_after_the_server_has_forgotten_only_the_difference_is_told() -> None:
     async def test(world: World) -> None:
         for name in ("same", "lost", "anew", "edited"):
             await world.write(name)
-        informer = world.follow(CONFIG_MAPS, Choice("default"))
+        informer = world.follow(CONFIG_MAPS, ListOptions("default"))
         first = {change.key: change for change in await world.changes(4)}
         with world.out_of_sight():
             await world.delete("lost")
@@ -146,7 +146,7 @@ def test_after_the_server_has_forgotten_only_the_difference_is_told() -> None:
         assert brief(changes) == [("-", "anew"), ("-", "lost"), ("+", "anew"), ("~", "edited"), ("+", "fresh")]
         gone, new = changes[0], changes[2]
         assert gone.uid == first["default/anew"].uid != new.uid and gone.old == first["default/anew"].new
-        assert informer.lists == 2 and len(informer.known) == 4
+        assert informer.lists == 2 and len(informer.cached) == 4
 
     in_world(test)
 
@@ -155,7 +155,7 @@ def test_a_server_that_begins_anew_is_noticed() -> None:
     async def test(world: World) -> None:
         for name in ("a", "b", "c"):
             await world.write(name)
-        informer = world.follow(CONFIG_MAPS, Choice("default"))
+        informer = world.follow(CONFIG_MAPS, ListOptions("default"))
         await world.changes(3)
         async with memory_api() as other, served(other) as port:
             world.proxy.upstream = port
@@ -173,7 +173,7 @@ def test_a_server_that_begins_anew_is_noticed() -> None:
 def test_so_is_one_that_has_counted_past_us() -> None:
     async def test(world: World) -> None:
         await world.write("a")
-        world.follow(CONFIG_MAPS, Choice("default"))
+        world.follow(CONFIG_MAPS, ListOptions("default"))
         await world.changes(1)
         async with memory_api() as other, served(other) as port:
             for number in range(world.behind.store.revision + 1 - other.store.revision):
@@ -194,7 +194,7 @@ def test_what_cannot_be_read_stays_as_it_was_until_it_is_gone() -> None:
         strict: Resource[Any] = Resource("v1", "configmaps", "ConfigMap", _Strict)
         refused: list[ObjectError] = []
         await world.write("a", "1")
-        world.follow(strict, Choice("default"), unreadable=refused.append)
+        world.follow(strict, ListOptions("default"), unreadable=refused.append)
         assert texts((await world.changes(1))[0]) == ["1"]
         about = {"name": "a", "namespace": "default"}
         await world.direct.update(CONFIG_MAPS, {"metadata": about, "data": {"other": "x"}})
@@ -243,8 +243,8 @@ def test_several_informers_make_one_line() -> None:
 
 def test_an_informer_waits_while_nobody_takes_what_it_has() -> None:
     async def test(world: World) -> None:
-        world.feed = Feed(long=2)
-        informer = world.follow(CONFIG_MAPS, Choice("default"))
+        world.feed = ChangeQueue(long=2)
+        informer = world.follow(CONFIG_MAPS, ListOptions("default"))
         await asyncio.wait_for(informer.synced.wait(), 20)
         for number in range(20):
             await world.write(f"m{number:02}")
@@ -261,9 +261,9 @@ def test_a_resource_that_is_not_there_yet_is_waited_for() -> None:
     async def test(world: World) -> None:
         absent: Resource[Document] = Resource("example.com/v1", "things", "Thing", dict)
         informer = world.follow(absent)
-        while informer.trouble is None:
+        while informer.last_error is None:
             await asyncio.sleep(0.001)
-        assert str(informer.trouble) == "404 Not Found" and not informer.synced.is_set()
+        assert str(informer.last_error) == "404 Not Found" and not informer.synced.is_set()
 
     in_world(test)
 
@@ -301,13 +301,13 @@ def told(*answers: Answer) -> tuple[list[tuple[str, str, str]], list[str]]:
 
     async def run() -> list[Change[Any]]:
         async with answering(handle) as address, Session(Access(address)) as session:
-            feed = Feed()
+            feed = ChangeQueue()
             informer = Informer(Api(session), CONFIG_MAPS, feed, backoff=Backoff(0.001, 0.01))
             task = asyncio.create_task(informer.run())
             await asyncio.wait_for(done.wait(), 20)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            return feed.taken()
+            return feed.drain()
 
     changes = asyncio.run(run())
     return [(*brief([change])[0], change.uid) for change in changes], asked
@@ -323,12 +323,12 @@ def test_a_watch_that_was_refused_once_is_well_again_before_anything_happens() -
 
     async def run() -> None:
         async with answering(handle) as address, Session(Access(address)) as session:
-            informer = Informer(Api(session), CONFIG_MAPS, Feed(), backoff=Backoff(0.001, 0.01))
+            informer = Informer(Api(session), CONFIG_MAPS, ChangeQueue(), backoff=Backoff(0.001, 0.01))
             following = asyncio.create_task(informer.run())
             troubles = set()
             async with asyncio.timeout(20):
-                while answers or informer.trouble:
-                    troubles.add(str(informer.trouble or ""))
+                while answers or informer.last_error:
+                    troubles.add(str(informer.last_error or ""))
                     await asyncio.sleep(0)
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)

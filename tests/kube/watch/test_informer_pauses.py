@@ -13,7 +13,7 @@ from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.transport import Session
 from pumice.kube.resources import Document, Resource
-from pumice.kube.watch.change_queue import Feed
+from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 from tests.support.scripted_server import answering
 
@@ -55,7 +55,7 @@ def followed(watch: Callable[[int], Answer], watches: int) -> tuple[list[str], l
     async def run() -> list[float]:
         backoff = Counting()
         async with answering(handle) as address, Session(Access(address)) as session:
-            informer = Informer(Api(session), CONFIG_MAPS, Feed(), backoff=backoff)
+            informer = Informer(Api(session), CONFIG_MAPS, ChangeQueue(), backoff=backoff)
             task = asyncio.create_task(informer.run())
             await asyncio.wait_for(done.wait(), 20)
             task.cancel()

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 
 from benchmarks import kubernetes
 from pumice.apiserver.storage import store
-from pumice.kube.client.api import Api, Choice
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api import Api, ListOptions
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.resources import NAMESPACES, Document, Resource
-from pumice.kube.watch.change_queue import Change, Feed
+from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served
@@ -129,7 +129,7 @@ class Author:
             verb = self._api.update if name in self.there else self._api.create
             return await verb(CONFIG_MAPS, new)
         except UnreachableError:
-            with contextlib.suppress(RefusedError):
+            with contextlib.suppress(ApiError):
                 found = await self._api.get(CONFIG_MAPS, name, self._namespace)
                 if found["data"] == new["data"]:
                     return found
@@ -142,7 +142,7 @@ class Author:
             try:
                 await self._api.delete(CONFIG_MAPS, name, self._namespace, uid=uid)
             except UnreachableError:
-                with contextlib.suppress(RefusedError):  # it is gone already
+                with contextlib.suppress(ApiError):  # it is gone already
                     await self._api.delete(CONFIG_MAPS, name, self._namespace, uid=uid)
             self.gone.add(uid)
 
@@ -184,8 +184,8 @@ async def live(server: Server, namespace: str, script: list[Any], colour: str, *
         api = Api(steady)
         if fresh:
             await api.create(NAMESPACES.raw, {"metadata": {"name": namespace}})
-        author, feed = Author(api, namespace), Feed(long=3)
-        choice = Choice(namespace, f"colour={colour}" if colour else "")
+        author, feed = Author(api, namespace), ChangeQueue(long=3)
+        choice = ListOptions(namespace, f"colour={colour}" if colour else "")
         informer = Informer(Api(shaky), CONFIG_MAPS, feed, choice, backoff=Backoff(0.001, 0.02), silence=0.25)
 
         def selected(state: Document) -> bool:
@@ -208,13 +208,13 @@ async def live(server: Server, namespace: str, script: list[Any], colour: str, *
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
-        changes += feed.taken()
+        changes += feed.drain()
 
         copy = check(changes, author, selected)
         listed = await api.list(CONFIG_MAPS, choice)
         assert copy == {f"{namespace}/{found['metadata']['name']}": found for found in listed.items}
-        assert {key: known.object for key, known in informer.known.items()} == copy
-        assert not author.gone & {known.uid for known in informer.known.values()}, "a deletion was missed"
+        assert {key: known.object for key, known in informer.cached.items()} == copy
+        assert not author.gone & {known.uid for known in informer.cached.values()}, "a deletion was missed"
         return informer.lists
 
 
@@ -256,13 +256,13 @@ async def _do(step: Any, author: Author, server: Server, proxy: Proxy) -> None:
             await asyncio.sleep(seconds)
 
 
-async def _collect(feed: Feed, changes: list[Change[Document]]) -> None:
+async def _collect(feed: ChangeQueue, changes: list[Change[Document]]) -> None:
     async for batch in feed:
         changes += batch
 
 
 async def _reached(informer: Informer[Document], key: str, state: Document) -> None:
-    while key not in informer.known or informer.known[key].revision != state["metadata"]["resourceVersion"]:
+    while key not in informer.cached or informer.cached[key].revision != state["metadata"]["resourceVersion"]:
         await asyncio.sleep(0.001)
 
 
@@ -270,7 +270,7 @@ async def _caught_up(informer: Informer[Document], author: Author, selected: Cal
     """Give it the time to see everything, but not for long: it may have no chance to."""
     there = {state["metadata"]["uid"] for state in author.there.values() if selected(state)}
     for _ in range(50):
-        if {known.uid for known in informer.known.values()} == there:
+        if {known.uid for known in informer.cached.values()} == there:
             return
         await asyncio.sleep(0.002)
 
@@ -305,7 +305,7 @@ class Real(Server):
 
     async def compact(self) -> None:
         async with Session(self.access) as session:
-            revision = (await Api(session).list(CONFIG_MAPS, Choice("default"))).revision
+            revision = (await Api(session).list(CONFIG_MAPS, ListOptions("default"))).revision
         order = {"revision": revision, "physical": True}
         async with aiohttp.ClientSession() as etcd, etcd.post(f"{self._etcd}/v3/kv/compaction", json=order) as answer:
             assert answer.status == 200 or "compacted" in await answer.text()

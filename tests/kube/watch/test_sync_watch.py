@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.sync_client import Listing
-from pumice.kube.watch.sync_watch import PAUSE, Change, Following
+from pumice.kube.watch.sync_watch import PAUSE, Change, CollectionWatch
 
-EXPIRED = RefusedError(410, "Expired", "too old")
-BUSY = RefusedError(429, "TooManyRequests", "later", retry_after=3.0)
+EXPIRED = ApiError(410, "Expired", "too old")
+BUSY = ApiError(429, "TooManyRequests", "later", retry_after=3.0)
 CUT = UnreachableError("cut")
 
 
@@ -47,13 +47,13 @@ class Script:
             yield event
 
 
-def following(*steps: Any) -> tuple[Following, Script, list[object]]:
+def following(*steps: Any) -> tuple[CollectionWatch, Script, list[object]]:
     script, told = Script(*steps), []
-    found = Following(script, "/things", cut=told.append, sleep=told.append)  # type: ignore[arg-type]  # a stand-in
+    found = CollectionWatch(script, "/things", cut=told.append, sleep=told.append)  # type: ignore[arg-type]  # a stand-in
     return found, script, told
 
 
-def taken(found: Following, count: int) -> list[tuple[str, str]]:
+def taken(found: CollectionWatch, count: int) -> list[tuple[str, str]]:
     changes: list[Change] = list(islice(found.changes(), count))
     return [(change.kind, change.object["metadata"]["name"]) for change in changes]
 
@@ -104,6 +104,6 @@ def test_whoever_ends_watches_at_once_is_not_asked_without_a_pause() -> None:
 
 
 def test_a_no_is_a_no() -> None:
-    found, _, _ = following((1, []), RefusedError(403, "Forbidden", "not you"))
-    with pytest.raises(RefusedError, match="not you"):
+    found, _, _ = following((1, []), ApiError(403, "Forbidden", "not you"))
+    with pytest.raises(ApiError, match="not you"):
         taken(found, 1)

@@ -16,8 +16,8 @@ from pumice.kube.resources import JOBS, Document
 from pumice.kube.watch.change_queue import Change
 from pumice.observability.endpoints import Endpoints
 from pumice.observability.metrics.job_metrics import JobMetrics
-from pumice.observability.metrics.scheduler_metrics import Metrics
-from pumice.observability.probes import of_scheduler
+from pumice.observability.metrics.scheduler_metrics import SchedulerMetrics
+from pumice.observability.probes import scheduler_probes
 from pumice.scheduler.loop import Scheduler
 from tests.support.live_cluster import GROUPS, QUEUES, eventually, live, placed, scheduling, submit
 
@@ -39,7 +39,7 @@ def series(families: Iterable[Metric]) -> Series:
 async def scrape(scheduler: Scheduler) -> Series:
     """Over HTTP, as Prometheus does."""
     async with (
-        Endpoints(("127.0.0.1", 0), of_scheduler(scheduler)) as endpoints,
+        Endpoints(("127.0.0.1", 0), scheduler_probes(scheduler)) as endpoints,
         aiohttp.ClientSession() as session,
         session.get(f"{endpoints.url}/metrics") as answer,
     ):
@@ -62,15 +62,15 @@ def test_the_figures_equal_a_recount_of_the_cluster(tmp_path: Path) -> None:
         for name, weight in (("a", 2), ("b", 1)):
             await make_queue(running, name, weight, parent="org")
         async with scheduling(running.server) as scheduler:
-            metrics = Metrics(scheduler)
+            metrics = SchedulerMetrics(scheduler)
             await submit(running, "one", 5, queue="a")
             await submit(running, "two", 3, queue="b")
             # 4 cpu are left and nobody is entitled to more than that many beside the two: 9 do not fit.
             await submit(running, "large", 9, queue="b")
             await eventually(lambda: len(placed(running)["one"]) == 5 and len(placed(running)["two"]) == 3)
             await eventually(lambda: "default/large" in scheduler.engine.conditions)
-            await scheduler.hands.done()
-            await eventually(lambda: scheduler.mirror.open_assumptions == 0)
+            await scheduler.binder.done()
+            await eventually(lambda: scheduler.cache.open_assumptions == 0)
             found = series(metrics.collect())
 
         bound = {job: len(where) for job, where in placed(running).items()}
@@ -105,7 +105,7 @@ def test_what_is_gone_is_not_shown_any_more(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         await make_queue(running, "brief", 1)
         async with scheduling(running.server) as scheduler:
-            metrics = Metrics(scheduler)
+            metrics = SchedulerMetrics(scheduler)
             await submit(running, "short", 2, queue="brief")
             await eventually(lambda: len(placed(running)["short"]) == 2)
             before = series(metrics.collect())
@@ -142,7 +142,7 @@ def test_only_so_many_jobs_have_series_of_their_own(tmp_path: Path, monkeypatch)
 
     async def check(running: Cluster) -> None:
         async with scheduling(running.server) as scheduler:
-            metrics = Metrics(scheduler)
+            metrics = SchedulerMetrics(scheduler)
             for name in ("one", "two", "three"):
                 await submit(running, name, 1)
                 await eventually(lambda name=name: len(placed(running)[name]) == 1)  # type: ignore[misc]  # a lambda with a default
@@ -164,22 +164,22 @@ def heard(old: str | None, new: str | None) -> Change[Document]:
 def test_jobs_that_end_are_counted_until_they_are_gone() -> None:
     metrics = JobMetrics(list)
     labels = (("job_name", "ns/j"), ("queue_name", "q"))
-    metrics.take(heard(None, "Completed"))  # it was over before anybody looked
+    metrics.on_change(heard(None, "Completed"))  # it was over before anybody looked
     assert ("volcano_job_completed_phase_count", labels) not in series(metrics.collect())
     for old, new in (("Running", "Failed"), ("Failed", "Failed"), ("Failed", "Running"), ("Running", "Failed")):
-        metrics.take(heard(old, new))
-    metrics.take(heard("Running", "Completed"))
+        metrics.on_change(heard(old, new))
+    metrics.on_change(heard("Running", "Completed"))
     found = series(metrics.collect())
     assert found["volcano_job_failed_phase_count", labels] == 2
     assert found["volcano_job_completed_phase_count", labels] == 1
-    metrics.take(heard("Completed", None))
+    metrics.on_change(heard("Completed", None))
     assert not [key for key in series(metrics.collect()) if key[1] == labels]
 
 
 def test_cycles_are_measured_on_under_another_configuration(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         async with scheduling(running.server) as scheduler:
-            metrics = Metrics(scheduler)
+            metrics = SchedulerMetrics(scheduler)
             allocate = ("volcano_action_scheduling_latency_milliseconds_count", (("action", "allocate"),))
             await eventually(lambda: series(metrics.collect()).get(allocate, 0) > 0)
             before = scheduler.engine
@@ -197,7 +197,7 @@ def test_weights_are_those_that_count_and_inner_nodes_are_shown_by_their_path(tm
             annotations = {"volcano.sh/hierarchy": f"root/eng/{name}", "volcano.sh/hierarchy-weights": weights}
             await running.api.create(QUEUES, "", {"metadata": {"name": name, "annotations": annotations}})
         async with scheduling(running.server) as scheduler:
-            metrics = Metrics(scheduler)
+            metrics = SchedulerMetrics(scheduler)
             await submit(running, "one", 3, queue="prod")
             await submit(running, "two", 2, queue="dev")
             await eventually(lambda: sum(map(len, placed(running).values())) == 5)

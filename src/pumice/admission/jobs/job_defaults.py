@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from pumice.admission.cluster_view import World
+from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import Object, Request, spec_of
 
 MAX_RETRY = 3
 
 
-def name_scheduler(new: Object, request: Request, world: World) -> None:
+def name_scheduler(new: Object, request: Request, world: ClusterView) -> None:
     """Its pods are ours to place, unless it says otherwise."""
     if not new["spec"].get("schedulerName"):
         new["spec"]["schedulerName"] = world.settings.default_scheduler
 
 
-def retry_three_times(new: Object, request: Request, world: World) -> None:
+def retry_three_times(new: Object, request: Request, world: ClusterView) -> None:
     """It is restarted three times."""
     if new["spec"].get("maxRetry") is None:
         new["spec"]["maxRetry"] = MAX_RETRY
 
 
-def complete_tasks(new: Object, request: Request, world: World) -> None:
+def complete_tasks(new: Object, request: Request, world: ClusterView) -> None:
     """A task without a name is called after its place, and has one pod."""
     tasks = new["spec"].get("tasks")
     if tasks and any(not task.get("name") or task.get("replicas") is None for task in tasks):
@@ -34,7 +34,7 @@ def complete_tasks(new: Object, request: Request, world: World) -> None:
         ]
 
 
-def start_all_together(new: Object, request: Request, world: World) -> None:
+def start_all_together(new: Object, request: Request, world: ClusterView) -> None:
     """Without a minimum (0 is none either) all pods that its tasks need start together."""
     if new["spec"].get("minAvailable"):
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pumice.admission.cluster_view import World
+from pumice.admission.cluster_view import ClusterView
 from pumice.admission.jobs.job_tasks import TASKS, tasks_of
 from pumice.admission.request import Object, Refusal, Request, spec_of
 
@@ -35,7 +35,7 @@ ACTIONS: Final = (
 """What a policy may do; SyncJob and EnqueueJob are the controller's own."""
 
 
-def policies_name_one_cause(request: Request, world: World) -> Iterator[Refusal]:
+def policies_name_one_cause(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A policy is about events or about an exit code."""
     for where, policies in _lists(request):
         for i, policy in enumerate(policies):
@@ -48,7 +48,7 @@ def policies_name_one_cause(request: Request, world: World) -> Iterator[Refusal]
                 yield Refusal("0 is success; write another exit code", f"{where}[{i}].exitCode")
 
 
-def policies_are_known(request: Request, world: World) -> Iterator[Refusal]:
+def policies_are_known(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Events and actions are those that a policy may name."""
     for where, policies in _lists(request):
         for i, policy in enumerate(policies):
@@ -63,7 +63,7 @@ def policies_are_known(request: Request, world: World) -> Iterator[Refusal]:
                 yield Refusal(message, f"{where}[{i}].action")
 
 
-def policies_differ(request: Request, world: World) -> Iterator[Refusal]:
+def policies_differ(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Of one cause there is one policy; one for any event stands alone among those for events."""
     for where, policies in _lists(request):
         seen: set[str | int] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pumice.admission.cluster_view import World, template_request
+from pumice.admission.cluster_view import ClusterView, template_request
 from pumice.admission.jobs.job_defaults import least_of
 from pumice.admission.queues.queue_parent import SUBDOMAIN
 from pumice.admission.request import Object, Refusal, Request, spec_of
@@ -21,13 +21,13 @@ def tasks_of(request: Request) -> list[Object]:
     return spec_of(request.object).get("tasks") or []
 
 
-def has_tasks(request: Request, world: World) -> Iterator[Refusal]:
+def has_tasks(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A job has something to run."""
     if not tasks_of(request):
         yield Refusal("is empty; a job needs at least one task", TASKS)
 
 
-def tasks_have_own_names(request: Request, world: World) -> Iterator[Refusal]:
+def tasks_have_own_names(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Tasks are told apart by names that pods can be named after."""
     seen: dict[str, int] = {}
     for i, task in enumerate(tasks_of(request)):
@@ -40,7 +40,7 @@ def tasks_have_own_names(request: Request, world: World) -> Iterator[Refusal]:
         seen.setdefault(name, i)
 
 
-def numbers_are_not_negative(request: Request, world: World) -> Iterator[Refusal]:
+def numbers_are_not_negative(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Counts start at 0, and minSuccess at 1."""
     job = spec_of(request.object)
     counts = {f"spec.{name}": (job.get(name), 0) for name in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished")}
@@ -52,7 +52,7 @@ def numbers_are_not_negative(request: Request, world: World) -> Iterator[Refusal
             yield Refusal(f"{number} given; write {least} or more", field)
 
 
-def minimum_of_task_within_replicas(request: Request, world: World) -> Iterator[Refusal]:
+def minimum_of_task_within_replicas(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """No task needs more pods than it has."""
     for i, task in enumerate(tasks_of(request)):
         replicas = task.get("replicas") or 0
@@ -61,7 +61,7 @@ def minimum_of_task_within_replicas(request: Request, world: World) -> Iterator[
             yield Refusal(message, f"{TASKS}[{i}].minAvailable")
 
 
-def minimums_within_total(request: Request, world: World) -> Iterator[Refusal]:
+def minimums_within_total(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Neither does the job, to start or to be complete."""
     total = sum(task.get("replicas") or 0 for task in tasks_of(request))
     for name in ("minAvailable", "minSuccess"):
@@ -70,7 +70,7 @@ def minimums_within_total(request: Request, world: World) -> Iterator[Refusal]:
             yield Refusal(f"{number} is more than the {total} replicas of all tasks together", f"spec.{name}")
 
 
-def tasks_have_pods(request: Request, world: World) -> Iterator[Refusal]:
+def tasks_have_pods(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A template has containers, and asks for amounts that can be read."""
     for i, task in enumerate(tasks_of(request)):
         where = f"{TASKS}[{i}].template.spec"
@@ -84,7 +84,7 @@ def tasks_have_pods(request: Request, world: World) -> Iterator[Refusal]:
             yield Refusal(error.message, error.field)
 
 
-def pods_can_be_named(request: Request, world: World) -> Iterator[Refusal]:
+def pods_can_be_named(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """The pods are called JOB-TASK-NUMBER."""
     for i, task in enumerate(tasks_of(request)):
         pod = f"{request.name or 'generated'}-{task.get('name')}-{max((task.get('replicas') or 0) - 1, 0)}"
@@ -93,7 +93,7 @@ def pods_can_be_named(request: Request, world: World) -> Iterator[Refusal]:
             yield Refusal(message, f"{TASKS}[{i}].name")
 
 
-def dependencies_are_tasks(request: Request, world: World) -> Iterator[Refusal]:
+def dependencies_are_tasks(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A task waits for other tasks of the job."""
     names = {task.get("name") for task in tasks_of(request)}
     for i, task in enumerate(tasks_of(request)):
@@ -105,7 +105,7 @@ def dependencies_are_tasks(request: Request, world: World) -> Iterator[Refusal]:
                 yield Refusal(f"task '{name}' would wait for itself", where)
 
 
-def dependencies_end(request: Request, world: World) -> Iterator[Refusal]:
+def dependencies_end(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """No tasks wait for each other."""
     waits = {str(task.get("name")): [*_waits_for(task)] for task in tasks_of(request)}
     left = dict(waits)
@@ -121,7 +121,7 @@ def _waits_for(task: Object) -> list[str]:
     return (task.get("dependsOn") or {}).get("name") or []
 
 
-def partitions_add_up(request: Request, world: World) -> Iterator[Refusal]:
+def partitions_add_up(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """The partitions of a task are its pods."""
     for i, task in enumerate(tasks_of(request)):
         policy = task.get("partitionPolicy")
@@ -135,7 +135,7 @@ def partitions_add_up(request: Request, world: World) -> Iterator[Refusal]:
             yield Refusal(f"{least} is more than the {total} partitions there are", f"{where}.minPartitions")
 
 
-def volumes_have_own_places(request: Request, world: World) -> Iterator[Refusal]:
+def volumes_have_own_places(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Every volume is mounted somewhere else, and names a claim or describes one."""
     seen: set[str] = set()
     for i, volume in enumerate(spec_of(request.object).get("volumes") or ()):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.admission.cluster_view import World
+from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import Object, Refusal, Request, spec_of
 
 OF_JOB = frozenset({"minAvailable", "priorityClassName", "ttlSecondsAfterFinished"})
 OF_TASK = frozenset({"replicas", "minAvailable"})
 
 
-def rest_stays(request: Request, world: World) -> Iterator[Refusal]:
+def rest_stays(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Pods that run already would not follow any other change."""
     if request.old is None:
         return

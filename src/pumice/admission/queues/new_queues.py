@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pumice.admission.cluster_view import World, described
+from pumice.admission.cluster_view import ClusterView, describe_queue
 from pumice.admission.queues.queue_change import QueueChange
 from pumice.admission.request import CREATE, Object, Request, Verdict, metadata_of, spec_of
 from pumice.admission.rules import PLACE_RULES, admit, mutate
@@ -23,7 +23,7 @@ Store = Callable[[Request, Object], None]
 """Keeps an object that is let in, and tells the world of it."""
 
 
-def admit_queues(requests: Sequence[Request], world: World, store: Store) -> list[Verdict]:
+def admit_queues(requests: Sequence[Request], world: ClusterView, store: Store) -> list[Verdict]:
     """The verdict on each, as if every one before it had been judged and stored."""
     if not requests:
         return []
@@ -41,7 +41,7 @@ def admit_queues(requests: Sequence[Request], world: World, store: Store) -> lis
     return admit_queues(requests[:half], world, store) + admit_queues(requests[half:], world, store)
 
 
-def _sound_together(requests: Sequence[Request], world: World) -> list[Object] | None:
+def _sound_together(requests: Sequence[Request], world: ClusterView) -> list[Object] | None:
     """The objects to store if all of them can be let in at once; None if one at a time may come to another end."""
     if not all(_is_plain(request) for request in requests):
         return None
@@ -50,7 +50,7 @@ def _sound_together(requests: Sequence[Request], world: World) -> list[Object] |
     queues: dict[str, Queue] = {}
     for new in filled:
         try:
-            queue = described(new, world.registry)
+            queue = describe_queue(new, world.registry)
         except FieldError:
             return None
         if queue.name in queues or queue.name in before.queues:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from pumice.admission.cluster_view import World, described
-from pumice.admission.queues.queue_tree import Tree
+from pumice.admission.cluster_view import ClusterView, describe_queue
+from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import Refusal, Request, spec_of
 from pumice.kube.decode.hierarchy_entries import entry_errors
 from pumice.kube.decode.manifest_errors import FieldError
@@ -30,11 +30,11 @@ PATH_SHOWN = 80
 class QueueChange:
     """What rules about queues are given."""
 
-    world: World
+    world: ClusterView
     queue: Queue
     old: Queue | None
-    before: Tree
-    after: Tree
+    before: QueueTree
+    after: QueueTree
     touched: tuple[Queue, ...]
     """The queue, and those that its hierarchy will make or change, parents first."""
 
@@ -49,14 +49,14 @@ class QueueChange:
         return (name for name in above if self.before.path(name) is None or self.before.is_leaf(name))
 
 
-def queue_change(request: Request, world: World) -> QueueChange | list[Refusal] | None:
+def queue_change(request: Request, world: ClusterView) -> QueueChange | list[Refusal] | None:
     """The change that a request means; refusals if it cannot be read, None if it is none."""
     hierarchy = spec_of(request.object).get("hierarchy")
     stays = request.old is not None and hierarchy == spec_of(request.old).get("hierarchy")
     if errors := [] if stays else list(islice(entry_errors(hierarchy), MOST_SHOWN)):
         return [Refusal(error.message, error.field) for error in errors]
     try:
-        queue = described(request.object, world.registry)
+        queue = describe_queue(request.object, world.registry)
     except FieldError as error:
         return [Refusal(error.message, error.field)]
     before = world.tree

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pumice.admission.cluster_view import World
+from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import Refusal, Request, annotations_of
 from pumice.model.objects import DEFAULT_QUEUE, ROOT
 
@@ -19,7 +19,7 @@ LISTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class CascadePlan:
     """What goes with a queue."""
 
     queues: list[str]
@@ -30,19 +30,19 @@ class Doomed:
     """Those of the queues that say they must stay."""
 
 
-def doomed(queue: str, world: World) -> Doomed:
+def cascade_plan(queue: str, world: ClusterView) -> CascadePlan:
     """What would go if a queue were deleted: to be shown before anybody is asked whether that is meant."""
     queues = [*reversed(world.tree.below(queue)), queue]
     jobs = [job for name in queues for job in world.unfinished(name)]
-    return Doomed(queues, jobs, [name for name in queues if is_protected(name, world)])
+    return CascadePlan(queues, jobs, [name for name in queues if is_protected(name, world)])
 
 
-def is_protected(queue: str, world: World) -> bool:
+def is_protected(queue: str, world: ClusterView) -> bool:
     """Whether a queue says of itself that it must stay."""
     return bool(annotations_of(world.queues.get(queue, {})).get(PROTECTED) == "true")
 
 
-def root_and_default_stay(request: Request, world: World) -> Iterator[Refusal]:
+def root_and_default_stay(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Every cluster has these two."""
     if request.name == ROOT:
         yield Refusal("queue 'root' stands for the cluster and cannot be deleted")
@@ -54,9 +54,9 @@ def root_and_default_stay(request: Request, world: World) -> Iterator[Refusal]:
         )
 
 
-def protected_queues_stay(request: Request, world: World) -> Iterator[Refusal]:
+def protected_queues_stay(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A protected queue stays, and so does everything above it."""
-    found = doomed(request.name, world)
+    found = cascade_plan(request.name, world)
     if found.protected:
         keepers = ", ".join(f"'{name}'" for name in found.protected)
         gone = [f"queue {name}" for name in found.queues] + found.jobs

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pumice.admission.queues.queue_change import QueueChange
-from pumice.admission.queues.queue_tree import Tree
+from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import Refusal
 from pumice.model.hierarchy import Path
 from pumice.model.queue_amounts import Excess
@@ -25,7 +25,7 @@ def amounts_fit_together(change: QueueChange) -> Iterator[Refusal]:
             yield Refusal(excess.say(change.world.registry), _where(change, excess))
 
 
-def _excesses(change: QueueChange, tree: Tree, paths: Iterable[Path]) -> Iterator[Excess]:
+def _excesses(change: QueueChange, tree: QueueTree, paths: Iterable[Path]) -> Iterator[Excess]:
     for path in paths:
         yield from tree.amounts.excesses_at(path)
     yield from tree.amounts.within(dict(enumerate(change.world.capacity)))

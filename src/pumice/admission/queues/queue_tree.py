@@ -15,7 +15,7 @@ from pumice.model.queue_amounts import QueueAmounts
 from pumice.model.states import in_force
 
 
-class Tree:
+class QueueTree:
     """Where the queues stand. A queue may get another state while the tree lasts, and nothing else."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
@@ -29,9 +29,9 @@ class Tree:
             if len(path) > 1:
                 self._below.setdefault(path[:-1], []).append(path)
 
-    def changed(self, queues: Iterable[Queue]) -> Tree:
+    def changed(self, queues: Iterable[Queue]) -> QueueTree:
         """The tree with these queues in it, in place of those of the same names."""
-        return Tree({**self.queues, **{queue.name: queue for queue in queues}})
+        return QueueTree({**self.queues, **{queue.name: queue for queue in queues}})
 
     def path(self, name: str) -> Path | None:
         """Where a queue stands; None if it is not there, or contradicts the others."""

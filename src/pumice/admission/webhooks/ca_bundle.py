@@ -13,10 +13,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from pumice.admission.webhooks.certificate_source import Source
+from pumice.admission.webhooks.certificate_source import CertificateSource
 from pumice.kube.certificates import Certificate, signer
 from pumice.kube.client.api import Api, Patch
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import Document, Resource
 
 log = logging.getLogger(__name__)
@@ -38,13 +38,13 @@ SETTLE = 30.0
 """Seconds after which all API servers of a cluster know what stands in a configuration."""
 
 
-class Trust:
+class CaBundlePublisher:
     """Keeps the configurations and the server in step; ``run`` does the work until cancelled."""
 
     def __init__(
         self,
         api: Api,
-        source: Source,
+        source: CertificateSource,
         configuration: str,
         show: Callable[[Certificate], None],
         *,
@@ -62,7 +62,7 @@ class Trust:
         self._shown: Certificate | None = None
         self._wanted: Certificate | None = None
         self._since = 0.0  # when the authorities of the wanted one were first found in all configurations
-        self.trouble = "there is no certificate yet"
+        self.last_error = "there is no certificate yet"
         """What is wrong; empty if nothing is."""
 
     async def run(self) -> None:
@@ -70,12 +70,12 @@ class Trust:
         while True:
             try:
                 await self.look()
-                self.trouble = ""
-            except (RefusedError, UnreachableError, OSError) as error:
-                if self.trouble != str(error):
+                self.last_error = ""
+            except (ApiError, UnreachableError, OSError) as error:
+                if self.last_error != str(error):
                     log.warning("certificates: %s", error)
-                self.trouble = str(error)
-            await asyncio.sleep(min(SOON, self._every) if self.trouble else self._every)
+                self.last_error = str(error)
+            await asyncio.sleep(min(SOON, self._every) if self.last_error else self._every)
 
     async def look(self) -> None:
         """See that what is to be trusted is, and that what is shown is trusted."""
@@ -102,8 +102,8 @@ class Trust:
     async def _publish_in(self, resource: Resource[Document], bundle: str) -> bool:
         try:
             found = await self._api.get(resource, self._configuration)
-        except RefusedError as error:
-            if error.absent:
+        except ApiError as error:
+            if error.not_found:
                 return True  # nobody asks us, so nobody has to trust us
             raise
         wanting = _wanting(found.get("webhooks") or (), bundle)

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import Document, Resource
 
 log = logging.getLogger(__name__)
@@ -31,11 +31,11 @@ EARLY = timedelta(days=30)
 TRIES = 5
 
 
-class Source(Protocol):
+class CertificateSource(Protocol):
     """Has a certificate."""
 
     async def current(self) -> Certificate:
-        """The certificate to be shown. ``RefusedError`` or ``UnreachableError`` if it cannot be had."""
+        """The certificate to be shown. ``ApiError`` or ``UnreachableError`` if it cannot be had."""
 
 
 def _utc() -> datetime:
@@ -43,7 +43,7 @@ def _utc() -> datetime:
 
 
 @dataclass(slots=True)
-class FromSecret:
+class SecretCertificate:
     """A certificate of our own making, kept in a Secret."""
 
     api: Api
@@ -62,16 +62,16 @@ class FromSecret:
             try:
                 self._last = await self._attempt()
                 return self._last
-            except RefusedError as error:
-                if not (error.exists or error.conflict):
+            except ApiError as error:
+                if not (error.already_exists or error.conflict):
                     raise
-        raise RefusedError(409, "Conflict", f"secret {self.namespace}/{self.name} changes all the time")
+        raise ApiError(409, "Conflict", f"secret {self.namespace}/{self.name} changes all the time")
 
     async def _attempt(self) -> Certificate:
         try:
             secret = await self.api.get(SECRETS, self.name, self.namespace)
-        except RefusedError as error:
-            if not error.absent:
+        except ApiError as error:
+            if not error.not_found:
                 raise
             made = self._another(self._last)
             about = {"name": self.name, "namespace": self.namespace}
@@ -93,7 +93,7 @@ class FromSecret:
 
 
 @dataclass(frozen=True, slots=True)
-class FromFiles:
+class FileCertificate:
     """A certificate that somebody else looks after. Files that change are followed."""
 
     certificate: Path

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from pumice.admission.request import CREATE, Object, Request
 from pumice.admission.rules import ADMITTED, mutate, validate, warnings
-from pumice.admission.webhooks.informer_view import Following
-from pumice.admission.webhooks.json_patch import difference
-from pumice.admission.webhooks.reviews import Answer, Asked, User
+from pumice.admission.webhooks.informer_view import InformerView
+from pumice.admission.webhooks.json_patch import json_patch_between
+from pumice.admission.webhooks.reviews import ReviewRequest, ReviewResponse, User
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import Resource
 
 log = logging.getLogger(__name__)
@@ -24,17 +24,17 @@ log = logging.getLogger(__name__)
 ACCESS_REVIEWS: Resource[dict[str, Any]] = Resource(
     "authorization.k8s.io/v1", "subjectaccessreviews", "SubjectAccessReview", dict, namespaced=False
 )
-NOTHING = Answer()
+NOTHING = ReviewResponse()
 
 
-class Rights(Protocol):
+class ImpersonationCheck(Protocol):
     """Knows who may act as whom."""
 
     async def may_impersonate(self, caller: User, user: str) -> bool:
         """Whether a caller may act as a user."""
 
 
-class ClusterRights:
+class ClusterImpersonationCheck:
     """Asks the cluster."""
 
     def __init__(self, api: Api) -> None:
@@ -48,26 +48,28 @@ class ClusterRights:
         review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "spec": spec}
         try:
             found = await self._api.create(ACCESS_REVIEWS, review)
-        except (RefusedError, UnreachableError) as error:
+        except (ApiError, UnreachableError) as error:
             log.warning("whether %r may act as %r could not be asked, so it may not: %s", caller.username, user, error)
             return False
         return bool((found.get("status") or {}).get("allowed"))
 
 
-class Judge:
+class AdmissionHandler:
     """Answers reviews."""
 
-    def __init__(self, following: Following, rights: Rights) -> None:
-        self._following = following
+    def __init__(self, view: InformerView, rights: ImpersonationCheck) -> None:
+        self._view = view
         self._rights = rights
 
-    async def fill_in(self, asked: Asked) -> Answer:
+    async def fill_in(self, asked: ReviewRequest) -> ReviewResponse:
         """What is to be filled in. Never refuses."""
         request = asked.request
         if request.new is None or asked.sub_resource or request.resource not in ADMITTED:
             return NOTHING
         try:
-            return Answer(patch=list(difference(request.new, await self._filled(request, asked.user_info))))
+            return ReviewResponse(
+                patch=list(json_patch_between(request.new, await self._filled(request, asked.user_info)))
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # Its form is looked at only after this, by the API server, which says best what is wrong with it.
             log.warning("nothing is filled into a %s: %r", request.resource, error)
@@ -79,22 +81,22 @@ class Judge:
         def may(user: str) -> bool:
             return wanted.setdefault(user, False)
 
-        filled = mutate(replace(request, may_impersonate=may), self._following.now())
+        filled = mutate(replace(request, may_impersonate=may), self._view.now())
         if not wanted:
             return filled
         for user in wanted:
             wanted[user] = await self._rights.may_impersonate(caller, user)
-        return mutate(replace(request, may_impersonate=may), self._following.now())
+        return mutate(replace(request, may_impersonate=may), self._view.now())
 
-    async def check(self, asked: Asked) -> Answer:
+    async def check(self, asked: ReviewRequest) -> ReviewResponse:
         """Whether it may be."""
         request = asked.request
         if asked.sub_resource or request.resource not in ADMITTED:
             return NOTHING
-        world = self._following.now()
+        world = self._view.now()
         refusals = validate(request, world)
         if refusals:
-            return Answer(refusals)
+            return ReviewResponse(refusals)
         if request.operation == CREATE and request.new is not None and not request.dry_run:
-            self._following.expect(request.resource, request.new)
-        return Answer(warnings=warnings(request, world))
+            self._view.expect(request.resource, request.new)
+        return ReviewResponse(warnings=warnings(request, world))

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pumice.admission.cluster_view import FOLLOWED, World
+from pumice.admission.cluster_view import FOLLOWED, ClusterView
 from pumice.admission.request import Object, Settings, metadata_of
 from pumice.kube.client.api import Api
 from pumice.kube.resources import JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
-from pumice.kube.watch.change_queue import Change, Feed
+from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 PATIENCE = 10.0
@@ -28,15 +28,15 @@ Key = tuple[str, str, str]
 """Resource, namespace and name."""
 
 
-class Following:
+class InformerView:
     """Keeps a world up to date; ``run`` does the work until cancelled."""
 
     def __init__(self, api: Api, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         assert {resource.name for resource in _RESOURCES} == FOLLOWED
-        self.world = World(settings)
+        self.view = ClusterView(settings)
         self.complete = asyncio.Event()
         """Set when the world holds all that was there at the beginning: nothing is judged before."""
-        self._feed = Feed()
+        self._feed = ChangeQueue()
         self._informers = [Informer(api, resource.raw, self._feed) for resource in _RESOURCES]
         self._ahead: dict[Key, float] = {}  # what no informer has shown yet, and until when it counts; oldest first
         self._clock = clock
@@ -53,27 +53,27 @@ class Following:
                 tasks.create_task(informer.run())
             for informer in self._informers:
                 await informer.synced.wait()
-            self._take(self._feed.taken())
+            self._take(self._feed.drain())
             self.complete.set()
             async for changes in self._feed:
                 self._take(changes)
 
-    def now(self) -> World:
+    def now(self) -> ClusterView:
         """The world as it is now."""
         while self._ahead:
             key, until = next(iter(self._ahead.items()))
             if self._clock() < until:
                 break
             del self._ahead[key]
-            self.world.note(*key, None)
-        return self.world
+            self.view.note(*key, None)
+        return self.view
 
     def expect(self, resource: str, new: Object) -> None:
         """An object was let in that is about to be stored."""
         about = metadata_of(new)
         key = (resource, str(about.get("namespace") or ""), str(about.get("name") or ""))
         if resource in FOLLOWED and key[2] and not self._knows(key):
-            self.world.note(*key, new)
+            self.view.note(*key, new)
             self._ahead.pop(key, None)
             self._ahead[key] = self._clock() + PATIENCE
 
@@ -81,10 +81,10 @@ class Following:
         """Whether an informer shows an object of that name."""
         resource, namespace, name = key
         place = f"{namespace}/{name}" if namespace else name
-        return any(place in informer.known for informer in self._informers if informer.resource.name == resource)
+        return any(place in informer.cached for informer in self._informers if informer.resource.name == resource)
 
     def _take(self, changes: Sequence[Change[Any]]) -> None:
         for change in changes:
             namespace, _, name = change.key.rpartition("/")
             self._ahead.pop((change.resource, namespace, name), None)
-            self.world.note(change.resource, namespace, name, change.new)
+            self.view.note(change.resource, namespace, name, change.new)

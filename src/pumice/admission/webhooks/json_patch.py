@@ -8,7 +8,7 @@ from typing import Any
 Operation = dict[str, Any]
 
 
-def difference(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
+def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
     """The steps from one to the other. Lists are replaced whole: who has added to one has seen all of it."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in old.keys() - new.keys():
@@ -16,7 +16,7 @@ def difference(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
         for name, value in new.items():
             place = f"{path}/{_escaped(name)}"
             if name in old:
-                yield from difference(old[name], value, place)
+                yield from json_patch_between(old[name], value, place)
             else:
                 yield {"op": "add", "path": place, "value": value}
     elif old != new:

@@ -14,7 +14,7 @@ import click
 from pumice.cli.cluster.completion import context_names, given, namespaces
 
 if TYPE_CHECKING:
-    from pumice.kube.client.api_errors import RefusedError
+    from pumice.kube.client.api_errors import ApiError
     from pumice.kube.client.sync_client import Client
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -90,17 +90,17 @@ class ClusterCommand(click.Command):
 @contextmanager
 def failing_well() -> Iterator[None]:
     """Turn what an API refuses, or that nobody answers, into a line for people."""
-    from pumice.kube.client.api_errors import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import ApiError, UnreachableError
 
     try:
         yield
-    except RefusedError as error:
+    except ApiError as error:
         raise click.ClickException(told(error)) from None
     except UnreachableError as error:
         raise click.ClickException(f"nobody answers at {error}. Is the cluster up? pumice up starts one.") from None
 
 
-def told(error: RefusedError) -> str:
+def told(error: ApiError) -> str:
     """What the server says, with every object that it lists on a line of its own."""
     if error.code == 401:
         return f"{error.message}: the server does not know the user of this context; see users in the kubeconfig"

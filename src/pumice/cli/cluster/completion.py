@@ -66,14 +66,14 @@ def priority_classes(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list[str]:
-    from pumice.kube.client.api_errors import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import ApiError, UnreachableError
     from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         with closing(_client(ctx)) as client:
             namespace = (given(ctx, "namespace") or client.access.namespace) if resource.namespaced else ""
             found = client.names(resource.path(namespace))
-    except (FieldError, RefusedError, UnreachableError):
+    except (FieldError, ApiError, UnreachableError):
         return []
     typed = {value for values in ctx.params.values() if isinstance(values, tuple) for value in values}
     return [name for _, name in found if name.startswith(incomplete) and name not in typed]

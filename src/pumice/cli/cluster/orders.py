@@ -89,12 +89,12 @@ def gone(client: Client, path: str, uid: str, seconds: float) -> bool:
 
 def is_gone(client: Client, path: str, uid: str = "") -> bool:
     """Whether an object is no longer there; with a uid, this very one."""
-    from pumice.kube.client.api_errors import RefusedError
+    from pumice.kube.client.api_errors import ApiError
 
     try:
         found = client.get(path)
-    except RefusedError as error:
-        if not error.absent:
+    except ApiError as error:
+        if not error.not_found:
             raise
         return True
     return bool(uid) and found["metadata"].get("uid") != uid

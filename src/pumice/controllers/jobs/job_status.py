@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pumice.controllers.jobs.phases import Phase
-from pumice.controllers.jobs.pod_index import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, Members, moment
+from pumice.controllers.jobs.pod_index import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, PodIndex, moment
 from pumice.controllers.jobs.spec import Job
 from pumice.kube.resources import Document
 from pumice.kube.times import stamp
@@ -30,7 +30,7 @@ MOST_CONDITIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobStatus:
     """Where a job stands."""
 
     phase: Phase | None = None
@@ -47,12 +47,12 @@ class Standing:
     """Of each task, how many pods it had in which phase when the status was written."""
 
 
-def read_standing(document: Document) -> Standing:
+def read_standing(document: Document) -> JobStatus:
     """Where a job stands by its own status."""
     status = document.get("status") or {}
     state, kept = status.get("state") or {}, status.get("controlledResources") or {}
     phase = state.get("phase")
-    return Standing(
+    return JobStatus(
         phase=Phase(phase) if phase else None,
         reason=state.get("reason") or "",
         message=state.get("message") or "",
@@ -91,7 +91,7 @@ class Counts:
         return sum(self.phases.values()) - self.finished + self.terminating
 
 
-def count(job: Job, members: Members) -> Counts:
+def count(job: Job, members: PodIndex) -> Counts:
     """Count a job's pods."""
     tasks = {
         task.name: Counter(member.phase for member in members.of(task) if not member.leaving) for task in job.tasks
@@ -100,7 +100,7 @@ def count(job: Job, members: Members) -> Counts:
     return Counts(tasks, sum(tasks.values(), Counter()), leaving + len(members.old))
 
 
-def written(job: Job, before: Document, now: Standing, counts: Counts, at: float) -> Document:
+def written(job: Job, before: Document, now: JobStatus, counts: Counts, at: float) -> Document:
     """The status to write: what was written ``before``, made to say where the job stands ``at`` this time."""
     assert now.phase is not None
     moved = (before.get("state") or {}).get("phase") != now.phase

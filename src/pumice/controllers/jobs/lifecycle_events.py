@@ -10,15 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pumice.controllers.jobs.job_status import Standing
+from pumice.controllers.jobs.job_status import JobStatus
 from pumice.controllers.jobs.phases import Phase
-from pumice.controllers.jobs.pod_index import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, Member, Members
+from pumice.controllers.jobs.pod_index import (
+    FAILED,
+    FINISHED,
+    PENDING,
+    RUNNING,
+    SUCCEEDED,
+    UNKNOWN,
+    PodIndex,
+    PodRecord,
+)
 from pumice.controllers.jobs.spec import Job, Task
 from pumice.kube.resources import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class LifecycleEvent:
     """Something that has happened and still is so."""
 
     event: str
@@ -32,11 +41,11 @@ class Happening:
     """Whether it has happened and is over: it does not last."""
 
 
-def happenings(
-    job: Job, standing: Standing, members: Members, group: Document | None, minimum: int, now: float
-) -> list[Happening]:
+def lifecycle_events(
+    job: Job, standing: JobStatus, members: PodIndex, group: Document | None, minimum: int, now: float
+) -> list[LifecycleEvent]:
     """All that has happened, the oldest first."""
-    found: list[Happening] = []
+    found: list[LifecycleEvent] = []
     for task in job.tasks:
         pods = members.of(task)
         for pod in pods:
@@ -47,33 +56,33 @@ def happenings(
     return sorted(found, key=lambda happening: happening.since)
 
 
-def _of_pod(task: Task, pod: Member) -> Iterator[Happening]:
+def _of_pod(task: Task, pod: PodRecord) -> Iterator[LifecycleEvent]:
     if pod.leaving:
         if pod.phase != SUCCEEDED:
-            yield Happening("PodEvicted", f"pod {pod.name} was deleted", pod.asked_to_leave, task, pod.index)
+            yield LifecycleEvent("PodEvicted", f"pod {pod.name} was deleted", pod.asked_to_leave, task, pod.index)
         return
     if pod.phase == FAILED:
         code = f" with exit code {pod.exit_code}" if pod.exit_code else ""
-        yield Happening("PodFailed", f"pod {pod.name} failed{code}", pod.ended, task, pod.index, pod.exit_code)
+        yield LifecycleEvent("PodFailed", f"pod {pod.name} failed{code}", pod.ended, task, pod.index, pod.exit_code)
     elif pod.phase == PENDING:
-        yield Happening("PodPending", f"pod {pod.name} is pending", pod.created, task, pod.index)
+        yield LifecycleEvent("PodPending", f"pod {pod.name} is pending", pod.created, task, pod.index)
     elif pod.phase == RUNNING:
-        yield Happening("PodRunning", f"pod {pod.name} runs", pod.started, task, pod.index)
+        yield LifecycleEvent("PodRunning", f"pod {pod.name} runs", pod.started, task, pod.index)
     elif pod.phase == UNKNOWN:
-        yield Happening("Unknown", f"nobody knows how pod {pod.name} is", pod.started, task, pod.index)
+        yield LifecycleEvent("Unknown", f"nobody knows how pod {pod.name} is", pod.started, task, pod.index)
 
 
-def _of_task(task: Task, pods: list[Member]) -> Iterator[Happening]:
+def _of_task(task: Task, pods: list[PodRecord]) -> Iterator[LifecycleEvent]:
     staying = [pod for pod in pods if not pod.leaving]
     if task.replicas and sum(pod.phase == SUCCEEDED for pod in staying) == task.replicas:
-        yield Happening("TaskCompleted", f"task {task.name} is complete", max(pod.ended for pod in staying), task)
+        yield LifecycleEvent("TaskCompleted", f"task {task.name} is complete", max(pod.ended for pod in staying), task)
     restarts = sum(pod.container_restarts for pod in staying if not pod.finished)
     if 0 <= task.max_retry < restarts:
         words = f"containers of task {task.name} were restarted {restarts} times"
-        yield Happening("TaskFailed", words, max(pod.started for pod in staying), task)
+        yield LifecycleEvent("TaskFailed", words, max(pod.started for pod in staying), task)
 
 
-def _vanished(task: Task, pods: list[Member], standing: Standing, now: float) -> Iterator[Happening]:
+def _vanished(task: Task, pods: list[PodRecord], standing: JobStatus, now: float) -> Iterator[LifecycleEvent]:
     """Pods that were there before they ended, and now are not. Which they were, only those missing can tell."""
     shown = standing.shown.get(task.name, {})
     ended = sum(shown.get(phase, 0) for phase in FINISHED) - sum(pod.finished for pod in pods)
@@ -81,18 +90,18 @@ def _vanished(task: Task, pods: list[Member], standing: Standing, now: float) ->
     if gone > 0:
         missing = sorted(set(range(task.replicas)) - {pod.index for pod in pods})
         words = f"{gone} pod{'s' if gone > 1 else ''} of task {task.name} vanished"
-        yield Happening("PodEvicted", words, now, task, missing[0], passed=True)
+        yield LifecycleEvent("PodEvicted", words, now, task, missing[0], passed=True)
 
 
 def _of_job(
-    job: Job, standing: Standing, members: Members, group: Document | None, minimum: int, now: float
-) -> Iterator[Happening]:
+    job: Job, standing: JobStatus, members: PodIndex, group: Document | None, minimum: int, now: float
+) -> Iterator[LifecycleEvent]:
     if job.heeds_updates and standing.generation and standing.generation != job.generation:
-        yield Happening("JobUpdated", "the job was changed", now, passed=True)
+        yield LifecycleEvent("JobUpdated", "the job was changed", now, passed=True)
     pods = [pod for pod in members.current.values() if not pod.leaving]
     running = sum(pod.phase == RUNNING for pod in pods)
     done = sum(pod.phase == SUCCEEDED for pod in pods)
     phase = ((group or {}).get("status") or {}).get("phase")
     if standing.phase is Phase.RUNNING and phase == UNKNOWN and 0 < running < minimum - done:
         broken = max((pod.ended for pod in pods if pod.phase != RUNNING), default=now)
-        yield Happening("Unknown", f"{running} pods run, but {minimum - done} must", broken)
+        yield LifecycleEvent("Unknown", f"{running} pods run, but {minimum - done} must", broken)

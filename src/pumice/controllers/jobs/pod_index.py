@@ -27,7 +27,7 @@ FINISHED = (SUCCEEDED, FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PodRecord:
     """A pod of a job."""
 
     name: str
@@ -77,12 +77,12 @@ class Member:
         return moment(about.get("deletionTimestamp")) - (about.get("deletionGracePeriodSeconds") or 0)
 
 
-def read_member(pod: Document) -> Member:
+def read_pod_record(pod: Document) -> PodRecord:
     """A pod that a job owns. One that does not say what it is for is of no version."""
     about = pod["metadata"]
     said: Mapping[str, str] = about.get("annotations") or {}
     index = (about.get("labels") or {}).get(TASK_INDEX) or about["name"].rpartition("-")[2]
-    return Member(
+    return PodRecord(
         name=about["name"],
         uid=about["uid"],
         task=said.get(TASK_SPEC, ""),
@@ -96,18 +96,18 @@ def read_member(pod: Document) -> Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class PodIndex:
     """The pods of a job, told apart."""
 
-    current: Mapping[tuple[str, int], Member]
+    current: Mapping[tuple[str, int], PodRecord]
     """By task and index, those that count; in the order of the tasks."""
-    old: tuple[Member, ...]
+    old: tuple[PodRecord, ...]
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[PodRecord]:
         yield from self.current.values()
         yield from self.old
 
-    def of(self, task: Task) -> list[Member]:
+    def of(self, task: Task) -> list[PodRecord]:
         """Those of a task that count."""
         places = ((task.name, index) for index in range(task.replicas))
         return [self.current[place] for place in places if place in self.current]
@@ -118,7 +118,7 @@ class Members:
         return frozenset(member.name for member in self)
 
 
-def sort_out(job: Job, members: Iterable[Member], version: int, restarts: Mapping[str, int]) -> Members:
+def index_pods(job: Job, members: Iterable[PodRecord], version: int, restarts: Mapping[str, int]) -> PodIndex:
     """Which pods count, at this version and after these restarts."""
     tasks = {task.name: (position, task) for position, task in enumerate(job.tasks)}
     current, old = [], []
@@ -135,7 +135,7 @@ def sort_out(job: Job, members: Iterable[Member], version: int, restarts: Mappin
         else:
             old.append(member)
     current.sort(key=lambda place: place[:2])
-    return Members(
+    return PodIndex(
         {(member.task, index): member for _, index, member in current},
         tuple(sorted(old, key=lambda member: (member.task, member.index, member.name))),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pumice.controllers.jobs.job_status import Standing
+from pumice.controllers.jobs.job_status import JobStatus
 from pumice.controllers.jobs.plugins import JOB_NAMESPACE, equip
 from pumice.controllers.jobs.pod_index import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
 from pumice.controllers.jobs.podgroup import group_name, owner
@@ -32,7 +32,7 @@ INHERITED: Final = (
 CLAIMS: Resource[Document] = Resource("v1", "persistentvolumeclaims", "PersistentVolumeClaim", dict)
 
 
-def pod_of(job: Job, task: Task, index: int, standing: Standing) -> Document:
+def pod_of(job: Job, task: Task, index: int, standing: JobStatus) -> Document:
     """The pod at a place of a task."""
     template = task.template.get("metadata") or {}
     inherited = {name: job.annotations[name] for name in INHERITED if name in job.annotations}

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 
 from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import minimum, released
-from pumice.controllers.jobs.job_status import Counts, Standing, count
-from pumice.controllers.jobs.lifecycle_events import Happening, happenings
+from pumice.controllers.jobs.job_status import Counts, JobStatus, count
+from pumice.controllers.jobs.lifecycle_events import LifecycleEvent, lifecycle_events
 from pumice.controllers.jobs.phases import AFTER, RESTART, RESTART_POD, RESTART_TASK, RESTARTS_PART, SETTLES, Phase
-from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, Members, scopes
+from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, PodIndex, scopes
 from pumice.controllers.jobs.policies import due
 from pumice.controllers.jobs.spec import Job
 from pumice.kube.resources import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JobTransition:
     """Where a job goes from where it stands."""
 
-    standing: Standing
+    standing: JobStatus
     says: tuple[tuple[str, str], ...] = ()
     """Reason and message of Events."""
     again: float | None = None
@@ -32,58 +32,60 @@ class Step:
     """The Command that is thereby done with."""
 
 
-def next_step(
+def next_transition(
     job: Job,
-    standing: Standing,
-    members: Members,
+    standing: JobStatus,
+    members: PodIndex,
     group: Document | None,
     commands: Sequence[Document],
     now: float,
-) -> Step:
+) -> JobTransition:
     """The next step of a job; it may be none."""
     looked_at = replace(standing, generation=job.generation if job.heeds_updates else 0)
     if standing.phase is None:
-        return Step(replace(looked_at, phase=Phase.PENDING), tuple(_welcome(job)))
+        return JobTransition(replace(looked_at, phase=Phase.PENDING), tuple(_initial_events(job)))
     if commands:
-        return _obey(job, looked_at, commands[0])
+        return _apply_command(job, looked_at, commands[0])
     if standing.phase.is_active:
         least = minimum(job, released(job, members))
-        happened = happenings(job, standing, members, group, least, now) if job.has_policies else []
+        happened = lifecycle_events(job, standing, members, group, least, now) if job.has_policies else []
         found = due(job, happened, now)
         for action, about in found.now:
-            moved = act(job, looked_at, action, about)
+            moved = apply_action(job, looked_at, action, about)
             if moved is not None:
-                return Step(moved, ((moved.reason, moved.message),))
+                return JobTransition(moved, ((moved.reason, moved.message),))
         concluded = _concluded(job, looked_at, members, least)
-        return Step(concluded, _said(standing, concluded), found.next)
+        return JobTransition(concluded, _said(standing, concluded), found.next)
     concluded = _settled(job, looked_at, members)
-    return Step(concluded, _said(standing, concluded))
+    return JobTransition(concluded, _said(standing, concluded))
 
 
-def _welcome(job: Job) -> Iterator[tuple[str, str]]:
+def _initial_events(job: Job) -> Iterator[tuple[str, str]]:
     """What somebody should know whose job is new."""
     for name in plugins.ignored(job):
         known = ", ".join(sorted(plugins.KNOWN))
         yield "PluginIgnored", f"spec.plugins.{name}: has no effect here; there are {known}"
 
 
-def _said(before: Standing, after: Standing) -> tuple[tuple[str, str], ...]:
+def _said(before: JobStatus, after: JobStatus) -> tuple[tuple[str, str], ...]:
     return ((after.reason, after.message),) if after.phase is not before.phase and after.reason else ()
 
 
-def _obey(job: Job, standing: Standing, command: Document) -> Step:
+def _apply_command(job: Job, standing: JobStatus, command: Document) -> JobTransition:
     """Do what a Command says. One that a crash has left over leads nowhere from where it has led to."""
     assert standing.phase is not None
     action, why = command.get("action") or "", command.get("message") or command.get("reason") or ""
-    moved = act(job, standing, action, Happening("CommandIssued", "by command" + (f": {why}" if why else ""), 0.0))
+    moved = apply_action(
+        job, standing, action, LifecycleEvent("CommandIssued", "by command" + (f": {why}" if why else ""), 0.0)
+    )
     if moved is not None:
-        return Step(moved, ((moved.reason, moved.message),), obeyed=command)
+        return JobTransition(moved, ((moved.reason, moved.message),), obeyed=command)
     obeyed = any(standing.phase is ways.get(action) for ways in AFTER.values())
     words = f"{action} has no effect on a job that is {standing.phase.value}"
-    return Step(standing, () if obeyed else (("CommandIgnored", words),), obeyed=command)
+    return JobTransition(standing, () if obeyed else (("CommandIgnored", words),), obeyed=command)
 
 
-def act(job: Job, standing: Standing, action: str, about: Happening) -> Standing | None:
+def apply_action(job: Job, standing: JobStatus, action: str, about: LifecycleEvent) -> JobStatus | None:
     """Where an action leads; None if nowhere."""
     assert standing.phase is not None
     words = f"{action}: {about.words}"
@@ -110,7 +112,7 @@ def act(job: Job, standing: Standing, action: str, about: Happening) -> Standing
     return replace(standing, phase=Phase.FAILED, reason="MaxRetry", message=words, retries=job.max_retry)
 
 
-def _scope(action: str, about: Happening) -> str | None:
+def _scope(action: str, about: LifecycleEvent) -> str | None:
     """What a restart of a part is about."""
     if about.task is None:
         return None
@@ -122,7 +124,7 @@ def _scope(action: str, about: Happening) -> str | None:
     return around[-2]  # without partitions, the task
 
 
-def _concluded(job: Job, standing: Standing, members: Members, least: int) -> Standing:
+def _concluded(job: Job, standing: JobStatus, members: PodIndex, least: int) -> JobStatus:
     """Where a job is that nobody stops: it waits, runs, or is done."""
     counts = count(job, members)
     succeeded, running = counts.phases.get(SUCCEEDED, 0), counts.phases.get(RUNNING, 0)
@@ -145,7 +147,7 @@ def _concluded(job: Job, standing: Standing, members: Members, least: int) -> St
     return _judged(job, standing, counts, succeeded)
 
 
-def _judged(job: Job, standing: Standing, counts: Counts, succeeded: int) -> Standing:
+def _judged(job: Job, standing: JobStatus, counts: Counts, succeeded: int) -> JobStatus:
     """Whether a job whose pods have all ended is complete or has failed."""
     if job.min_success is not None:
         words = f"{succeeded} pods succeeded, but {job.min_success} must"
@@ -163,11 +165,11 @@ def _judged(job: Job, standing: Standing, counts: Counts, succeeded: int) -> Sta
     return _over(standing, Phase.FAILED, "PodFailed", words)
 
 
-def _over(standing: Standing, phase: Phase, reason: str, message: str) -> Standing:
+def _over(standing: JobStatus, phase: Phase, reason: str, message: str) -> JobStatus:
     return replace(standing, phase=phase, reason=reason, message=message)
 
 
-def _settled(job: Job, standing: Standing, members: Members) -> Standing:
+def _settled(job: Job, standing: JobStatus, members: PodIndex) -> JobStatus:
     """Where a job is that is being stopped or restarted."""
     assert standing.phase is not None
     if standing.phase is Phase.RESTARTING:

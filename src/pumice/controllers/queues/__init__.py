@@ -11,6 +11,6 @@ remembered is stored in them (annotations, a condition, a finalizer), so that a 
 
 from __future__ import annotations
 
-from pumice.controllers.queues.controller import Queues
+from pumice.controllers.queues.controller import QueueController
 
-__all__ = ["Queues"]
+__all__ = ["QueueController"]

@@ -20,7 +20,7 @@ from pumice.kube.resources import JOBS, POD_GROUPS, PODS, QUEUES, Document, Reso
 
 
 @dataclass(frozen=True, slots=True)
-class Remnant:
+class DeletionTarget:
     """Something that has to go."""
 
     resource: Resource[Any]
@@ -31,30 +31,30 @@ class Remnant:
     """Whether it is on its way already."""
 
 
-def remains(
+def next_to_delete(
     queue: str,
     below: Iterable[Object],
     jobs: Iterable[Document],
     groups: Iterable[Document],
     pods: Iterable[Document],
-) -> list[Remnant]:
+) -> list[DeletionTarget]:
     """What has to go next; nothing: the queue itself may."""
-    children = [remnant(QUEUES, child) for child in below]
+    children = [deletion_target(QUEUES, child) for child in below]
     if children:
         return children
-    own = [remnant(JOBS, job) for job in jobs if queue_of(job) == queue]
+    own = [deletion_target(JOBS, job) for job in jobs if queue_of(job) == queue]
     if own:
         return own
     left = {_key(group): group for group in groups if queue_of(group) == queue}
     members = _members(left.keys(), pods) if left else ()
-    return [*members, *(remnant(POD_GROUPS, group) for group in left.values())]
+    return [*members, *(deletion_target(POD_GROUPS, group) for group in left.values())]
 
 
-def _members(groups: Iterable[str], pods: Iterable[Document]) -> Iterator[Remnant]:
+def _members(groups: Iterable[str], pods: Iterable[Document]) -> Iterator[DeletionTarget]:
     names = set(groups)
     for pod in pods:
         if f"{metadata_of(pod)['namespace']}/{annotations_of(pod).get(GROUP_NAME)}" in names:
-            yield remnant(PODS, pod)
+            yield deletion_target(PODS, pod)
 
 
 def _key(found: Object) -> str:
@@ -62,7 +62,9 @@ def _key(found: Object) -> str:
     return f"{about['namespace']}/{about['name']}"
 
 
-def remnant(resource: Resource[Any], found: Object) -> Remnant:
+def deletion_target(resource: Resource[Any], found: Object) -> DeletionTarget:
     """An object that has to go."""
     about = found["metadata"]
-    return Remnant(resource, about.get("namespace", ""), about["name"], about["uid"], "deletionTimestamp" in about)
+    return DeletionTarget(
+        resource, about.get("namespace", ""), about["name"], about["uid"], "deletionTimestamp" in about
+    )

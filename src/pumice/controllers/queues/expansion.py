@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pumice.admission import Object, World, with_user_limits_settled
+from pumice.admission import ClusterView, Object, with_user_limits_settled
 from pumice.admission.request import annotate, annotations_of, metadata_of, spec_of
 from pumice.controllers.queues.inherited_fields import (
     SET_BY_HIERARCHY,
-    hand_fields,
-    remembered_fields,
-    take_back_fields,
+    inherited_fields,
+    reset_inherited_fields,
+    set_inherited_fields,
 )
 from pumice.kube.decode import api_types
 from pumice.kube.decode.queues import PARAMETERS
@@ -40,7 +40,7 @@ def entries(queue: Object) -> list[Object]:
     return [entry for entry in spec_of(queue).get("hierarchy") or () if isinstance(entry, dict) and entry.get("name")]
 
 
-def expanded(parent: Object, entry: Object, there: Object | None, *, childless: bool) -> Document:
+def expanded_queue(parent: Object, entry: Object, there: Object | None, *, childless: bool) -> Document:
     """The queue that an entry describes, from the one that is there (if any); the same object if nothing differs.
 
     ``FieldError`` if a parameter has a value that cannot be meant. ``childless``: no queue stands below it now.
@@ -55,7 +55,7 @@ def expanded(parent: Object, entry: Object, there: Object | None, *, childless: 
         one_of(parameter["name"], PARAMETERS, "parameters"): parameter.get("value")
         for parameter in entry.get("parameters") or ()
     }
-    hand_fields(child, wanted, made_here=EXPANDED_BY in annotations_of(child))
+    set_inherited_fields(child, wanted, made_here=EXPANDED_BY in annotations_of(child))
     if entry.get("hierarchy"):
         if _understood(entry["hierarchy"]) != _understood(spec.get("hierarchy") or ()):
             spec["hierarchy"] = entry["hierarchy"]
@@ -67,10 +67,10 @@ def expanded(parent: Object, entry: Object, there: Object | None, *, childless: 
     return there if there is not None and child == there else child
 
 
-def released(queue: Object, *, childless: bool) -> Document:
+def released_queue(queue: Object, *, childless: bool) -> Document:
     """A queue made by hand that its parent names no more: without what the hierarchy gave it; the same if nothing."""
     child: Document = {**queue, "metadata": dict(metadata_of(queue)), "spec": dict(spec_of(queue))}
-    take_back_fields(child, remembered_fields(child) or {}, wanted={})
+    reset_inherited_fields(child, inherited_fields(child) or {}, wanted={})
     for mark in (SET_BY_HIERARCHY, HANDED_DOWN):
         if mark in annotations_of(child):
             annotate(child, mark, None)
@@ -90,7 +90,7 @@ def contradiction(parent: Object, there: Object) -> str:
     return ""
 
 
-def withdrawn(world: World) -> set[str]:
+def withdrawn_queues(world: ClusterView) -> set[str]:
     """The queues that a hierarchy made and names no more, with those that it made below them."""
     found: set[str] = set()
     tree = world.tree
@@ -109,7 +109,7 @@ def withdrawn(world: World) -> set[str]:
     return found
 
 
-def without(hierarchy: list[Object], name: str) -> list[Object]:
+def without_entry(hierarchy: list[Object], name: str) -> list[Object]:
     """A hierarchy without the entry of a queue, at whatever depth; the same object if there is none."""
     return next(_without(hierarchy, name), hierarchy)
 

@@ -6,48 +6,48 @@ from collections.abc import Iterable
 from typing import Final
 
 from pumice.admission.request import annotations_of, spec_of
-from pumice.controllers.queues.deletion_plan import remains
-from pumice.controllers.queues.expansion import without
-from pumice.controllers.queues.queue_cache import Picture
-from pumice.controllers.queues.queue_writer import Pen
+from pumice.controllers.queues.deletion_plan import next_to_delete
+from pumice.controllers.queues.expansion import without_entry
+from pumice.controllers.queues.queue_cache import QueueCache
+from pumice.controllers.queues.queue_writer import QueueWriter
 from pumice.controllers.queues.state_sync import STAY
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import Document
 
 FORGOTTEN: Final = "pumice.dev/forgotten"
 """The annotation of a queue that was taken out of the hierarchies that named it."""
 
 
-async def clear(
+async def finalize_queue(
     name: str,
-    picture: Picture,
-    pen: Pen,
+    cache: QueueCache,
+    writer: QueueWriter,
     jobs: Iterable[Document],
     groups: Iterable[Document],
     pods: Iterable[Document],
 ) -> None:
     """Delete what has to go next; if nothing has, let the queue go. Nothing goes with ``root`` or ``default``."""
-    queue = picture.queues[name]
+    queue = cache.queues[name]
     if name not in STAY:
         if FORGOTTEN not in annotations_of(queue):
-            await _forget(name, picture, pen)
-            await pen.change(queue, {"metadata": {"annotations": {FORGOTTEN: "true"}}})
-        below = [picture.queues[child] for child in picture.children(name)]
-        left = remains(name, below, jobs, groups, pods)
+            await _forget(name, cache, writer)
+            await writer.change(queue, {"metadata": {"annotations": {FORGOTTEN: "true"}}})
+        below = [cache.queues[child] for child in cache.children(name)]
+        left = next_to_delete(name, below, jobs, groups, pods)
         for one in left:
             if not one.leaving:
                 try:
-                    await pen.delete(one)
-                except RefusedError as error:
+                    await writer.delete(one)
+                except ApiError as error:
                     message = f"waits for {one.resource.kind} {one.name}: {error.message}"
-                    await pen.complain(queue, "DeletionWaits", message)
+                    await writer.warn(queue, "DeletionWaits", message)
                     raise
-        if left or not await pen.is_empty(name):
+        if left or not await writer.is_empty(name):
             return
-    await pen.let_go(picture.queues.get(name, queue))
+    await writer.remove_finalizer(cache.queues.get(name, queue))
 
 
-async def _forget(name: str, picture: Picture, pen: Pen) -> None:
+async def _forget(name: str, picture: QueueCache, pen: QueueWriter) -> None:
     """Take a queue out of the hierarchies that name it: whoever deletes it does not want it made again.
 
     Who puts it back while it is going wants it made when it is gone, so this is done once. Those further up come first:
@@ -58,6 +58,6 @@ async def _forget(name: str, picture: Picture, pen: Pen) -> None:
         queue = picture.queues.get(owner)
         if queue is not None and "deletionTimestamp" not in queue["metadata"]:
             hierarchy = spec_of(queue).get("hierarchy") or []
-            rest = without(hierarchy, name)
+            rest = without_entry(hierarchy, name)
             if rest is not hierarchy:
                 await pen.change(queue, {"spec": {"hierarchy": rest or None}}, exact=True)

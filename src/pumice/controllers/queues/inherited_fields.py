@@ -22,7 +22,7 @@ from pumice.model.queue_expansion import fields_to_reset, fields_to_set
 SET_BY_HIERARCHY: Final = "pumice.dev/set-by-hierarchy"
 
 
-def remembered_fields(queue: Object) -> Object | None:
+def inherited_fields(queue: Object) -> Object | None:
     """The fields that a hierarchy has set, with their values; None if there is no record of it."""
     if SET_BY_HIERARCHY not in annotations_of(queue):
         return None
@@ -33,12 +33,12 @@ def remembered_fields(queue: Object) -> Object | None:
     return {name: found[name] for name in found if name in PARAMETERS} if isinstance(found, dict) else {}
 
 
-def hand_fields(child: Document, wanted: Object, *, made_here: bool) -> None:
+def set_inherited_fields(child: Document, wanted: Object, *, made_here: bool) -> None:
     """Give a queue that is ours to edit the fields of its parameters, and take back those that are no parameters now.
 
     ``made_here``: the hierarchy has made the queue, so a field with the value of its parameter came from there too.
     """
-    remembered, recorded = remembered_fields(child), {}
+    remembered, recorded = inherited_fields(child), {}
     spec, limits = child["spec"], kept_limits(child)
     changed = fields_to_set(wanted, {**limits, **spec}, is_alike)
     for name, value in wanted.items():
@@ -46,12 +46,12 @@ def hand_fields(child: Document, wanted: Object, *, made_here: bool) -> None:
             spec[name] = parameter_value(name, value)
         if name in changed or name in (remembered or {}) or (remembered is None and made_here):
             recorded[name] = parameter_value(name, value)
-    take_back_fields(child, remembered or {}, wanted)
+    reset_inherited_fields(child, remembered or {}, wanted)
     if recorded or remembered is not None:
         annotate(child, SET_BY_HIERARCHY, json.dumps(recorded, sort_keys=True) if recorded else None)
 
 
-def take_back_fields(child: Document, remembered: Object, wanted: Object) -> None:
+def reset_inherited_fields(child: Document, remembered: Object, wanted: Object) -> None:
     """Reset the fields that a hierarchy has set and that it does not want any more, unless they were changed since."""
     applied, limits = spec_of(last_applied(child) or {}), kept_limits(child)
     kept = fields_to_reset(remembered, wanted, limits, is_alike)

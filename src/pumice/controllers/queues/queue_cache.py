@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from pumice.admission import Object, World
-from pumice.admission.queues.queue_tree import Tree
+from pumice.admission import ClusterView, Object
+from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import annotations_of, metadata_of, spec_of
-from pumice.controllers.queues.expansion import withdrawn
+from pumice.controllers.queues.expansion import withdrawn_queues
 from pumice.controllers.queues.workload_counts import Tally
 from pumice.kube.resources import QUEUES, Document
 from pumice.kube.watch.change_queue import Change
@@ -23,30 +23,30 @@ REMEMBERED = 1000
 """Queues that are gone whose late news are still known to be late."""
 
 
-class Picture:
+class QueueCache:
     """The newest state, as far as known."""
 
     def __init__(self) -> None:
-        self.world = World()
+        self.view = ClusterView()
         self.work = Tally()
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._withdrawn: set[str] | None = None
-        self._remarks: tuple[Tree, dict[str, list[Refusal]]] | None = None
+        self._remarks: tuple[QueueTree, dict[str, list[Refusal]]] | None = None
 
     @property
     def queues(self) -> dict[str, Object]:
         """All queues as they are written."""
-        return self.world.queues
+        return self.view.queues
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> QueueTree:
         """Where they stand."""
-        return self.world.tree
+        return self.view.tree
 
-    def take(self, change: Change[Document]) -> bool:
+    def on_change(self, change: Change[Document]) -> bool:
         """A queue was seen to change; whether that is news."""
         if change.new is not None:
-            return self.note(change.new)
+            return self.apply_write(change.new)
         self._gone[change.uid] = None
         if len(self._gone) > REMEMBERED:
             self._gone.popitem(last=False)
@@ -56,7 +56,7 @@ class Picture:
         self._replace(change.key, None)
         return True
 
-    def note(self, queue: Document) -> bool:
+    def apply_write(self, queue: Document) -> bool:
         """A queue is as described, at its revision; whether that is news."""
         about = queue["metadata"]
         known = self.queues.get(about["name"])
@@ -68,13 +68,13 @@ class Picture:
     def _replace(self, name: str, queue: Document | None) -> None:
         if said(queue) != said(self.queues.get(name)):
             self._withdrawn = None
-        self.world.note(QUEUES.name, "", name, queue)
+        self.view.note(QUEUES.name, "", name, queue)
 
     @property
     def withdrawn(self) -> set[str]:
         """The queues that the hierarchy which made them names no more."""
         if self._withdrawn is None:
-            self._withdrawn = withdrawn(self.world)
+            self._withdrawn = withdrawn_queues(self.view)
         return self._withdrawn
 
     @property

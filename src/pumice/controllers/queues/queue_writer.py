@@ -13,12 +13,12 @@ from typing import Any, Final
 from pumice.admission import QUEUE_FINALIZER, Object
 from pumice.admission.request import metadata_of, spec_of
 from pumice.controllers import COMPONENT
-from pumice.controllers.commands import tell_failure
-from pumice.controllers.queues.deletion_plan import Remnant
-from pumice.controllers.queues.queue_cache import Picture
+from pumice.controllers.commands import record_failure
+from pumice.controllers.queues.deletion_plan import DeletionTarget
+from pumice.controllers.queues.queue_cache import QueueCache
 from pumice.controllers.queues.workload_counts import queue_of
 from pumice.kube.client.api import Api
-from pumice.kube.client.api_errors import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import JOBS, POD_GROUPS, QUEUES, Document, Resource
 from pumice.kube.times import stamp
@@ -27,17 +27,17 @@ ANOTHER: Final = 422
 """How a server refuses a patch with a uid that is not the object's."""
 
 
-class Pen:
+class QueueWriter:
     """Writes queues, and keeps the picture true to what was written."""
 
-    def __init__(self, api: Api, picture: Picture, clock: Callable[[], float]) -> None:
+    def __init__(self, api: Api, cache: QueueCache, clock: Callable[[], float]) -> None:
         self._api = api
-        self._picture = picture
+        self._cache = cache
         self._clock = clock
 
     async def create(self, queue: Document) -> None:
         """Make a queue."""
-        self._picture.note(await self._api.create(QUEUES.raw, queue))
+        self._cache.apply_write(await self._api.create(QUEUES.raw, queue))
 
     async def change(self, queue: Object, patch: Document, *, exact: bool = False) -> None:
         """Change a queue; ``exact``: only at the revision that is known. Nothing to change is nothing to write."""
@@ -50,36 +50,36 @@ class Pen:
         patch = {"metadata": _identity(queue, exact="conditions" in status), "status": status}
         await self._patch(queue, patch, subresource="status")
 
-    async def hold(self, queue: Object) -> None:
+    async def add_finalizer(self, queue: Object) -> None:
         """Let a queue wait for us when it is deleted."""
         finalizers = metadata_of(queue).get("finalizers") or []
         if QUEUE_FINALIZER not in finalizers:
             await self.change(queue, {"metadata": {"finalizers": [*finalizers, QUEUE_FINALIZER]}}, exact=True)
 
-    async def let_go(self, queue: Object) -> None:
+    async def remove_finalizer(self, queue: Object) -> None:
         """Let a queue wait for us no longer."""
         finalizers = metadata_of(queue).get("finalizers") or []
         if QUEUE_FINALIZER in finalizers:
             rest = [name for name in finalizers if name != QUEUE_FINALIZER]
             await self.change(queue, {"metadata": {"finalizers": rest}}, exact=True)
 
-    async def delete(self, one: Remnant, revision: str = "") -> None:
+    async def delete(self, one: DeletionTarget, revision: str = "") -> None:
         """Delete this very object, whatever it is; with a revision only if nobody has changed it since."""
         try:
             await self._api.delete(
                 one.resource, one.name, one.namespace, uid=one.uid, revision=revision, propagation="Background"
             )
-        except RefusedError as error:
-            if not error.absent:  # a conflict: if it is another of that name by now, that will be seen
+        except ApiError as error:
+            if not error.not_found:  # a conflict: if it is another of that name by now, that will be seen
                 raise
 
-    async def complain(self, queue: Object, reason: str, message: str) -> None:
+    async def warn(self, queue: Object, reason: str, message: str) -> None:
         """Tell people of something about a queue that they should see to."""
         await record_once(self._api, COMPONENT, queue, reason, message, self.now(), "Warning")
 
     async def tell_failure(self, command: Document, why: str) -> None:
         """Tell people that a command is not carried out."""
-        await tell_failure(self._api, command, why, self.now())
+        await record_failure(self._api, command, why, self.now())
 
     def now(self) -> str:
         """The time, as objects have it."""
@@ -90,11 +90,11 @@ class Pen:
     async def find(self, name: str) -> Object | None:
         """A queue that somebody else knows of already."""
         try:
-            self._picture.note(await self._api.get(QUEUES.raw, name))
-        except RefusedError as error:
-            if not error.absent:
+            self._cache.apply_write(await self._api.get(QUEUES.raw, name))
+        except ApiError as error:
+            if not error.not_found:
                 raise
-        return self._picture.queues.get(name)
+        return self._cache.queues.get(name)
 
     async def is_empty(self, name: str) -> bool:
         """Whether nothing is in a queue or below it. Asked anew: what came last may not have been seen yet.
@@ -113,9 +113,9 @@ class Pen:
     async def _patch(self, queue: Object, patch: Document, *, subresource: str = "") -> None:
         name = queue["metadata"]["name"]
         try:
-            self._picture.note(await self._api.patch(QUEUES.raw, name, patch, subresource=subresource))
-        except RefusedError as error:
-            if not (error.absent or _is_another(error)):
+            self._cache.apply_write(await self._api.patch(QUEUES.raw, name, patch, subresource=subresource))
+        except ApiError as error:
+            if not (error.not_found or _is_another(error)):
                 raise
 
 
@@ -124,7 +124,7 @@ def _identity(queue: Object, *, exact: bool) -> Document:
     return {"uid": about["uid"], **({"resourceVersion": about["resourceVersion"]} if exact else {})}
 
 
-def _is_another(error: RefusedError) -> bool:
+def _is_another(error: ApiError) -> bool:
     """Whether a patch was for an object that is gone; another has its name."""
     causes = error.details.get("causes") or []
     return error.code == ANOTHER and any(cause.get("field") == "metadata.uid" for cause in causes)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pumice.admission import Object
-from pumice.admission.cluster_view import described
-from pumice.controllers.queues.queue_cache import Picture
+from pumice.admission.cluster_view import describe_queue
+from pumice.controllers.queues.queue_cache import QueueCache
 from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.resources import Document
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, Queue, QueueState
@@ -75,7 +75,7 @@ class Standing:
     """Why the two differ; empty: they do not."""
 
 
-def statuses(picture: Picture, now: str) -> Iterator[tuple[Object, Document]]:
+def statuses(picture: QueueCache, now: str) -> Iterator[tuple[Object, Document]]:
     """Every queue whose status is not what it should be, and the change that makes it so; children come first."""
     standings = dict(_standings(picture))
     depth = {name: len(picture.tree.path(name) or ()) for name in standings}
@@ -93,7 +93,7 @@ def statuses(picture: Picture, now: str) -> Iterator[tuple[Object, Document]]:
             yield queue, status
 
 
-def _standings(picture: Picture) -> Iterator[tuple[str, Standing]]:
+def _standings(picture: QueueCache) -> Iterator[tuple[str, Standing]]:
     tree, busy = picture.tree, _busy(picture)
     forced = {name: _force(name, picture) for name in picture.queues}
     counted = {
@@ -114,16 +114,16 @@ def _standings(picture: Picture) -> Iterator[tuple[str, Standing]]:
         yield name, Standing(state, own, "" if _kept(state) is own else because)
 
 
-def _force(name: str, picture: Picture) -> str:
+def _force(name: str, picture: QueueCache) -> str:
     """Why a queue counts as closed, whatever it is by itself; empty: it does not."""
     if name in picture.withdrawn:
         return f"the hierarchy of '{picture.parent(name)}' names it no more"
-    if picture.world.is_leaving(name) and name not in STAY:
+    if picture.view.is_leaving(name) and name not in STAY:
         return "it is being deleted"
     return ""
 
 
-def _busy(picture: Picture) -> set[str]:
+def _busy(picture: QueueCache) -> set[str]:
     """The queues with unfinished work in them or below them."""
     found: set[str] = set()
     for name, count in picture.work.unfinished.items():
@@ -145,7 +145,7 @@ def _own(own: QueueState, because: str) -> Document:
     return {"type": OWN, "status": "True", "reason": own.value, "message": message}
 
 
-def _remarks(name: str, picture: Picture) -> Iterator[tuple[str, Document]]:
+def _remarks(name: str, picture: QueueCache) -> Iterator[tuple[str, Document]]:
     """What is wrong with the place of a queue, or worth knowing about its weights."""
     refusals = picture.remarks.get(name, [])
     wrong = "; ".join(f"{refusal.field}: {refusal.message}" for refusal in refusals if refusal.refused)
@@ -161,7 +161,7 @@ def _remarks(name: str, picture: Picture) -> Iterator[tuple[str, Document]]:
 def _unreadable(queue: Object) -> str:
     """What keeps a queue from being read; its state does not, because that is about to be set right."""
     try:
-        described({**queue, "status": {}}, Registry())
+        describe_queue({**queue, "status": {}}, Registry())
     except FieldError as error:
         return f"{error.field}: {error.message}"
     return ""

@@ -1,7 +1,7 @@
 """The verbs of a Kubernetes API on its resources.
 
 Objects are given to it as plain documents and come back as the resource reads them. Every verb raises
-``RefusedError`` if the API says no, and ``UnreachableError`` if nobody answers.
+``ApiError`` if the API says no, and ``UnreachableError`` if nobody answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError, from_status
+from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_status
 from pumice.kube.client.transport import Session
 from pumice.kube.resources import PODS, Resource
 
@@ -43,7 +43,7 @@ class Patch(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ListOptions:
     """Which objects of a collection: those of a namespace (empty: all), with labels, with fields."""
 
     namespace: str = ""
@@ -56,7 +56,7 @@ class Choice:
         return {name: value for name, value in given.items() if value}
 
 
-EVERYTHING = Choice()
+ALL_OBJECTS = ListOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,13 @@ class Api:
         """Which cluster this is: the uid of its kube-system, which tells clusters apart; empty if it is hidden."""
         try:
             found = await self.get(KUBE_SYSTEM, "kube-system")
-        except RefusedError as error:
-            if error.absent or error.code == HTTPStatus.FORBIDDEN:
+        except ApiError as error:
+            if error.not_found or error.code == HTTPStatus.FORBIDDEN:
                 return ""
             raise
         return found.metadata.uid
 
-    async def list(self, resource: Resource[T], choice: Choice = EVERYTHING, *, limit: int = PAGE) -> Listing[T]:
+    async def list(self, resource: Resource[T], choice: ListOptions = ALL_OBJECTS, *, limit: int = PAGE) -> Listing[T]:
         """All objects that are chosen, as they were at one moment."""
         items: list[T] = []
         revision = ""
@@ -142,7 +142,7 @@ class Api:
         return Listing(items, revision)
 
     async def pages(
-        self, resource: Resource[Any], choice: Choice = EVERYTHING, *, limit: int = PAGE
+        self, resource: Resource[Any], choice: ListOptions = ALL_OBJECTS, *, limit: int = PAGE
     ) -> AsyncGenerator[Page, None]:
         """A list in pages, the newest there is. If it expires on the way it begins again, then in one piece."""
         path, query, token = resource.path(choice.namespace), choice.query(), ""
@@ -150,7 +150,7 @@ class Api:
             asked = {**query, "limit": str(limit)} if limit else query
             try:
                 content = await self.session.call("GET", path, query={**asked, "continue": token} if token else asked)
-            except RefusedError as error:
+            except ApiError as error:
                 if not (error.expired and token):
                     raise
                 token, limit = "", 0
@@ -162,7 +162,12 @@ class Api:
                 return
 
     async def watch(
-        self, resource: Resource[T], revision: str, choice: Choice = EVERYTHING, *, silence: float = SILENCE_SECONDS
+        self,
+        resource: Resource[T],
+        revision: str,
+        choice: ListOptions = ALL_OBJECTS,
+        *,
+        silence: float = SILENCE_SECONDS,
     ) -> AsyncGenerator[tuple[str, T], None]:
         """What changes after a revision: ADDED, MODIFIED, DELETED or BOOKMARK, with the object."""
         async with aclosing(self.events(resource, revision, choice, silence=silence)) as batches:
@@ -171,7 +176,12 @@ class Api:
                     yield kind, resource.decode(raw)
 
     async def events(
-        self, resource: Resource[Any], revision: str, choice: Choice = EVERYTHING, *, silence: float = SILENCE_SECONDS
+        self,
+        resource: Resource[Any],
+        revision: str,
+        choice: ListOptions = ALL_OBJECTS,
+        *,
+        silence: float = SILENCE_SECONDS,
     ) -> AsyncGenerator[Batch, None]:
         """A watch as it arrives: as many events at a time as have come, undecoded. Its errors are raised.
 
@@ -192,7 +202,7 @@ class Api:
                 for line in lines:
                     event = _understood(_events, line)
                     if event.type == "ERROR":
-                        trouble = from_status(_understood(_statuses, event.object))
+                        trouble = error_from_status(_understood(_statuses, event.object))
                         break
                     batch.append((event.type, event.object))
                 if batch or not lines:

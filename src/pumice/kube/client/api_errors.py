@@ -9,7 +9,7 @@ import msgspec
 _decode = msgspec.json.Decoder().decode
 
 
-class RefusedError(Exception):
+class ApiError(Exception):
     """The API said no: code, reason, message and details of its Status."""
 
     def __init__(
@@ -30,12 +30,12 @@ class RefusedError(Exception):
         """Seconds after which the API would like to be asked again; None if it said nothing about that."""
 
     @property
-    def absent(self) -> bool:
+    def not_found(self) -> bool:
         """There is no such object (or no such resource)."""
         return self.code == 404
 
     @property
-    def exists(self) -> bool:
+    def already_exists(self) -> bool:
         """An object of that name is there already."""
         return self.code == 409 and self.reason == "AlreadyExists"
 
@@ -59,30 +59,30 @@ class UnreachableError(Exception):
         """Whether the request may have arrived, and so been carried out."""
 
 
-def patience(error: Exception) -> float:
+def retry_after_seconds(error: Exception) -> float:
     """Seconds after which the API would like to be asked again; 0 if it has not said."""
-    return (error.retry_after or 0.0) if isinstance(error, RefusedError) else 0.0
+    return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
 
 
-def refusal(code: int, phrase: str, content: bytes, retry_after: str = "") -> RefusedError:
+def error_from_response(code: int, phrase: str, content: bytes, retry_after: str = "") -> ApiError:
     """The error that an answer stands for. What is between us and the API may answer with anything."""
     try:
         status = _decode(content)
     except ValueError:  # UnicodeDecodeError is one
         status = None
     if not isinstance(status, dict) or status.get("kind") != "Status":
-        return RefusedError(code, "", f"{code} {phrase}".strip(), retry_after=_seconds(retry_after))
-    return from_status(status, code=code, retry_after=retry_after)
+        return ApiError(code, "", f"{code} {phrase}".strip(), retry_after=_seconds(retry_after))
+    return error_from_status(status, code=code, retry_after=retry_after)
 
 
-def from_status(status: dict[str, Any], *, code: int = 0, retry_after: str = "") -> RefusedError:
+def error_from_status(status: dict[str, Any], *, code: int = 0, retry_after: str = "") -> ApiError:
     """The error that a Status stands for."""
     code = code or status.get("code") or 500
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
     details = status.get("details")
     details = details if isinstance(details, dict) else {}
     wait = _seconds(retry_after or str(details.get("retryAfterSeconds") or ""))
-    return RefusedError(code, reason, message or f"{code} {reason}".strip(), details=details, retry_after=wait)
+    return ApiError(code, reason, message or f"{code} {reason}".strip(), details=details, retry_after=wait)
 
 
 def _seconds(text: str) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 T = TypeVar("T")
 
 
-class Aside:
+class LoopThread:
     """Runs coroutines in its thread while its context lasts."""
 
     def __init__(self, name: str) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError, from_status, refusal
+from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_response, error_from_status
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.tls import client_context
 
@@ -77,7 +77,7 @@ class Client:
             asked = {**(query or {}), "limit": str(page or ""), "continue": token}
             try:
                 found = self._call("GET", _with(path, {name: value for name, value in asked.items() if value}))
-            except RefusedError as error:
+            except ApiError as error:
                 if not (error.expired and token):
                     raise
                 items, token, page = [], "", 0
@@ -98,7 +98,7 @@ class Client:
     def watch(self, path: str, revision: str, query: Query | None = None) -> Iterator[tuple[str, Document]]:
         """What happens after a revision (ADDED, MODIFIED, DELETED, BOOKMARK) until it ends, as every watch does.
 
-        ``RefusedError`` if the server says no, with ``expired`` if the revision lies too far back; ``UnreachableError``
+        ``ApiError`` if the server says no, with ``expired`` if the revision lies too far back; ``UnreachableError``
         if nobody answers, or an event breaks off.
         """
         asked = {
@@ -112,11 +112,11 @@ class Client:
         try:
             answer = self._answer(connection, "GET", _with(path, asked), None, self._headers())
             if answer.status >= 400:
-                raise refusal(answer.status, answer.reason, self._content(answer))
+                raise error_from_response(answer.status, answer.reason, self._content(answer))
             while line := self._line(answer):
                 kind, changed = _event(line)
                 if kind == "ERROR":
-                    raise from_status(changed)
+                    raise error_from_status(changed)
                 yield kind, changed
         finally:
             connection.close()
@@ -172,7 +172,7 @@ class Client:
             finally:
                 connection.close()
         if answer.status >= 400:
-            raise refusal(answer.status, answer.reason, content, answer.headers.get("Retry-After", ""))
+            raise error_from_response(answer.status, answer.reason, content, answer.headers.get("Retry-After", ""))
         return _understood(content)
 
     def _read(self, path: str, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:

@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError, refusal
+from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_response
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.tls import Trust
@@ -123,7 +123,7 @@ class Session:
                 async with turn:
                     token = self._token.current()
                     return await self._once(method, path, query, body, media, token)
-            except RefusedError as error:
+            except ApiError as error:
                 asked = error.retry_after or 0.0
                 later = error.code == 429 and error.retry_after is not None and patient
                 fresh = error.code == 401 and self._token.another(token)
@@ -158,7 +158,9 @@ class Session:
             ) as answer:
                 content = await answer.read()
         if answer.status >= 300:
-            raise refusal(answer.status, answer.reason or "", content, answer.headers.get("Retry-After", ""))
+            raise error_from_response(
+                answer.status, answer.reason or "", content, answer.headers.get("Retry-After", "")
+            )
         return content
 
     async def lines(self, path: str, query: Mapping[str, str], *, silence: float) -> AsyncGenerator[list[bytes], None]:
@@ -183,7 +185,9 @@ class Session:
                     content = await answer.read()
                     if answer.status == 401:
                         self._token.another(token)
-                    raise refusal(answer.status, answer.reason or "", content, answer.headers.get("Retry-After", ""))
+                    raise error_from_response(
+                        answer.status, answer.reason or "", content, answer.headers.get("Retry-After", "")
+                    )
                 yield []
                 rest = bytearray()
                 async for chunk in answer.content.iter_any():

@@ -31,7 +31,7 @@ class Change(Struct, Generic[T], frozen=True, gc=False):
     new: T | None
 
 
-class Feed:
+class ChangeQueue:
     """Where informers put changes, and one reader takes them."""
 
     def __init__(self, long: int = LONG) -> None:
@@ -51,20 +51,20 @@ class Feed:
         if len(self._waiting) >= self._long:
             self._room.clear()
 
-    async def room(self) -> None:
+    async def wait_for_space(self) -> None:
         """Wait until the line is short enough for more."""
         await self._room.wait()
 
-    async def some(self) -> None:
+    async def wait_nonempty(self) -> None:
         """Wait for changes."""
         await self._some.wait()
 
-    async def take(self) -> list[Change[Any]]:
+    async def wait_and_drain(self) -> list[Change[Any]]:
         """Wait for changes, and take all there are."""
         await self._some.wait()
-        return self.taken()
+        return self.drain()
 
-    def taken(self) -> list[Change[Any]]:
+    def drain(self) -> list[Change[Any]]:
         """Take all there are, perhaps none."""
         changes, self._waiting = self._waiting, []
         self._some.clear()
@@ -73,4 +73,4 @@ class Feed:
 
     async def __aiter__(self) -> AsyncIterator[list[Change[Any]]]:
         while True:
-            yield await self.take()
+            yield await self.wait_and_drain()

@@ -20,15 +20,17 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from pumice.kube.client.api import EVERYTHING, SILENCE_SECONDS, Api, Choice
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api import ALL_OBJECTS, SILENCE_SECONDS, Api, ListOptions
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.resources import Resource
-from pumice.kube.watch.change_queue import Change, Feed
+from pumice.kube.watch.change_queue import Change, ChangeQueue
 
 STEADY_SECONDS = 1.0  # a watch that lives so long, or brings anything, was not a failure
-BARREN = 2  # watches in a row that broke off before they brought anything: what comes next may never pass whole
+MAX_EMPTY_WATCHES = (
+    2  # watches in a row that broke off before they brought anything: what comes next may never pass whole
+)
 KEEPS_POSITION = frozenset({401, 403, 408, 429, 500, 502, 503})  # refusals that say nothing against the revision
 
 T = TypeVar("T")
@@ -36,11 +38,11 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class DisorderError(Exception):
+class OutOfOrderError(Exception):
     """The server has sent something that is no object, or not newer than what came before."""
 
 
-class Known(Struct, Generic[T], frozen=True, gc=False):
+class CachedObject(Struct, Generic[T], frozen=True, gc=False):
     """An object as the copy has it."""
 
     uid: str
@@ -70,7 +72,7 @@ def _identify(raw: Raw) -> _Identity:
     try:
         return _identities.decode(raw).metadata
     except msgspec.DecodeError as error:
-        raise DisorderError(f"something came that is no object: {error}") from None
+        raise OutOfOrderError(f"something came that is no object: {error}") from None
 
 
 class Informer(Generic[T]):
@@ -80,8 +82,8 @@ class Informer(Generic[T]):
         self,
         api: Api,
         resource: Resource[T],
-        feed: Feed,
-        choice: Choice = EVERYTHING,
+        feed: ChangeQueue,
+        choice: ListOptions = ALL_OBJECTS,
         *,
         backoff: Backoff | None = None,
         silence: float = SILENCE_SECONDS,
@@ -90,7 +92,7 @@ class Informer(Generic[T]):
         self.resource = resource
         self.synced = asyncio.Event()
         """Set when all that was there at the beginning is in the feed."""
-        self.trouble: RefusedError | UnreachableError | DisorderError | None = None
+        self.last_error: ApiError | UnreachableError | OutOfOrderError | None = None
         """Why it is behind, if it is."""
         self.lists = 0
         self._api = api
@@ -99,13 +101,13 @@ class Informer(Generic[T]):
         self._backoff = backoff or Backoff()
         self._silence = silence
         self._unreadable = unreadable
-        self._known: dict[str, Known[T]] = {}
+        self._known: dict[str, CachedObject[T]] = {}
         self._position = ""  # the revision that the copy stands at; empty: a list is needed
-        self._barren = 0  # watches that began, in a row, and have brought nothing
+        self._empty_watches = 0  # watches that began, in a row, and have brought nothing
         self._identity = ""  # of the cluster, once it is known
 
     @property
-    def known(self) -> Mapping[str, Known[T]]:
+    def cached(self) -> Mapping[str, CachedObject[T]]:
         """The copy, by key (``namespace/name``, or the name)."""
         return self._known
 
@@ -123,29 +125,29 @@ class Informer(Generic[T]):
         clock = asyncio.get_running_loop().time
         while True:
             try:
-                await self._look_back()
+                await self._check_server_epoch()
                 if not self._position:
                     await self._list()
                 began, before = clock(), self._position
                 await self._watch()
                 if self._position != before or clock() - began >= STEADY_SECONDS:
-                    self._barren = 0
+                    self._empty_watches = 0
                     continue  # the server has ended it in time
                 pause = self._backoff.next()
-            except RefusedError as error:
+            except ApiError as error:
                 if error.code not in KEEPS_POSITION:
                     self._position = ""
                 pause = self._failed(error, least=error.retry_after or 0.0)
-            except DisorderError as error:
+            except OutOfOrderError as error:
                 self._position = ""
                 pause = self._failed(error)
             except UnreachableError as error:
-                if self._barren >= BARREN:
+                if self._empty_watches >= MAX_EMPTY_WATCHES:
                     self._position = ""
                 pause = self._failed(error)
             await asyncio.sleep(pause)
 
-    async def _look_back(self) -> None:
+    async def _check_server_epoch(self) -> None:
         """Is it the server that was known? One that starts afresh counts afresh, and may have counted past us."""
         identity = await self._api.identity()
         if self._identity and identity and identity != self._identity:
@@ -161,16 +163,16 @@ class Informer(Generic[T]):
                     self._position = ""
                 break
 
-    def _failed(self, error: RefusedError | UnreachableError | DisorderError, least: float = 0.0) -> float:
-        if type(error) is not type(self.trouble):
+    def _failed(self, error: ApiError | UnreachableError | OutOfOrderError, least: float = 0.0) -> float:
+        if type(error) is not type(self.last_error):
             log.info("%s: %s", self.resource.name, error)
-        self.trouble = error
+        self.last_error = error
         return self._backoff.next(least)
 
     # ---- the list -----------------------------------------------------------------------------------------
 
     async def _list(self) -> None:
-        found: dict[str, Known[T]] = {}
+        found: dict[str, CachedObject[T]] = {}
         revision = ""
         async with aclosing(self._api.pages(self.resource, self._choice)) as pages:
             async for page in pages:
@@ -183,14 +185,14 @@ class Informer(Generic[T]):
                     if state is not None:
                         found[who.key] = state
         self.lists += 1
-        await self._feed.room()
+        await self._feed.wait_for_space()
         self._replace(found)
         self._position = revision
-        self._barren = 0
-        self.trouble = None  # but pauses stay long until a watch brings something: lists are dear
+        self._empty_watches = 0
+        self.last_error = None  # but pauses stay long until a watch brings something: lists are dear
         self.synced.set()
 
-    def _state(self, who: _Identity, raw: Raw) -> Known[T] | None:
+    def _state(self, who: _Identity, raw: Raw) -> CachedObject[T] | None:
         """An object as it is now: the one that is known if nothing has changed; None if there is none to be had."""
         before = self._known.get(who.key)
         if before is not None and before.uid != who.uid:
@@ -198,12 +200,12 @@ class Informer(Generic[T]):
         if before is not None and before.revision == who.resource_version:
             return before
         try:
-            return Known(who.uid, who.resource_version, self.resource.decode(raw))
+            return CachedObject(who.uid, who.resource_version, self.resource.decode(raw))
         except ObjectError as error:
             self._unreadable(error)
             return before
 
-    def _replace(self, found: dict[str, Known[T]]) -> None:
+    def _replace(self, found: dict[str, CachedObject[T]]) -> None:
         """Take a list for what there is, and report what that changes. Nothing waits in here."""
         before, self._known = self._known, found
         for key, old in before.items():
@@ -224,26 +226,26 @@ class Informer(Generic[T]):
         async with aclosing(watch) as batches:
             async for batch in batches:
                 for kind, raw in batch:
-                    self._take(kind, raw)
+                    self._apply_event(kind, raw)
                 if batch:
                     self._backoff.reset()
-                self._barren = 0 if batch else self._barren + 1
-                self.trouble = None  # it is followed, however quiet it is there
-                await self._feed.room()
+                self._empty_watches = 0 if batch else self._empty_watches + 1
+                self.last_error = None  # it is followed, however quiet it is there
+                await self._feed.wait_for_space()
 
-    def _take(self, kind: str, raw: Raw) -> None:
+    def _apply_event(self, kind: str, raw: Raw) -> None:
         who = _identify(raw)
         revision = who.resource_version
         if kind == "BOOKMARK":
             if _older(revision, self._position):
-                raise DisorderError(f"a bookmark of revision {revision} came after {self._position}")
+                raise OutOfOrderError(f"a bookmark of revision {revision} came after {self._position}")
         else:
             if not _older(self._position, revision):
-                raise DisorderError(f"{kind} {who.key} of revision {revision} came after {self._position}")
-            self._move(who, None if kind == "DELETED" else raw)
+                raise OutOfOrderError(f"{kind} {who.key} of revision {revision} came after {self._position}")
+            self._update_object(who, None if kind == "DELETED" else raw)
         self._position = revision
 
-    def _move(self, who: _Identity, raw: Raw | None) -> None:
+    def _update_object(self, who: _Identity, raw: Raw | None) -> None:
         key, before = who.key, self._known.get(who.key)
         after = self._state(who, raw) if raw is not None else None
         if before is not None and (after is None or after.uid != before.uid):
@@ -254,8 +256,8 @@ class Informer(Generic[T]):
             self._known[key] = after
             self._report(key, before, after)
 
-    def _report(self, key: str, old: Known[T] | None, new: Known[T] | None) -> None:
-        one: Known[Any] | None = new or old
+    def _report(self, key: str, old: CachedObject[T] | None, new: CachedObject[T] | None) -> None:
+        one: CachedObject[Any] | None = new or old
         assert one is not None  # something has changed
         before, after = old.object if old else None, new.object if new else None
         self._feed.put(Change(self.resource.name, key, one.uid, one.revision, before, after))

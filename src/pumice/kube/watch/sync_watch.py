@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pumice.kube.client.api_errors import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.sync_client import Client, Document, Query
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -29,7 +29,7 @@ class Change:
     object: Document
 
 
-class Following:
+class CollectionWatch:
     """One collection. ``objects`` are those that are there now, by namespace and name."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Following:
                 yield from self._watched()
                 if time.monotonic() - began < PAUSE:
                     self._sleep(PAUSE)  # whoever ends a watch at once would be asked without a pause
-            except RefusedError as error:
+            except ApiError as error:
                 if error.expired:
                     yield from self._anew()
                 elif error.code in BUSY:
@@ -87,7 +87,7 @@ class Following:
             listing = self._client.list(self._path, self._query)
         except UnreachableError as error:
             return self._wait(str(error))
-        except RefusedError as error:
+        except ApiError as error:
             if error.code not in BUSY:
                 raise
             return self._wait(str(error), error.retry_after)

@@ -31,11 +31,11 @@ class AdmissionMetrics:
         for labels, times in self._webhooks.answers.items():
             answers.add_metric(labels, times)
         yield answers
-        untrusted = float(bool(self._webhooks.trust.trouble))
+        untrusted = float(bool(self._webhooks.ca_bundle.last_error))
         yield gauge("pumice_certificate_trouble", "1 while the certificate cannot be kept.", untrusted)
-        informers = self._webhooks.following.informers
+        informers = self._webhooks.view.informers
         lists = {informer.resource.name: float(informer.lists) for informer in informers}
-        behind = {informer.resource.name: float(informer.trouble is not None) for informer in informers}
+        behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
         yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
         yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
         for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):

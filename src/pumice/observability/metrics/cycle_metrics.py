@@ -31,7 +31,7 @@ SECONDS = tuple(0.001 * 2**k for k in range(16))
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began is of no use to anybody here
 
 
-class Meter:
+class CycleMetrics:
     """Hears what the loop does: of each part of a cycle (``enter``), and of the whole when it is over (``watch``)."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -76,7 +76,7 @@ class Meter:
             MILLISECONDS,
         )
 
-    def enter(self, part: str) -> None:
+    def enter_phase(self, part: str) -> None:
         """The engine enters a part of its cycle, an action say; an empty one ends it."""
         now = self._clock()
         took, before = now - self._entered, self._part
@@ -89,9 +89,9 @@ class Meter:
             self._settle.observe(took * 1000)
         self._entered, self._part = now, part
 
-    def watch(self, cycle: Cycle) -> None:
+    def observe_cycle(self, cycle: Cycle) -> None:
         """A cycle is over, and what it decided is under way."""
-        cycle.engine.entering = self.enter  # it may have taken another's place
+        cycle.engine.entering = self.enter_phase  # it may have taken another's place
         self._cycle.observe(cycle.seconds)
         self._session.observe(cycle.seconds * 1000)
         self.parts["around"] = self.parts.get("around", 0.0) + cycle.seconds - self._inside

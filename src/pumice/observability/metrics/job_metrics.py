@@ -32,7 +32,7 @@ class JobMetrics:
         self._informers = informers
         self._ended: dict[str, dict[str, tuple[Labels, int]]] = {phase: {} for phase in ENDS}
 
-    def take(self, change: Change[Document]) -> None:
+    def on_change(self, change: Change[Document]) -> None:
         """Something has changed."""
         if change.resource != JOBS.name:
             return
@@ -55,7 +55,7 @@ class JobMetrics:
             yield as_named(name, f"How often a job became {phase}.", dict(self._ended[phase].values()))
         informers = list(self._informers())
         lists = {informer.resource.name: float(informer.lists) for informer in informers}
-        behind = {informer.resource.name: float(informer.trouble is not None) for informer in informers}
+        behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
         yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
         yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
         for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):

@@ -17,7 +17,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase
 from pumice.model.resources import dominant_share
-from pumice.observability.metrics.cycle_metrics import Meter
+from pumice.observability.metrics.cycle_metrics import CycleMetrics
 from pumice.observability.metrics.metric_families import as_named, count, counts, gauge, gauges
 from pumice.observability.metrics.queue_metrics import of_namespaces, of_queues
 
@@ -31,14 +31,14 @@ JOBS_SHOWN = 2_000
 Families = Iterator[Metric]
 
 
-class Metrics:
+class SchedulerMetrics:
     """The metrics of a scheduler; ``collect`` is called between cycles."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._meter = Meter()
-        scheduler.watchers.append(self._meter.watch)
-        scheduler.engine.entering = self._meter.enter
+        self._meter = CycleMetrics()
+        scheduler.watchers.append(self._meter.observe_cycle)
+        scheduler.engine.entering = self._meter.enter_phase
 
     def collect(self) -> list[Metric]:
         """All there is to say."""
@@ -86,13 +86,13 @@ class Metrics:
         yield gauge(
             "pumice_configuration_refused",
             "1 while the last configuration that was wanted is refused; the one before is in force.",
-            float(bool(scheduler.configuration_trouble)),
+            float(bool(scheduler.configuration_error)),
         )
         if scheduler.decision_log is not None:
             broken = float(bool(scheduler.decision_log.trouble))
             yield gauge("pumice_decision_log_broken", "1 while decisions cannot be recorded.", broken)
         lists = {informer.resource.name: informer.lists for informer in scheduler.informers}
-        behind = {informer.resource.name: float(informer.trouble is not None) for informer in scheduler.informers}
+        behind = {informer.resource.name: float(informer.last_error is not None) for informer in scheduler.informers}
         yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
         yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
         yield gauge(
@@ -100,7 +100,7 @@ class Metrics:
         )
 
     def _writes(self) -> Families:
-        hands, mirror = self._scheduler.hands, self._scheduler.mirror
+        hands, mirror = self._scheduler.binder, self._scheduler.cache
         yield counts(
             "volcano_schedule_attempts",
             "Pods bound, jobs of which it was said that they find no room, and bindings refused.",
