@@ -67,7 +67,7 @@ class Cluster:
 
 
 class Silent:
-    def say(self, subject: Subject, reason: str, message: str, *, kind: str = "Normal") -> None:
+    def record(self, subject: Subject, reason: str, message: str, *, kind: str = "Normal") -> None:
         pass
 
 

@@ -17,13 +17,13 @@ from pumice.scheduling.decisions import Bind, Decision
 from tests.support.taking import SECOND, Shell, taking_engine
 
 
-class Pen:
+class FakeBinder:
     """Keeps what is written of groups."""
 
     def __init__(self) -> None:
         self.written: list[dict[str, Any]] = []
 
-    def write_group(self, job: str, status: dict[str, Any]) -> None:
+    def write_podgroup_status(self, job: str, status: dict[str, Any]) -> None:
         assert job == "ns/g"
         self.written.append(status)
 
@@ -65,29 +65,29 @@ def told(
 
 def test_what_a_group_says_when_it_is_first_seen_is_made_true(shell: Shell) -> None:
     # So it was left by a scheduler that is gone: of three that ran none does, and the two that are there wait.
-    pen = Pen()
-    told(PodGroupStatusUpdater(pen), shell, seen(None, group("Inqueue", running=3, failed=1)))  # type: ignore[arg-type]  # all it needs
-    assert pen.written == [{"running": 0, "failed": 0}]
+    binder = FakeBinder()
+    told(PodGroupStatusUpdater(binder), shell, seen(None, group("Inqueue", running=3, failed=1)))  # type: ignore[arg-type]  # all it needs
+    assert binder.written == [{"running": 0, "failed": 0}]
 
 
 def test_what_somebody_else_has_it_say_is_made_true_again_and_nothing_is_said_twice(shell: Shell) -> None:
-    pen = Pen()
-    phases = PodGroupStatusUpdater(pen)  # type: ignore[arg-type]  # all it needs
+    binder = FakeBinder()
+    phases = PodGroupStatusUpdater(binder)  # type: ignore[arg-type]  # all it needs
     told(phases, shell, seen(None, group()))
     shell.cycle()
     told(phases, shell, decisions=[Bind("ns/g-t-0", "n", "ns/g")])
-    assert pen.written == [{"phase": "Inqueue"}, {"phase": "Running", "running": 2}]
+    assert binder.written == [{"phase": "Inqueue"}, {"phase": "Running", "running": 2}]
     inqueue, running = group("Inqueue"), group("Running", running=2)
     told(phases, shell, seen(group(), inqueue))  # which is late
     told(phases, shell, seen(inqueue, running))
-    assert len(pen.written) == 2
+    assert len(binder.written) == 2
     told(phases, shell, seen(running, group("Pending", running=7)))
-    assert pen.written[2:] == [{"phase": "Running", "running": 2}]
+    assert binder.written[2:] == [{"phase": "Running", "running": 2}]
 
 
 def test_a_job_whose_binding_was_refused_does_not_run(shell: Shell) -> None:
     engine = shell.engine
-    phases = PodGroupStatusUpdater(Pen())  # type: ignore[arg-type]  # all it needs
+    phases = PodGroupStatusUpdater(FakeBinder())  # type: ignore[arg-type]  # all it needs
     binds = [decision for decision in engine.cycle(SECOND) if isinstance(decision, Bind)]
     assert len(binds) == 2 and phase_now(shell) is JobPhase.RUNNING
     heard: list[Event] = [BindFailed(bind.task) for bind in binds]

@@ -23,11 +23,11 @@ from tests.support.live_cluster import QUEUES, eventually, live, placed, schedul
 from tests.support.taking import Shell, taking_engine
 
 
-class Pen:
+class FakeBinder:
     def __init__(self) -> None:
         self.said: dict[str, dict[str, Any]] = {}
 
-    def write_queue(self, name: str, status: dict[str, Any]) -> None:
+    def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
         self.said[name] = status
 
 
@@ -38,17 +38,21 @@ def test_a_queue_that_loses_its_place_does_not_keep_its_last_numbers() -> None:
     shell.child("b", "a")
     shell.job("b", [(1,)] * 4, 1, name="j")
     shell.cycle()
-    pen, time = Pen(), iter(range(100))
-    queues = QueueStatusUpdater(pen, lambda: float(next(time)))  # type: ignore[arg-type]  # all it needs
+    binder, time = FakeBinder(), iter(range(100))
+    queues = QueueStatusUpdater(binder, lambda: float(next(time)))  # type: ignore[arg-type]  # all it needs
     queues.refresh(shell.engine, (), moved=True)
-    assert (pen.said["b"]["allocated"]["cpu"], pen.said["b"]["share"], pen.said["b"]["running"]) == ("4m", 1.0, 1)
+    assert (binder.said["b"]["allocated"]["cpu"], binder.said["b"]["share"], binder.said["b"]["running"]) == (
+        "4m",
+        1.0,
+        1,
+    )
     # Its parent is named that is not there: it has no place, its job holds nothing anywhere.
     there: Queue = shell.engine.state.queues["b"]
     shell.put(replace(there, parent="nowhere"))
     shell.cycle()
     queues.refresh(shell.engine, (), moved=True)
-    assert set(pen.said["b"]["allocated"].values()) == set(pen.said["b"]["entitled"].values()) == {"0"}
-    assert (pen.said["b"]["share"], pen.said["b"]["running"]) == (0.0, 1)
+    assert set(binder.said["b"]["allocated"].values()) == set(binder.said["b"]["entitled"].values()) == {"0"}
+    assert (binder.said["b"]["share"], binder.said["b"]["running"]) == (0.0, 1)
     assert statuses(shell.engine).keys() == shell.engine.state.queues.keys()
 
 

@@ -80,7 +80,7 @@ def test_it_never_goes_back_and_never_stands(steps: list[tuple[float, float]]) -
 
 def test_the_scheduler_decides_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
-    monkeypatch.setattr(module, "Clock", lambda: machine.clock)
+    monkeypatch.setattr(module, "SlewedClock", lambda: machine.clock)
     scheduler = module.Scheduler(Nobody(), default_config())  # type: ignore[arg-type]  # nothing is asked of it
     seen = []
     for machine.off in (0, YEAR, 0, 0):

@@ -1,4 +1,8 @@
-"""Keys that want to be looked at: each once, a few side by side, again later if it failed."""
+"""The work queue of a controller: each key is in it once, several keys are reconciled at a time, failures are retried.
+
+No key is reconciled by two workers at the same time. The pause before a retry doubles, and is at least as long as the
+API asked for.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ DEFAULT_WORKERS = 16
 
 
 class WorkQueue:
-    """A list of keys, and workers that look at them; ``run`` until cancelled."""
+    """Keys in order of arrival, and the workers that reconcile them; ``run`` until cancelled."""
 
     def __init__(self, reconcile: Callable[[str], Awaitable[None]], workers: int = DEFAULT_WORKERS) -> None:
         self._reconcile = reconcile
@@ -26,17 +30,17 @@ class WorkQueue:
         self._some = asyncio.Event()
 
     def add(self, key: str) -> None:
-        """Look at this key, soon; once more if somebody is just looking at it."""
+        """Reconcile this key soon; once more if a worker is reconciling it now."""
         self._waiting[key] = None
         self._some.set()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits and nobody looks."""
+        """Whether no key waits and no worker is busy."""
         return not self._waiting and not self._busy
 
     async def run(self) -> None:
-        """Look at what comes."""
+        """Reconcile keys as they come."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._workers):
                 tasks.create_task(self._work())

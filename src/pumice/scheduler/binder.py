@@ -1,11 +1,11 @@
-"""Carrying decisions out: bindings, evictions, and what people read about their jobs.
+"""Execute the decisions of the engine: bindings, evictions, status and Events.
 
-Nothing here decides. What the cluster refuses comes back to the engine as an event. What it has not answered (the
-connection broke, it said "later") may or may not have been done: the same is asked again until there is an answer, and
-nothing is taken for not done before the pod was seen without it.
+Nothing is decided here. A call that the API rejects is reported to the engine as an event. A call whose outcome is
+unknown (the connection broke, the API is overloaded) is retried until the API answers. Before a binding counts as
+failed the pod is read again, because the attempt without an answer may have succeeded.
 
-No more are sent in a second than allowed. Evictions are counted apart: however many bindings wait for their turn, room
-that must be freed is freed.
+A token bucket limits the calls in a second. Evictions have a bucket of their own: bindings that wait for their turn do
+not delay an eviction that frees capacity.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Binder:
         self.retried = 0  # bindings of pods that something was refused for before
 
     def execute(self, decisions: Iterable[Decision]) -> None:
-        """Begin to do what was decided. The mirror shows it from now on."""
+        """Begin to do what was decided. The cache shows it from now on."""
         for decision in decisions:
             match decision:
                 case Bind(task, node):

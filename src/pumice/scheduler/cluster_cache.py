@@ -1,8 +1,8 @@
-"""The cluster as the engine is told about it: what was seen, and over it what was decided and is not seen yet.
+"""The cache of the cluster that feeds the engine: watch events, overlaid with decisions that are not confirmed yet.
 
-A bound pod is on its node from the moment of the decision. Messages that were under way at that moment still show it
-without one; they must not undo the decision. So each decision is assumed until the cluster shows it, in an object of
-the same uid, or refuses it; then the cluster's word counts again.
+Once the engine binds a pod, the cache reports the pod as bound, even if later watch events still show it unbound: they
+were sent before the binding. The assumption is dropped when the API confirms the decision in an object of the same uid,
+or rejects it; then the objects of the API count again.
 """
 
 from __future__ import annotations

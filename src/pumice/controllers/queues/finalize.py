@@ -47,17 +47,17 @@ async def finalize_queue(
     await writer.remove_finalizer(cache.queues.get(name, queue))
 
 
-async def _forget(name: str, picture: QueueCache, pen: QueueWriter) -> None:
+async def _forget(name: str, cache: QueueCache, writer: QueueWriter) -> None:
     """Take a queue out of the hierarchies that name it: whoever deletes it does not want it made again.
 
     Who puts it back while it is going wants it made when it is gone, so this is done once. Those further up come first:
     they would hand down what was taken out below.
     """
-    tree = picture.tree
-    for owner in sorted(picture.queues, key=lambda owner: (len(tree.path(owner) or ()), owner)):
-        queue = picture.queues.get(owner)
+    tree = cache.tree
+    for owner in sorted(cache.queues, key=lambda owner: (len(tree.path(owner) or ()), owner)):
+        queue = cache.queues.get(owner)
         if queue is not None and "deletionTimestamp" not in queue["metadata"]:
             hierarchy = spec_of(queue).get("hierarchy") or []
             rest = without_entry(hierarchy, name)
             if rest is not hierarchy:
-                await pen.change(queue, {"spec": {"hierarchy": rest or None}}, exact=True)
+                await writer.change(queue, {"spec": {"hierarchy": rest or None}}, exact=True)

@@ -28,7 +28,7 @@ ANOTHER: Final = 422
 
 
 class QueueWriter:
-    """Writes queues, and keeps the picture true to what was written."""
+    """Writes queues, and keeps the cache true to what was written."""
 
     def __init__(self, api: Api, cache: QueueCache, clock: Callable[[], float]) -> None:
         self._api = api

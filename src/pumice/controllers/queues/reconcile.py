@@ -1,6 +1,7 @@
-"""A queue that stays: it is held for us, its user limits are where they belong, those below it are as it says.
+"""Reconcile a live queue: ensure our finalizer, keep user limits on leaf queues, create and update child queues.
 
-Also one that its hierarchy names no more: it is deleted when it is closed and nothing is in it or below it.
+The child queues are those that ``spec.hierarchy`` lists. A queue that a hierarchy created and lists no more is deleted
+once it is closed, empty and without children.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pumice.model.objects import QueueState
 
 
 async def reconcile_queue(name: str, cache: QueueCache, writer: QueueWriter) -> None:
-    """Make true what a queue says."""
+    """Bring a queue and its children into the state that its spec describes."""
     if name in cache.withdrawn and _is_deserted(name, cache):
         if await writer.is_empty(name):
             await _end(name, cache, writer)

@@ -75,13 +75,13 @@ class Standing:
     """Why the two differ; empty: they do not."""
 
 
-def statuses(picture: QueueCache, now: str) -> Iterator[tuple[Object, Document]]:
+def statuses(cache: QueueCache, now: str) -> Iterator[tuple[Object, Document]]:
     """Every queue whose status is not what it should be, and the change that makes it so; children come first."""
-    standings = dict(_standings(picture))
-    depth = {name: len(picture.tree.path(name) or ()) for name in standings}
+    standings = dict(_standings(cache))
+    depth = {name: len(cache.tree.path(name) or ()) for name in standings}
     for name in sorted(standings, key=lambda name: (-depth[name], name)):
-        queue, standing = picture.queues[name], standings[name]
-        ours = dict(_remarks(name, picture))
+        queue, standing = cache.queues[name], standings[name]
+        ours = dict(_remarks(name, cache))
         ours[OWN] = _own(standing.own, standing.because)
         status: Document = {}
         if (queue.get("status") or {}).get("state") != standing.state.value:
@@ -93,18 +93,18 @@ def statuses(picture: QueueCache, now: str) -> Iterator[tuple[Object, Document]]
             yield queue, status
 
 
-def _standings(picture: QueueCache) -> Iterator[tuple[str, Standing]]:
-    tree, busy = picture.tree, _busy(picture)
-    forced = {name: _force(name, picture) for name in picture.queues}
+def _standings(cache: QueueCache) -> Iterator[tuple[str, Standing]]:
+    tree, busy = cache.tree, _busy(cache)
+    forced = {name: _force(name, cache) for name in cache.queues}
     counted = {
-        name: replace(queue, state=QueueState.CLOSED if forced[name] else own_state(picture.queues[name]))
+        name: replace(queue, state=QueueState.CLOSED if forced[name] else own_state(cache.queues[name]))
         for name, queue in tree.queues.items()
     }
-    for name, queue in picture.queues.items():
+    for name, queue in cache.queues.items():
         own = own_state(queue)
         if tree.path(name) is None:
             # Nobody is above it, as far as anybody can tell. What it remembers is for when it has its place.
-            state = settled(state_of(queue), busy=picture.work.unfinished[name] > 0)
+            state = settled(state_of(queue), busy=cache.work.unfinished[name] > 0)
             yield name, Standing(state, own, "" if _kept(state) is own else "it has no place in the tree")
             continue
         above = [counted[one.name] for one in tree.above(name)]
@@ -114,21 +114,21 @@ def _standings(picture: QueueCache) -> Iterator[tuple[str, Standing]]:
         yield name, Standing(state, own, "" if _kept(state) is own else because)
 
 
-def _force(name: str, picture: QueueCache) -> str:
+def _force(name: str, cache: QueueCache) -> str:
     """Why a queue counts as closed, whatever it is by itself; empty: it does not."""
-    if name in picture.withdrawn:
-        return f"the hierarchy of '{picture.parent(name)}' names it no more"
-    if picture.view.is_leaving(name) and name not in STAY:
+    if name in cache.withdrawn:
+        return f"the hierarchy of '{cache.parent(name)}' names it no more"
+    if cache.view.is_leaving(name) and name not in STAY:
         return "it is being deleted"
     return ""
 
 
-def _busy(picture: QueueCache) -> set[str]:
+def _busy(cache: QueueCache) -> set[str]:
     """The queues with unfinished work in them or below them."""
     found: set[str] = set()
-    for name, count in picture.work.unfinished.items():
-        if count > 0 and name in picture.queues:
-            found.update((name, *(queue.name for queue in picture.tree.above(name))))
+    for name, count in cache.work.unfinished.items():
+        if count > 0 and name in cache.queues:
+            found.update((name, *(queue.name for queue in cache.tree.above(name))))
     return found
 
 
@@ -145,12 +145,12 @@ def _own(own: QueueState, because: str) -> Document:
     return {"type": OWN, "status": "True", "reason": own.value, "message": message}
 
 
-def _remarks(name: str, picture: QueueCache) -> Iterator[tuple[str, Document]]:
+def _remarks(name: str, cache: QueueCache) -> Iterator[tuple[str, Document]]:
     """What is wrong with the place of a queue, or worth knowing about its weights."""
-    refusals = picture.remarks.get(name, [])
+    refusals = cache.remarks.get(name, [])
     wrong = "; ".join(f"{refusal.field}: {refusal.message}" for refusal in refusals if refusal.refused)
-    if name not in picture.tree.queues:
-        wrong = _unreadable(picture.queues[name])
+    if name not in cache.tree.queues:
+        wrong = _unreadable(cache.queues[name])
     if wrong:
         yield PLACED, {"type": PLACED, "status": "False", "reason": "NoPlace", "message": wrong}
     other = "; ".join(refusal.message for refusal in refusals if not refusal.refused)

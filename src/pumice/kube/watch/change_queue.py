@@ -45,7 +45,7 @@ class ChangeQueue:
         return len(self._waiting)
 
     def put(self, change: Change[Any]) -> None:
-        """Put a change at the end. Never waits; informers ask for ``room`` between one answer and the next."""
+        """Append a change. Never waits; informers await ``wait_for_space`` between one answer and the next."""
         self._waiting.append(change)
         self._some.set()
         if len(self._waiting) >= self._long:

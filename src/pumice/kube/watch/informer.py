@@ -148,7 +148,7 @@ class Informer(Generic[T]):
             await asyncio.sleep(pause)
 
     async def _check_server_epoch(self) -> None:
-        """Is it the server that was known? One that starts afresh counts afresh, and may have counted past us."""
+        """Relist if the API server was replaced or restored: then its revisions restart, and ours may seem valid."""
         identity = await self._api.identity()
         if self._identity and identity and identity != self._identity:
             log.warning("%s: this is another cluster than before", self.resource.name)

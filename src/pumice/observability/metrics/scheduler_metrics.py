@@ -100,26 +100,28 @@ class SchedulerMetrics:
         )
 
     def _writes(self) -> Families:
-        hands, mirror = self._scheduler.binder, self._scheduler.cache
+        binder, cache = self._scheduler.binder, self._scheduler.cache
         yield counts(
             "volcano_schedule_attempts",
             "Pods bound, jobs of which it was said that they find no room, and bindings refused.",
             "result",
             {
-                "scheduled": hands.bound,
+                "scheduled": binder.bound,
                 "unschedulable": self._meter.found_no_room,
-                "error": hands.failed_binds,
+                "error": binder.failed_binds,
             },
         )
-        yield gauge("pumice_writes_in_flight", "Bindings and evictions that are under way.", hands.in_flight)
-        yield count("pumice_binds", "Bindings carried out.", hands.bound)
+        yield gauge("pumice_writes_in_flight", "Bindings and evictions that are under way.", binder.in_flight)
+        yield count("pumice_binds", "Bindings carried out.", binder.bound)
         yield count(
-            "pumice_binds_failed", "Bindings that the cluster refused, or that nobody answered.", hands.failed_binds
+            "pumice_binds_failed", "Bindings that the cluster refused, or that nobody answered.", binder.failed_binds
         )
-        yield count("pumice_binds_retried", "Bindings of pods that could not be bound before.", hands.retried)
-        yield count("pumice_evictions", "Evictions carried out.", hands.evicted)
-        yield count("pumice_evictions_failed", "Evictions that the cluster refused.", hands.failed - hands.failed_binds)
-        yield gauge("pumice_assumptions_open", "Decisions that the cluster has not shown yet.", mirror.open_assumptions)
+        yield count("pumice_binds_retried", "Bindings of pods that could not be bound before.", binder.retried)
+        yield count("pumice_evictions", "Evictions carried out.", binder.evicted)
+        yield count(
+            "pumice_evictions_failed", "Evictions that the cluster refused.", binder.failed - binder.failed_binds
+        )
+        yield gauge("pumice_assumptions_open", "Decisions that the cluster has not shown yet.", cache.open_assumptions)
 
     # ---- jobs ---------------------------------------------------------------------------------------------
 
