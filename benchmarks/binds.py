@@ -28,14 +28,14 @@ import yaml
 
 from benchmarks import kubernetes, live
 from pumice.apiserver.nodes.description import complete, nodes, parse_capacity
-from pumice.install.applying import apply
+from pumice.install.apply import apply
 from pumice.install.manifests import definitions, first_queues
-from pumice.kube.api import Api
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import Access, read_kubeconfig
-from pumice.kube.pods import PLACED_BY
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access, read_kubeconfig
+from pumice.kube.client.sync_client import Client
+from pumice.kube.client.transport import Limits, Session
+from pumice.kube.decode.pods import PLACED_BY
 from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES, Document, Resource
-from pumice.kube.session import Limits, Session
 
 IN_FLIGHT = (16, 32, 64)
 CREATORS = 32

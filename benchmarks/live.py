@@ -25,10 +25,10 @@ import yaml
 
 from benchmarks import kubernetes
 from benchmarks.apiserver_load import Server
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES, Resource
-from pumice.kube.session import Session
 
 WORKLOAD = yaml.safe_load((Path(__file__).parent / "workloads" / "live.yaml").read_text())
 PATIENCE = 300.0

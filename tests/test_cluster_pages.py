@@ -19,9 +19,10 @@ from pumice.apiserver import formats, server
 from pumice.apiserver.controllers import events, nodelife
 from pumice.apiserver.nodes import description, program
 from pumice.apiserver.storage import fsck
+from pumice.decision_log import writer
 from pumice.kube import certificates
+from pumice.scheduler import config_watcher, loop
 from pumice.scheduling import mend
-from pumice.service import config_file, decision_log, scheduler
 from tests.support.api_servers import pumice_up
 from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
 
@@ -120,12 +121,12 @@ def test_the_figures_are_those_of_the_code() -> None:
         2,
     )  # an hour, a year, two seconds
     assert f"larger than {formats.LARGEST_BODY >> 20} MiB" in API
-    log = f"after {decision_log.SIZE >> 20} MiB and {decision_log.FILES} are kept, so half a GiB at most"
-    assert log in operations and decision_log.SIZE * decision_log.FILES == 1 << 29
-    assert f"tries again after {decision_log.AGAIN / 60:.0f} minutes" in operations
-    assert f"no cycle has ended for {scheduler.STALLED:.0f} s" in operations
+    log = f"after {writer.SIZE >> 20} MiB and {writer.FILES} are kept, so half a GiB at most"
+    assert log in operations and writer.SIZE * writer.FILES == 1 << 29
+    assert f"tries again after {writer.AGAIN / 60:.0f} minutes" in operations
+    assert f"no cycle has ended for {loop.STALLED:.0f} s" in operations
     assert f"possible for {mend.LIMIT // 1_000_000} s" in operations
-    assert config_file.EVERY == 2  # in force within two seconds
+    assert config_watcher.EVERY == 2  # in force within two seconds
 
 
 # ---- docs/kubernetes-api.md -------------------------------------------------------------------------------

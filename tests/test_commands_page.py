@@ -12,8 +12,8 @@ import yaml
 
 from pumice.cli.cluster.programs import PROGRAMS
 from pumice.cli.main import cli
-from pumice.kube import credentials, exec_plugin
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client import credentials, exec_plugin
+from pumice.kube.client.kubeconfig import read_kubeconfig
 from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")

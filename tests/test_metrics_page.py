@@ -11,8 +11,8 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from pumice.apiserver.up import Cluster
-from pumice.service.endpoints import Endpoints
-from pumice.service.probes import of_scheduler
+from pumice.observability.endpoints import Endpoints
+from pumice.observability.probes import scheduler_probes
 from tests.support.live_cluster import eventually, live, placed, scheduling, submit
 from tests.support.processes import run_process
 
@@ -44,7 +44,7 @@ def test_what_a_scheduler_gives_is_on_the_page(tmp_path: Path) -> None:
     async def check(running: Cluster) -> None:
         async with (
             scheduling(running.server) as scheduler,
-            Endpoints(("127.0.0.1", 0), of_scheduler(scheduler)) as endpoints,
+            Endpoints(("127.0.0.1", 0), scheduler_probes(scheduler)) as endpoints,
             aiohttp.ClientSession() as session,
         ):
             await submit(running, "one", 2)

@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 
 from pumice import __version__
-from pumice.install.choices import NAME, Choices
 from pumice.install.manifests import definitions, manifests
+from pumice.install.options import NAME, InstallOptions
 from pumice.scheduling.config import DEFAULT_CONFIG
 
 Object = dict[str, Any]
@@ -29,7 +29,7 @@ Key = tuple[str, str]
 DEPLOY = Path(__file__).parent.parent / "deploy"
 WRITTEN = "# Written by tools/deploy_files.py from the code. Change that instead.\n"
 
-OPEN = Choices(namespace="NAMESPACE-HERE", image="IMAGE-HERE", replicas=987654321, configuration="SETTINGS-HERE")
+OPEN = InstallOptions(namespace="NAMESPACE-HERE", image="IMAGE-HERE", replicas=987654321, configuration="SETTINGS-HERE")
 """Values that nobody has, each to be found again in what is written."""
 TEMPLATES = {
     "NAMESPACE-HERE": "{{ .Release.Namespace | quote }}",
@@ -119,7 +119,7 @@ def files() -> Iterator[tuple[str, str]]:
     """All files, by their path below deploy/."""
     yield "kustomize/kustomization.yaml", KUSTOMIZATION
     yield "kustomize/definitions.yaml", WRITTEN + written(definitions())
-    yield "kustomize/pumice.yaml", WRITTEN + written(_own(Choices()))
+    yield "kustomize/pumice.yaml", WRITTEN + written(_own(InstallOptions()))
     chart = f"helm/{NAME}"
     yield f"{chart}/Chart.yaml", CHART
     yield f"{chart}/values.yaml", _values()
@@ -130,7 +130,7 @@ def files() -> Iterator[tuple[str, str]]:
         yield f"{chart}/templates/{name}.yaml", WRITTEN + text
 
 
-def _own(choices: Choices) -> list[Object]:
+def _own(choices: InstallOptions) -> list[Object]:
     """All but definitions, which have files of their own, and queues."""
     return [one for one in manifests(choices) if one["kind"] not in {"CustomResourceDefinition", "Queue"}]
 
@@ -142,7 +142,7 @@ def _values() -> str:
 image:
   repository: {NAME}
   tag: ""  # that of the chart
-replicas: {Choices().replicas}  # of each component
+replicas: {InstallOptions().replicas}  # of each component
 webhooks: true  # without them nothing is filled in and nothing refused
 besideVolcano: false  # leave Volcano's jobs, definitions and webhooks alone; install with --skip-crds then
 serviceMonitor: false  # tell the Prometheus operator of the metrics
@@ -168,7 +168,7 @@ def _templates() -> Iterator[tuple[str, str]]:
         yield name, "".join(texts)
 
 
-def _by_key(choices: Choices) -> dict[Key, Object]:
+def _by_key(choices: InstallOptions) -> dict[Key, Object]:
     own = (one for one in _own(choices) if one["kind"] != "Namespace")
     return {(one["kind"], one["metadata"]["name"]): one for one in own}
 

@@ -18,18 +18,18 @@ from typing import Any, cast
 from prometheus_client.core import Metric
 
 from pumice.cli.leading import of_leading
-from pumice.kube.api import Api
-from pumice.kube.feed import Change
-from pumice.kube.informer import Informer
-from pumice.kube.kubeconfig import Access
+from pumice.config.load import default_config
+from pumice.decision_log.writer import DecisionLog
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import JOBS, Document
-from pumice.kube.session import Session
-from pumice.service.admission_metrics import AdmissionMetrics
-from pumice.service.decision_log import DecisionLog
-from pumice.service.job_metrics import JobMetrics
-from pumice.service.metrics import JOBS_SHOWN, Metrics
-from pumice.service.scheduler import Cycle, Scheduler
-from pumice.sim.configuration import default_config
+from pumice.kube.watch.change_queue import Change
+from pumice.kube.watch.informer import Informer
+from pumice.observability.metrics.admission_metrics import AdmissionMetrics
+from pumice.observability.metrics.job_metrics import JobMetrics
+from pumice.observability.metrics.scheduler_metrics import JOBS_SHOWN, SchedulerMetrics
+from pumice.scheduler.loop import Cycle, Scheduler
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import open_simulation
 
@@ -99,7 +99,7 @@ def _labels(family: Metric) -> list[str]:
 def _of_scheduler(api: Api) -> list[Metric]:
     """A scheduler's, after the cycles of an example."""
     scheduler = Scheduler(api, default_config(), decision_log=DecisionLog(ROOT))
-    metrics = Metrics(scheduler)
+    metrics = SchedulerMetrics(scheduler)
     enter = scheduler.engine.entering
     simulation = open_simulation(read_manifests([str(ROOT / EXAMPLE)]), EXAMPLE)
     scheduler.engine = simulation.cluster.engine
@@ -116,7 +116,7 @@ def _of_controllers(informer: Informer[Document]) -> list[Metric]:
     metrics = JobMetrics(lambda: [informer])
     for phase in ("Completed", "Failed"):
         before, after = ({"status": {"state": {"phase": each}}} for each in ("Running", phase))
-        metrics.take(Change(JOBS.name, f"default/{phase}", "", "", cast(Document, before), cast(Document, after)))
+        metrics.on_change(Change(JOBS.name, f"default/{phase}", "", "", cast(Document, before), cast(Document, after)))
     return metrics.collect()
 
 

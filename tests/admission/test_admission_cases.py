@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.admission import Settings, World
+from pumice.admission import ClusterView, Settings
 from tests.support.admitted import ask, group, job, namespace, queue, world
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "admission.yaml").read_text())
 
 
-def surroundings(case: dict[str, Any]) -> World:
+def surroundings(case: dict[str, Any]) -> ClusterView:
     written = [*CASES["sets"].get(case.get("among"), ()), *case.get("queues", ()), *case.get("also", ())]
     settings = Settings(max_queue_depth=case.get("max_depth"))
     here = namespace("ns", case.get("namespace_queue", ""))

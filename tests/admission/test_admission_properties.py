@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.admission import CREATE, DELETE, UPDATE, Object, Request, Settings, World, admit, mutate
+from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Request, Settings, admit, mutate
+from pumice.admission.cluster_view import describe_queue
+from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import JOBS, PODGROUPS, QUEUES
-from pumice.admission.tree import Tree
-from pumice.admission.world import described
 from pumice.model.hierarchy import Path, lay_out
 from pumice.model.resources import Registry
 from tests.support.admitted import ask, group, node, put, queue, tell
@@ -25,7 +25,7 @@ anything_served = st.sampled_from(sorted(ADMITTED)).flatmap(lambda name: st.tupl
 @settings(max_examples=100, deadline=None)
 @given(st.lists(anything_served, max_size=4), anything_served, st.sampled_from((CREATE, UPDATE, DELETE)), st.data())
 def test_whatever_passes_the_schema_is_judged(around: Any, asked: Any, operation: str, data: st.DataObject) -> None:
-    world = World(Settings(max_queue_depth=2))
+    world = ClusterView(Settings(max_queue_depth=2))
     tell(world, node("n", cpu="4", memory="1Gi"))
     for name, found in around:
         world.note(name, found["metadata"].get("namespace", ""), found["metadata"]["name"], found)
@@ -76,7 +76,7 @@ class Served:
     """A world behind admission, with the part of the controllers that keeps it going."""
 
     def __init__(self) -> None:
-        self.world = World(Settings(max_queue_depth=3))
+        self.world = ClusterView(Settings(max_queue_depth=3))
         self.groups: dict[str, Object] = {}
         tell(self.world, node("n", cpu="10", memory="10"))
         for name, parent in (("a", "root"), ("b", "a"), ("c", "a"), ("d", "root")):
@@ -129,7 +129,7 @@ class Served:
 def check_sound(served: Served) -> None:
     """By the definitions, from the objects alone."""
     registry = Registry()
-    queues = {name: described(found, registry) for name, found in served.world.queues.items()}
+    queues = {name: describe_queue(found, registry) for name, found in served.world.queues.items()}
     layout = lay_out(queues)
     assert [refusal for refusal in layout.refusals if refusal.refused] == [], "everybody has a place: no circles"
     inner = {path[:-1] for path in layout.places}
@@ -176,17 +176,17 @@ def test_a_world_that_followed_along_equals_one_made_anew(taken: list[tuple[str,
     for what, given_ in taken:
         getattr(served, what)(given_)
         _ = served.world.tree  # so that it has something to keep up to date
-    fresh = World(served.world.settings)
+    fresh = ClusterView(served.world.settings)
     for found in served.world.queues.values():
         tell(fresh, found)
     for found in served.groups.values():
         tell(fresh, found)
-    tree: Tree = served.world.tree
+    tree: QueueTree = served.world.tree
     for name in served.world.queues:
         assert tree.path(name) == fresh.tree.path(name)
         assert fresh.unfinished(name) == served.world.unfinished(name)
         assert _amounts(fresh, name) == _amounts(served.world, name)
 
 
-def _amounts(world: World, name: str) -> dict[str, str]:
+def _amounts(world: ClusterView, name: str) -> dict[str, str]:
     return world.registry.format(world.load(name))

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.admission import Object, World, route
+from pumice.admission import ClusterView, Object, route
 from pumice.admission.request import QUEUES
 from pumice.admission.routing import CROWDED
 from tests.support.admitted import group, node, queue, resource_of, tell, world
@@ -37,7 +37,7 @@ class Told:
     """A world that lives on, and everything that it was told."""
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = ClusterView()
         self.objects: dict[tuple[str, str, str], Object] = {}
         for found in (node("n", cpu="12"), *(queue(name, parent=above) for name, above in PARENT.items())):
             self.tell(found)

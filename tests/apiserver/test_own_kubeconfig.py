@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pumice.apiserver.kubeconfig import require_ours, write_kubeconfig
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 
 SERVER = "https://[::1]:6440"
 

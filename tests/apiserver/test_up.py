@@ -27,7 +27,7 @@ from pumice.apiserver.status import ApiError
 from pumice.apiserver.storage import DataHeld
 from pumice.apiserver.tls import certificates
 from pumice.apiserver.up import Cluster, Settings, cluster
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 
 
 def settings(place: Path, **more: Any) -> Settings:

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
 from tests.support.api_servers import pumice_up
 from tests.support.processes import end_process, start_process
 

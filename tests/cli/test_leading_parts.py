@@ -16,13 +16,13 @@ import pytest
 
 from pumice.cli import serving
 from pumice.cli.leading import Election, Leading
-from pumice.kube.api import Api
-from pumice.kube.aside import Aside
-from pumice.kube.kubeconfig import Access
-from pumice.kube.lease import Lease, Timing
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.loop_thread import LoopThread
+from pumice.kube.client.transport import Limits, Session
+from pumice.kube.leader_election import Lease, Timing
 from pumice.kube.resources import LEASES
-from pumice.kube.session import Limits, Session
-from pumice.service.endpoints import Probes
+from pumice.observability.endpoints import Probes
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served
 
@@ -34,14 +34,14 @@ LONGER = 3.0
 @contextlib.asynccontextmanager
 async def elsewhere() -> AsyncIterator[Access]:
     """An API that answers while this thread is busy."""
-    async with Aside("api") as aside:
+    async with LoopThread("api") as aside:
         api = await aside.enter(memory_api())
         yield Access(f"http://127.0.0.1:{await aside.enter(served(api))}")
 
 
 def taking_part(test: Callable[[Leading, Lease, Api], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with elsewhere() as access, Session(access) as session, Aside("lease") as aside:
+        async with elsewhere() as access, Session(access) as session, LoopThread("lease") as aside:
             lease = Lease(Api(await aside.enter(Session(access))), "l", "default", identity="a", timing=TIMING)
             await asyncio.wait_for(test(Leading(lease, aside), lease, Api(session)), 30)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.service.decision_log import log_files
+from pumice.decision_log.writer import log_files
 from tests.cli.command import pumice_command
 from tests.support.api_servers import pumice_up
 from tests.support.lives import recorded_life

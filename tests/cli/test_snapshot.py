@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pumice.cli.snapshot import READ, NoSuchJobError, Snapshot
-from pumice.kube.client import Client, Listing
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.config.load import default_config
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Listing
 from pumice.kube.resources import EVENTS
-from pumice.sim.configuration import default_config
 
 Document = dict[str, Any]
 SECOND = 1_000_000
@@ -37,7 +37,7 @@ class Still(Client):
         for found in self.objects:
             if path == f"/apis/{found['apiVersion']}/namespaces/default/jobs/{found['metadata']['name']}":
                 return found
-        raise RefusedError(404, "NotFound", "not found")
+        raise ApiError(404, "NotFound", "not found")
 
 
 def made(kind: str, name: str, version: str = "v1", owner: str = "", **parts: Any) -> Document:

@@ -25,8 +25,8 @@ from pumice.cli.columns import width
 from pumice.cli.top_lines import bar_of, board_lines, board_values, summary
 from pumice.cli.top_rows import Board, board
 from pumice.cli.top_screen import Screen
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
 from tests.cli.command import SOURCES, pumice_command
 from tests.support.api_servers import pumice_up
 from tests.support.processes import started_process

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pumice.cli.snapshot import READ
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
 from tests.cli.command import EXAMPLES, pumice_command
 from tests.support.api_servers import pumice_up
 
@@ -153,6 +153,6 @@ def test_a_scenario() -> None:
 
 
 def test_it_reads_what_the_scheduler_watches() -> None:
-    from pumice.service.scheduler import WATCHED
+    from pumice.scheduler.loop import WATCHED
 
     assert set(READ) == set(WATCHED)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pumice.cli.why_rules import published, rules_in_force
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.config.load import default_config, read_config
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.scheduling.config import DEFAULT_CONFIG
-from pumice.sim.configuration import default_config, read_config
 from tests.cli.command import pumice_command
 from tests.support.api_servers import pumice_up
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers.podgroups import MIN_MEMBER, QUEUE, PodGroups, group_of, is_left_behind, lacks_group
-from pumice.controllers.together import Together
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.controllers.manager import ControllerManager
+from pumice.controllers.podgroups import MIN_MEMBER, QUEUE, PodGroupController, group_of, is_left_behind, lacks_group
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from tests.support.live_cluster import GROUPS, eventually, live, scheduling
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u-job", "controller": True}
@@ -70,7 +70,7 @@ def test_a_batch_job_runs_to_its_end_and_its_group_goes_with_it(tmp_path: Path) 
 
     async def check(running: Any) -> None:
         async with Session(Access(running.server)) as session, scheduling(running.server):
-            work = asyncio.create_task(Together(Api(session), [PodGroups]).run())
+            work = asyncio.create_task(ControllerManager(Api(session), [PodGroupController]).run())
             try:
                 spec = {"completions": 4, "parallelism": 2, "template": template}
                 await running.api.create("jobs.batch", "default", {"metadata": {"name": "sums"}, "spec": spec})
@@ -99,7 +99,7 @@ def test_a_pod_whose_group_is_refused_says_why(tmp_path: Path) -> None:
 
     async def check(running: Any) -> None:
         async with Session(Access(running.server)) as session:
-            work = asyncio.create_task(Together(Api(session), [PodGroups]).run())
+            work = asyncio.create_task(ControllerManager(Api(session), [PodGroupController]).run())
             try:
                 uid = (await running.api.create("pods", "default", lost))["metadata"]["uid"]
                 await eventually(lambda: bool(running.api.list("events")))
@@ -190,7 +190,7 @@ def test_a_deployment_has_a_group_for_the_version_that_runs(tmp_path: Path) -> N
             }
 
         async with Session(Access(running.server)) as session, scheduling(running.server):
-            work = asyncio.create_task(Together(Api(session), [PodGroups]).run())
+            work = asyncio.create_task(ControllerManager(Api(session), [PodGroupController]).run())
             try:
                 spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": version(1)}
                 about = {"name": "web", "annotations": {MIN_MEMBER: "2"}}

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.choices import Choices
-from pumice.install.kinds import path_of
 from pumice.install.manifests import manifests
+from pumice.install.options import InstallOptions
+from pumice.install.resources import path_of
 from tests.cli.command import pumice_command
 from tests.support.helm import Helm
 from tests.support.installed import Real, pumice, real_server
@@ -29,16 +29,16 @@ OURS = "app.kubernetes.io/part-of=pumice"
 Object = dict[str, Any]
 Key = tuple[str, str]
 
-CHOSEN: dict[str, tuple[list[str], Choices]] = {
-    "nothing": ([], Choices()),
-    "beside": (["besideVolcano=true"], Choices(beside_volcano=True)),
-    "monitored": (["serviceMonitor=true"], Choices(service_monitor=True)),
-    "unjudged": (["webhooks=false"], Choices(webhooks=False)),
+CHOSEN: dict[str, tuple[list[str], InstallOptions]] = {
+    "nothing": ([], InstallOptions()),
+    "beside": (["besideVolcano=true"], InstallOptions(beside_volcano=True)),
+    "monitored": (["serviceMonitor=true"], InstallOptions(service_monitor=True)),
+    "unjudged": (["webhooks=false"], InstallOptions(webhooks=False)),
     "most": (
         ["besideVolcano=true", "serviceMonitor=true", "image.repository=mine", "replicas=5"],
-        Choices(image="mine:0.1.0", replicas=5, beside_volcano=True, service_monitor=True),
+        InstallOptions(image="mine:0.1.0", replicas=5, beside_volcano=True, service_monitor=True),
     ),
-    "least": (["besideVolcano=true", "webhooks=false"], Choices(beside_volcano=True, webhooks=False)),
+    "least": (["besideVolcano=true", "webhooks=false"], InstallOptions(beside_volcano=True, webhooks=False)),
 }
 every_choice = pytest.mark.parametrize(("values", "choices"), CHOSEN.values(), ids=CHOSEN)
 
@@ -76,7 +76,7 @@ def by_key(objects: Any) -> dict[Key, Object]:
     return keyed
 
 
-def wanted(choices: Choices, *without: str) -> dict[Key, Object]:
+def wanted(choices: InstallOptions, *without: str) -> dict[Key, Object]:
     """What the installer gives, but for what is Helm's, or the controllers'."""
     left = {"Namespace", "Queue", *without}
     return by_key(one for one in manifests(replace(choices, namespace=HOME)) if one["kind"] not in left)
@@ -111,7 +111,9 @@ def test_so_it_does_with_settings_of_any_form(offline, tmp_path):
     settings = 'actions: "allocate"  # {{ not a template }}\ntiers:\n- plugins: [{name: gang}]\n'
     (tmp_path / "scheduler.yaml").write_text(settings)
     text = offline(*TEMPLATE, "--set-file", f"schedulerConfig={tmp_path / 'scheduler.yaml'}")
-    assert by_key(yaml.safe_load_all(text)) == wanted(Choices(configuration=settings), "CustomResourceDefinition")
+    assert by_key(yaml.safe_load_all(text)) == wanted(
+        InstallOptions(configuration=settings), "CustomResourceDefinition"
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,23 +147,23 @@ def test_in_changed_back_and_out(helm, clean, home):
     kubectl = clean.kubectl(HOME)
     said = helm("install", "pumice", CHART, "--create-namespace", "--set", "replicas=1")
     assert "STATUS: deployed" in said and f"pumice uninstall --namespace {HOME}" in said
-    assert_there(clean, Choices(replicas=1))
+    assert_there(clean, InstallOptions(replicas=1))
     status, _, wrong = Helm(home, clean.admin, "other").tried("install", "twice", CHART, "--create-namespace")
     assert status == 1 and "invalid ownership metadata" in wrong, "it is there only once"
     trust(clean, "QUFB")
 
     kubectl("apply", "--server-side", "--force-conflicts", "-f", f"{CHART}/crds")
     helm("upgrade", "pumice", CHART, "--set", "replicas=3,image.repository=registry.example/pumice,image.tag=x")
-    assert_there(clean, Choices(replicas=3, image="registry.example/pumice:x"))
+    assert_there(clean, InstallOptions(replicas=3, image="registry.example/pumice:x"))
     assert trusted(clean) == {"QUFB"}, "what the webhooks have written stays"
 
     helm("upgrade", "pumice", CHART, "--set", "besideVolcano=true,webhooks=false")
-    assert_there(clean, Choices(beside_volcano=True, webhooks=False), "CustomResourceDefinition")
+    assert_there(clean, InstallOptions(beside_volcano=True, webhooks=False), "CustomResourceDefinition")
     assert "webhook" not in kubectl("get", "deployments,services,clusterroles", "-l", OURS, "-o", "name")
     kubectl("create", "-f", "-", given=queue("mine"))  # while nobody judges
 
     helm("rollback", "pumice", "1")
-    assert_there(clean, Choices(replicas=1))
+    assert_there(clean, InstallOptions(replicas=1))
 
     helm("uninstall", "pumice")
     left = kubectl("get", LEAVES, "-A", "-l", OURS, "-o", "name")
@@ -169,7 +171,7 @@ def test_in_changed_back_and_out(helm, clean, home):
     assert kubectl("get", "crd", "-l", OURS, "-o", "name").count("\n") == 4
     kubectl("get", "queue", "mine")
     helm("install", "pumice", CHART, "--set", "webhooks=false")  # over definitions and queues that are there
-    assert_there(clean, Choices(webhooks=False))
+    assert_there(clean, InstallOptions(webhooks=False))
 
 
 def test_out_of_the_way_first_then_out(helm, clean):
@@ -192,7 +194,7 @@ def test_without_the_operator_there_is_nobody_to_tell(helm, clean):
     kubectl("create", "-f", "-", given=MONITORS)
     kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=30s")
     helm("upgrade", "--install", "pumice", CHART, "--create-namespace", "--set", "serviceMonitor=true")
-    assert_there(clean, Choices(service_monitor=True))
+    assert_there(clean, InstallOptions(service_monitor=True))
 
 
 LEAVES = (
@@ -228,7 +230,7 @@ def queue(name: str, **about: Any) -> Object:
     return {**made, "spec": spec}
 
 
-def assert_there(real: Real, choices: Choices, *without: str) -> None:
+def assert_there(real: Real, choices: InstallOptions, *without: str) -> None:
     """All that was asked for is in the cluster, whatever the server has added."""
     client = real.client
     try:

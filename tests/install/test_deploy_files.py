@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.install.choices import Choices
 from pumice.install.manifests import manifests
+from pumice.install.options import InstallOptions
 from tests.support.kubectl import KUBECTL, run
 from tools import deploy_files, grafana_board
 
@@ -40,7 +40,7 @@ def by_key(objects: Iterator[Object] | list[Object]) -> dict[tuple[str, str], Ob
     return {(one["kind"], one["metadata"]["name"]): one for one in objects if one}
 
 
-def expected(choices: Choices, *without: str) -> dict[tuple[str, str], Object]:
+def expected(choices: InstallOptions, *without: str) -> dict[tuple[str, str], Object]:
     return by_key([one for one in manifests(choices) if one["kind"] not in without])
 
 
@@ -48,7 +48,7 @@ def expected(choices: Choices, *without: str) -> dict[tuple[str, str], Object]:
 def test_kustomize_gives_the_same(tmp_path):
     status, text = run(tmp_path / "none", "kustomize", str(DEPLOY / "kustomize"))
     assert status == 0, text
-    assert by_key(yaml.safe_load_all(text)) == expected(Choices(), "Queue")
+    assert by_key(yaml.safe_load_all(text)) == expected(InstallOptions(), "Queue")
 
 
 def test_the_board_shows_metrics_that_there_are():

@@ -10,25 +10,25 @@ import click
 import pytest
 import yaml
 
-from pumice.admission.table import DEFAULTS, RULES
+from pumice.admission.rules import DEFAULTS, RULES
 from pumice.admission.webhooks import server
 from pumice.cli.main import cli
-from pumice.install import webhooks
-from pumice.install.choices import Choices
-from pumice.install.kinds import KINDS, path_of
+from pumice.install import webhook_configurations
 from pumice.install.manifests import manifests
-from pumice.install.rights import components
-from pumice.install.webhooks import configurations
+from pumice.install.options import InstallOptions
+from pumice.install.rbac import components
+from pumice.install.resources import KINDS, path_of
+from pumice.install.webhook_configurations import configurations
 from pumice.install.workloads import arguments, deployment
 from tests.cli.command import pumice_command
 
 ROOT = Path(__file__).parents[2]
 CHOICES = {
-    "usual": Choices(),
-    "elsewhere": Choices(namespace="batch", image="registry.example/pumice:1", replicas=1),
-    "beside": Choices(beside_volcano=True),
-    "bare": Choices(webhooks=False),
-    "everything": Choices(service_monitor=True, webhook_url="https://192.0.2.7:9443/"),
+    "usual": InstallOptions(),
+    "elsewhere": InstallOptions(namespace="batch", image="registry.example/pumice:1", replicas=1),
+    "beside": InstallOptions(beside_volcano=True),
+    "bare": InstallOptions(webhooks=False),
+    "everything": InstallOptions(service_monitor=True, webhook_url="https://192.0.2.7:9443/"),
 }
 every_choice = pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
 Object = dict[str, Any]
@@ -71,7 +71,7 @@ def test_nobody_is_root_and_nothing_can_be_written(choices):
 
 
 def test_services_and_budgets_choose_the_pods_they_are_for():
-    found = manifests(Choices())
+    found = manifests(InstallOptions())
     pods = {one["metadata"]["name"]: one["spec"]["template"] for one in found if one["kind"] == "Deployment"}
 
     def chosen(labels: Object) -> set[str]:
@@ -100,15 +100,15 @@ def asked(configuration: Object) -> set[tuple[str, str]]:
 
 
 def test_the_api_server_asks_about_what_there_are_rules_for():
-    mutating, validating = configurations(Choices())
+    mutating, validating = configurations(InstallOptions())
     assert asked(mutating) == set(DEFAULTS)
     assert asked(validating) == set(RULES)
-    assert (webhooks.MUTATE, webhooks.VALIDATE) == (server.MUTATE, server.VALIDATE)
+    assert (webhook_configurations.MUTATE, webhook_configurations.VALIDATE) == (server.MUTATE, server.VALIDATE)
     assert mutating["metadata"]["name"] == server.CONFIGURATION
 
 
 def test_nobodys_pods_wait_for_us():
-    for configuration in configurations(Choices()):
+    for configuration in configurations(InstallOptions()):
         for webhook in configuration["webhooks"]:
             pods = webhook["name"].startswith("pods.")
             assert webhook["failurePolicy"] == ("Ignore" if pods else "Fail")
@@ -132,7 +132,7 @@ def test_the_dry_run_prints_what_would_be_applied(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     ended = pumice_command("install", "--dry-run", "--namespace", "batch", "--image", "x:1", "--replicas", "3")
     assert ended.returncode == 0
-    assert list(yaml.safe_load_all(ended.stdout)) == manifests(Choices("batch", "x:1", 3))
+    assert list(yaml.safe_load_all(ended.stdout)) == manifests(InstallOptions("batch", "x:1", 3))
     assert "no cluster was looked at" in ended.stderr
 
 

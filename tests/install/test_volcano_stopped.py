@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.install.volcano import Volcano, stop
-from pumice.kube.client import Listing
+from pumice.kube.client.sync_client import Listing
 
 DEPLOYMENT = {
     "metadata": {"name": "volcano-scheduler", "namespace": "volcano-system"},

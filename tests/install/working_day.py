@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
 from tests.support.installed import HOME, Component, Real, everything, until
 from tests.support.kubectl import Namespace
 

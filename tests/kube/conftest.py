@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from pumice.kube.convert import decode
-from pumice.kube.errors import ObjectError
+from pumice.kube.decode.convert import decode
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.resources import Registry
 
 

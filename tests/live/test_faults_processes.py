@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from pumice.apiserver.nodes.rooms import Room
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import ApiError
 from tests.support.faults import CONTROLLERS, SCHEDULER, Cluster, Part, Trial, at_work, cluster
 from tests.support.faulty_wire import FaultyWire, faulty_wire
 from tests.support.gang_load import GROUPS, QUEUES, Pace
@@ -198,9 +198,9 @@ def test_webhooks_that_are_down(installed: Cluster) -> None:
                 (GROUPS, Gang("new", "q0", 1, 1).group()),
                 ("/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs", {**about, "spec": {"tasks": [task]}}),
             ):
-                with pytest.raises(RefusedError, match="failed calling webhook"):
+                with pytest.raises(ApiError, match="failed calling webhook"):
                     client.create(path, new)
-            with pytest.raises(RefusedError, match="failed calling webhook"):
+            with pytest.raises(ApiError, match="failed calling webhook"):
                 client.merge(f"{QUEUES}/q0", {"spec": {"weight": 2}})
             second = client.create(PODS, gang.pod(1))
             assert USER not in second["metadata"]["annotations"]

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from pumice.kube.client import Document
+from pumice.kube.client.sync_client import Document
 from pumice.model.quantity import parse
-from pumice.service.scheduler import WATCHED
+from pumice.scheduler.loop import WATCHED
 from tests.support.faults import CONTROLLERS, SCHEDULER, Cluster, Part, Trial, at_work, cluster
 from tests.support.faulty_wire import CUT, Asked, FaultyWire, faulty_wire
 from tests.support.gang_load import GROUPS, QUEUES, Pace

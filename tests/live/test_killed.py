@@ -24,9 +24,9 @@ import pytest
 import yaml
 
 from benchmarks.kubernetes import free_ports
-from pumice.kube.client import Client, Document
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Document
 from pumice.model.quantity import parse
 from tests.support.killable import PATIENCE, Gang, Orders, Program, Wire, Writer
 from tests.support.processes import run_process
@@ -160,7 +160,7 @@ class Torment:
         return self.orders.is_done() and self.urgent.is_done()
 
     def _answers(self) -> bool:
-        with contextlib.suppress(UnreachableError, RefusedError):
+        with contextlib.suppress(UnreachableError, ApiError):
             return bool(self.client.get("/version"))
         return False
 
@@ -208,7 +208,7 @@ class Torment:
         self._delete(f"{GROUPS}/{gang}")
 
     def _delete(self, path: str) -> None:
-        with contextlib.suppress(RefusedError):
+        with contextlib.suppress(ApiError):
             self.client.delete(path)
 
     # ---- what must hold -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.config.load import default_config
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
 from pumice.model.resources import Registry
@@ -16,7 +17,6 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.scheduling.resume import inheritance, resume
 from pumice.scheduling.unstartable import PATIENCE, obstacle_of
-from pumice.sim.configuration import default_config
 
 SECOND = 1_000_000
 GPU = 3

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.admission import CREATE, DELETE, Settings, World
+from pumice.admission import CREATE, DELETE, ClusterView, Settings
 from tests.sim.samples import Document, opened, scenario
 from tests.support.admitted import ask, group, job, namespace, queue, world
 
@@ -33,7 +33,7 @@ def around(case: dict[str, Any]) -> list[Document]:
 
 def as_admission_says(case: dict[str, Any], asked: Document, operation: str) -> str:
     here = namespace("ns", case.get("namespace_queue", ""))
-    known: World = world(here, *around(case), settings=Settings(max_queue_depth=case.get("max_depth")))
+    known: ClusterView = world(here, *around(case), settings=Settings(max_queue_depth=case.get("max_depth")))
     name = asked["metadata"]["name"]
     if operation == "UPDATE":
         known.queues.setdefault(name, queue(name))

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from pumice.input_errors import BadInput
 from pumice.sim.files import read_apart, read_manifests
-from pumice.sim.problems import BadInput
 
 
 def names(manifests):

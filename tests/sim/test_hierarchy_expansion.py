@@ -2,9 +2,9 @@
 
 import pytest
 
+from pumice.input_errors import BadInput
 from pumice.model.objects import HierarchyEntry, Queue
-from pumice.sim.hierarchy import grown, named_in, parents_by_hierarchy, released
-from pumice.sim.problems import BadInput
+from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy, without_given_hierarchies
 from tests.sim.samples import counts, job, node, opened, queue, ran
 
 
@@ -28,7 +28,7 @@ WORKED = Queue(
 
 def made(owner, *others):
     """The queues that a hierarchy makes or changes."""
-    return by_name(*grown(owner, by_name(owner, *others)))
+    return by_name(*expand_with_ages(owner, by_name(owner, *others)))
 
 
 def test_one_object_makes_a_queue_of_every_entry():
@@ -110,15 +110,15 @@ def test_who_contradicts_a_hierarchy_is_refused(documents, subject, reason):
 
 def test_a_hierarchy_that_was_handed_down_can_be_taken_back():
     queues = by_name(WORKED, *made(WORKED).values())
-    (dev,) = released(WORKED, queues)
+    (dev,) = without_given_hierarchies(WORKED, queues)
     assert (dev.name, dev.hierarchy, dev.weight) == ("dev", (), 5)
 
 
 def test_one_that_a_queue_wrote_itself_stays_its_own():
     queues = by_name(WORKED, *made(WORKED).values())
     queues["dev"] = Queue("dev", parent="root", hierarchy=(entry("own"),))
-    assert released(WORKED, queues) == []
+    assert without_given_hierarchies(WORKED, queues) == []
 
 
 def test_names_at_every_depth_are_found():
-    assert named_in(by_name(WORKED)) == {"default", "dev", "test1", "test2"}
+    assert parents_by_hierarchy([WORKED]).keys() == {"default", "dev", "test1", "test2"}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pumice.input_errors import BadInput
 from pumice.sim.files import Manifest
 from pumice.sim.loading import SECOND, load, unreadable
-from pumice.sim.problems import BadInput
 from pumice.sim.scenario import read_scenario
 from tests.sim.samples import group, job, node, opened, pod, queue, queue_at, scenario
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.kube.errors import ObjectError
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.objects import JobSpec, Queue, TaskSpec
 from pumice.model.resources import Registry
 from pumice.sim.manifests import translate

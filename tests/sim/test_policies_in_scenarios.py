@@ -3,8 +3,8 @@
 import pytest
 
 from pumice.model.objects import DisruptionBudget, GroupAffinity, HierarchyEntry, Queue
+from pumice.model.queue_expansion import expand_with_ages
 from pumice.scheduling.decisions import Enqueue, Evict
-from pumice.sim.hierarchy import grown
 from tests.sim.samples import counts, group, job, node, queue, ran, scenario
 
 CONFIG = """
@@ -77,7 +77,7 @@ class TestNodeGroups:
     def test_are_inherited_from_a_hierarchy(self):
         gold = GroupAffinity(required=("gold",))
         entry = HierarchyEntry("dev", (("affinity", gold), ("weight", 2)))
-        (dev,) = grown(Queue("root", hierarchy=(entry,)), {})
+        (dev,) = expand_with_ages(Queue("root", hierarchy=(entry,)), {})
         assert dev.affinity == gold
 
     @pytest.mark.parametrize(("name", "placed"), [("gold", 2), ("iron", 3), ("tin", 0)])

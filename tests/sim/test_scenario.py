@@ -2,8 +2,8 @@
 
 import pytest
 
+from pumice.input_errors import BadInput
 from pumice.sim.files import Manifest
-from pumice.sim.problems import BadInput
 from pumice.sim.scenario import read_scenario
 from tests.sim.samples import node, scenario
 

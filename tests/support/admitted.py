@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pumice.admission import CREATE, Object, Request, Settings, Verdict, World, admit
+from pumice.admission import CREATE, ClusterView, Object, Request, Settings, Verdict, admit
 from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
 
 KINDS = {
@@ -66,9 +66,9 @@ def namespace(name: str, default_queue: str = "") -> Object:
     }
 
 
-def world(*objects: Object, settings: Settings | None = None) -> World:
+def world(*objects: Object, settings: Settings | None = None) -> ClusterView:
     """A world in which there are these objects. Nodes and namespaces are those without a kind."""
-    made = World(settings)
+    made = ClusterView(settings)
     for found in objects:
         tell(made, found)
     return made
@@ -79,19 +79,19 @@ def resource_of(found: Object) -> str:
     return named or (NODES if "status" in found else NAMESPACES)
 
 
-def tell(made: World, found: Object) -> None:
+def tell(made: ClusterView, found: Object) -> None:
     about = found["metadata"]
     made.note(resource_of(found), about.get("namespace", ""), about["name"], found)
 
 
-def ask(made: World, found: Object, operation: str = CREATE, old: Object | None = None, **more: Any) -> Verdict:
+def ask(made: ClusterView, found: Object, operation: str = CREATE, old: Object | None = None, **more: Any) -> Verdict:
     """What comes of a request; nothing is stored."""
     new = None if operation == "DELETE" else found
     before = found if operation == "DELETE" else old
     return admit(Request(operation, resource_of(found), new, before, **{"user": "anne", **more}), made)
 
 
-def put(made: World, found: Object, **more: Any) -> Verdict:
+def put(made: ClusterView, found: Object, **more: Any) -> Verdict:
     """Ask, as an API server would, and store what is let in."""
     about = found["metadata"]
     old = made.queues.get(about["name"]) if resource_of(found) == QUEUES else None

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pumice.apiserver.up import Settings, cluster
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
 
 
 @contextlib.contextmanager

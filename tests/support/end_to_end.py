@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.kubernetes import started
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import read_kubeconfig
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import PODS
 from tests.support.api_servers import pumice_up
 from tests.support.kubectl import Namespace, run

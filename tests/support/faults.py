@@ -37,10 +37,10 @@ from urllib.parse import urlsplit
 from benchmarks.kubernetes import free_ports
 from pumice.apiserver.nodes.description import nodes as described
 from pumice.apiserver.nodes.description import parse_capacity
-from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client
 from pumice.kube.times import micro_stamp
 from pumice.model.quantity import parse
 from tests.support.gang_load import CLASSES, QUEUES, Load, Pace
@@ -235,7 +235,7 @@ class Trial:
     def begin(self) -> None:
         """Let the gangs come."""
         important = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "rival"}}
-        with contextlib.suppress(RefusedError):  # left by another test
+        with contextlib.suppress(ApiError):  # left by another test
             self.client.create(CLASSES, {**important, "value": 1000, "preemptionPolicy": "Never"})
         for name in self._queues:
             about = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}

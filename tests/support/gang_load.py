@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from enum import Enum
 
-from pumice.kube.client import Client, Document
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Document
 from tests.support.killable import Gang
 from tests.support.witness import LATER, PODS, Witness
 
@@ -103,7 +103,7 @@ class Load(threading.Thread):
             step()
         except UnreachableError as error:
             self.troubles[str(error)] = None
-        except RefusedError as error:
+        except ApiError as error:
             if error.code not in LATER:
                 raise
             self.troubles[str(error)] = None
@@ -156,13 +156,13 @@ class Load(threading.Thread):
     def _create(self, path: str, new: Document) -> None:
         try:
             self._client.create(path, new)
-        except RefusedError as error:
-            if not error.exists:  # by an earlier attempt whose answer got lost
+        except ApiError as error:
+            if not error.already_exists:  # by an earlier attempt whose answer got lost
                 raise
 
     def _remove(self, path: str) -> None:
         try:
             self._client.delete(path)
-        except RefusedError as error:
-            if not error.absent:
+        except ApiError as error:
+            if not error.not_found:
                 raise

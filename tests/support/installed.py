@@ -20,9 +20,9 @@ from typing import Any
 import yaml
 
 from benchmarks import kubernetes
-from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS
-from pumice.kube.client import Client
-from pumice.kube.kubeconfig import Access
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client
 from tests.support.kubectl import Namespace
 from tests.support.processes import run_process
 

@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from pumice.controllers.commands import in_order
-from pumice.controllers.jobs.plan import Change, Keep, Make, Plan, Remove, Seen, SetStatus, Write, plan
+from pumice.controllers.jobs.plan import Change, Keep, Make, ObservedJob, Plan, Remove, SetStatus, Write, plan
 from pumice.kube.times import stamp
 
 Document = dict[str, Any]
@@ -49,7 +49,7 @@ class Cluster:
         assert self.job is not None
         commands = in_order(self.commands.values())
         pods = [self.pods[name] for name in sorted(self.pods)]
-        return plan(Seen(self.job, self.group, pods, commands), self.now)
+        return plan(ObservedJob(self.job, self.group, pods, commands), self.now)
 
     def look(self, most: int = 10_000) -> int:
         """Let a controller look once and die after so many writes; how many changed anything."""

@@ -15,9 +15,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pumice.kube.client import Client, Document
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Document
 from tests.support.processes import end_process, start_process
 from tests.support.unsteady_proxy import Proxy, unsteady
 from tests.support.witness import GROUP
@@ -172,8 +172,8 @@ class Writer(threading.Thread):
                 made = self._client.create(path, new)
                 self.acknowledged[f"{path}/{new['metadata']['name']}"] = made["metadata"]["uid"]
                 return
-            except RefusedError as error:
-                if error.exists:  # the answer to an earlier attempt got lost
+            except ApiError as error:
+                if error.already_exists:  # the answer to an earlier attempt got lost
                     return
                 raise
             except UnreachableError:

@@ -7,8 +7,8 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
-from pumice.kube.lease import Lease, Timing
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.leader_election import Lease, Timing
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Server:
     async def get(self, *_: Any) -> Any:
         def act() -> Any:
             if self.lease is None:
-                raise RefusedError(404, "NotFound", "")
+                raise ApiError(404, "NotFound", "")
             return copy.deepcopy(self.lease)
 
         return await self._answer(act)
@@ -54,7 +54,7 @@ class Server:
     async def create(self, resource: Any, new: Any, *_: Any) -> Any:
         def act() -> Any:
             if self.lease is not None:
-                raise RefusedError(409, "AlreadyExists", "")
+                raise ApiError(409, "AlreadyExists", "")
             return self._store(new)
 
         return await self._answer(act)
@@ -62,9 +62,9 @@ class Server:
     async def update(self, resource: Any, new: Any) -> Any:
         def act() -> Any:
             if self.lease is None:
-                raise RefusedError(404, "NotFound", "")
+                raise ApiError(404, "NotFound", "")
             if new["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-                raise RefusedError(409, "Conflict", "")
+                raise ApiError(409, "Conflict", "")
             return self._store(new)
 
         return await self._answer(act)

@@ -11,12 +11,12 @@ from typing import Any
 
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.up import Cluster, Settings, cluster
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.session import Session
+from pumice.config.load import default_config
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
+from pumice.scheduler.loop import Scheduler
 from pumice.scheduling.config import SchedulerConfig
-from pumice.service.scheduler import Scheduler
-from pumice.sim.configuration import default_config
 
 QUEUES = "queues.scheduling.volcano.sh"
 GROUPS = "podgroups.scheduling.volcano.sh"

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from pumice.admission import CREATE, DELETE, QUEUE_FINALIZER, UPDATE, Request, Settings, World, admit
-from pumice.controllers.queues.controller import Queues
-from pumice.kube.api import Listing
-from pumice.kube.feed import Change
-from pumice.kube.informer import Known
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.admission import CREATE, DELETE, QUEUE_FINALIZER, UPDATE, ClusterView, Request, Settings, admit
+from pumice.controllers.queues.controller import QueueController
+from pumice.kube.client.api import Listing
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES, Document, Resource
+from pumice.kube.watch.change_queue import Change
+from pumice.kube.watch.informer import CachedObject
 
 NOW = 1_700_000_000.0
 
@@ -30,7 +30,7 @@ class MemoryCluster:
     """What the controller needs of an API."""
 
     def __init__(self) -> None:
-        self.world = World(Settings(queue_finalizer=QUEUE_FINALIZER))
+        self.world = ClusterView(Settings(queue_finalizer=QUEUE_FINALIZER))
         self.objects: dict[tuple[str, str], Document] = {}
         self.unseen: dict[str, deque[Change[Document]]] = {}
         self.writes = 0
@@ -90,7 +90,7 @@ class MemoryCluster:
             new.pop("status", None)
         key = _key(new)
         if (resource.name, key) in self.objects:
-            raise RefusedError(409, "AlreadyExists", key)
+            raise ApiError(409, "AlreadyExists", key)
         new = self._admitted(CREATE, resource, new, None)
         new["metadata"]["uid"] = f"uid-{self._revision + 1}"
         new["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
@@ -102,9 +102,9 @@ class MemoryCluster:
         old = self._there(resource, name, namespace)
         about = patch.get("metadata", {})
         if about.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
-            raise RefusedError(422, "Invalid", name, details={"causes": [{"field": "metadata.uid"}]})
+            raise ApiError(422, "Invalid", name, details={"causes": [{"field": "metadata.uid"}]})
         if about.get("resourceVersion", old["metadata"]["resourceVersion"]) != old["metadata"]["resourceVersion"]:
-            raise RefusedError(409, "Conflict", name)
+            raise ApiError(409, "Conflict", name)
         part = {"status": patch["status"]} if subresource else {k: v for k, v in patch.items() if k != "status"}
         new = _merged(copy.deepcopy(old), copy.deepcopy(part))
         if not subresource:
@@ -115,7 +115,7 @@ class MemoryCluster:
         old = self._there(resource, name, namespace)
         about = old["metadata"]
         if (uid and uid != about["uid"]) or (revision and revision != about["resourceVersion"]):
-            raise RefusedError(409, "Conflict", name)
+            raise ApiError(409, "Conflict", name)
         self._admitted(DELETE, resource, None, old)
         if "deletionTimestamp" not in about:
             self._store(
@@ -127,13 +127,13 @@ class MemoryCluster:
     def _there(self, resource: Resource[Any], name: str, namespace: str) -> Document:
         found = self.objects.get((resource.name, f"{namespace}/{name}" if namespace else name))
         if found is None:
-            raise RefusedError(404, "NotFound", name)
+            raise ApiError(404, "NotFound", name)
         return found
 
     def _admitted(self, operation: str, resource: Resource[Any], new: Document | None, old: Document | None) -> Any:
         verdict = admit(Request(operation, resource.name, new, old, "anne"), self.world)
         if verdict.refusals:
-            raise RefusedError(403, "Forbidden", verdict.message)
+            raise ApiError(403, "Forbidden", verdict.message)
         return copy.deepcopy(verdict.object)
 
     def _store(self, resource: Resource[Any], key: str, new: Document) -> Document:
@@ -160,17 +160,17 @@ class Process:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster
-        self.copies: dict[str, dict[str, Known[Document]]] = {}
-        self.controller: Any = Queues(cluster, self, lambda: NOW)  # type: ignore[arg-type] # all it needs of them
+        self.copies: dict[str, dict[str, CachedObject[Document]]] = {}
+        self.controller: Any = QueueController(cluster, self, lambda: NOW)  # type: ignore[arg-type] # all it needs of them
         self.waiting: dict[str, None] = {}
         self.refused = 0  # looks in a row that something was refused in
-        self.controller.keys = self
+        self.controller.work_queue = self
         cluster.unseen.clear()
         for (resource, key), found in cluster.objects.items():
             about = found["metadata"]
             self._see(Change(resource, key, about["uid"], about["resourceVersion"], None, found))
 
-    def all(self, resource: Resource[Any]) -> dict[str, Known[Document]]:
+    def all(self, resource: Resource[Any]) -> dict[str, CachedObject[Document]]:
         return self.copies.setdefault(resource.name, {})
 
     def add(self, key: str) -> None:
@@ -180,8 +180,8 @@ class Process:
         known = self.copies.setdefault(change.resource, {})
         known.pop(change.key, None)
         if change.new is not None:
-            known[change.key] = Known(change.uid, change.revision, change.new)
-        self.controller.take(copy.deepcopy(change))
+            known[change.key] = CachedObject(change.uid, change.revision, change.new)
+        self.controller.on_change(copy.deepcopy(change))
 
     def deliver(self, resource: str, most: int) -> None:
         """The next changes of a resource are seen."""
@@ -196,9 +196,9 @@ class Process:
             return
         del self.waiting[key]
         try:
-            await self.controller.look(key)
+            await self.controller.reconcile(key)
             self.refused = 0
-        except (RefusedError, UnreachableError):
+        except (ApiError, UnreachableError):
             self.waiting[key] = None
             self.refused += 1
 

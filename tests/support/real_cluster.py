@@ -15,12 +15,12 @@ from pathlib import Path
 from benchmarks import kubernetes
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.shipped import manifests
-from pumice.install.rights import CONTROLLERS, SCHEDULER
-from pumice.kube.api import Api
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.install.rbac import CONTROLLERS, SCHEDULER
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import EVENTS, NODES, PODS, QUEUES, RESOURCE_QUOTAS, Document, Resource
-from pumice.kube.session import Session
 from tests.support.installed import Component, Real, pumice, real_server, webhooks
 from tests.support.simulated_nodes import BESIDE, WORK, simulated_nodes
 
@@ -64,7 +64,7 @@ class RealCluster:
 
 async def _delete(api: Api, resource: Resource[Document], found: Document) -> None:
     about, grace = found["metadata"], 0 if resource == PODS.raw else None
-    with contextlib.suppress(RefusedError):  # gone by itself
+    with contextlib.suppress(ApiError):  # gone by itself
         await api.delete(resource, about["name"], about.get("namespace", ""), grace=grace)
 
 
@@ -73,7 +73,7 @@ async def _reset(api: Api, queue: Document) -> None:
     name = queue["metadata"]["name"]
     if name not in START:
         await api.patch(QUEUES.raw, name, {"metadata": {"finalizers": None}})
-        with contextlib.suppress(RefusedError):  # gone with its finalizer
+        with contextlib.suppress(ApiError):  # gone with its finalizer
             await api.delete(QUEUES, name)
         return
     kept = {key: queue["metadata"][key] for key in ("name", "uid", "resourceVersion")}

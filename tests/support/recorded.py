@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.decision_log.writer import DecisionLog
 from pumice.model.events import Event
 from pumice.scheduling.decisions import Decision
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.scheduling.resume import inheritance, resume
-from pumice.service.decision_log import DecisionLog
 
 
 class Recorded:

@@ -22,12 +22,10 @@ from pumice.apiserver.nodes.lives import Habits
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.storage import Change
 from pumice.apiserver.verbs import Api as Embedded
-from pumice.kube import feed
-from pumice.kube.api import Api
-from pumice.kube.feed import Feed
-from pumice.kube.informer import Informer
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError as ClientError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.transport import Session
 from pumice.kube.resources import (
     COMMANDS,
     CONFIG_MAPS,
@@ -40,7 +38,9 @@ from pumice.kube.resources import (
     Document,
     Resource,
 )
-from pumice.kube.session import Session
+from pumice.kube.watch import change_queue
+from pumice.kube.watch.change_queue import ChangeQueue
+from pumice.kube.watch.informer import Informer
 
 SERVICES: Resource[Document] = Resource("v1", "services", "Service", dict)
 SECRETS: Resource[Document] = Resource("v1", "secrets", "Secret", dict)
@@ -142,8 +142,8 @@ class Remote:
                     return None
                 edit(found)
                 return await self._api.update(kind, found, subresource=subresource)
-            except RefusedError as error:
-                if error.absent:
+            except ClientError as error:
+                if error.not_found:
                     return None
                 if not error.conflict:
                     raise _as_here(error) from None
@@ -161,18 +161,18 @@ class Remote:
         """Delete an object, if it is still this one."""
         try:
             await self._api.delete(_RESOURCES[resource], name, namespace, grace=grace, uid=uid, propagation=propagation)
-        except RefusedError as error:
-            if not (error.absent or error.conflict):
+        except ClientError as error:
+            if not (error.not_found or error.conflict):
                 raise _as_here(error) from None
 
     async def follow(self, resource: str, namespace: str = "") -> AsyncIterator[Sequence[Change]]:
         """What is there, an empty batch, and what changes."""
-        line = Feed()
+        line = ChangeQueue()
         informer = Informer(self._api, _RESOURCES[resource], line)
         work = asyncio.ensure_future(informer.run())
         try:
             await informer.synced.wait()
-            there = self._taken(line.taken())
+            there = self._taken(line.drain())
             if there:
                 yield there
             yield ()
@@ -181,7 +181,7 @@ class Remote:
         finally:
             work.cancel()
 
-    def _taken(self, changes: Sequence[feed.Change[Document]]) -> Sequence[Change]:
+    def _taken(self, changes: Sequence[change_queue.Change[Document]]) -> Sequence[Change]:
         found = []
         for change in changes:
             key = f"{change.resource}/{change.key}"
@@ -198,7 +198,7 @@ class Garbage:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._feed = Feed()
+        self._feed = ChangeQueue()
         self._informers = [Informer(api, resource, self._feed) for resource in OWNED]
         self._dependents: dict[str, dict[tuple[str, str], Document]] = defaultdict(dict)  # by the uid of an owner
 
@@ -214,7 +214,7 @@ class Garbage:
                 for found in suspects.values():
                     await self._judge(found)
 
-    def _take(self, change: feed.Change[Document]) -> list[Document]:
+    def _take(self, change: change_queue.Change[Document]) -> list[Document]:
         """Take note; gives what may be garbage now."""
         now = change.new or change.old
         assert now is not None
@@ -234,7 +234,7 @@ class Garbage:
                 return
         kind = _kind(found["apiVersion"], found["kind"])
         assert kind is not None
-        with contextlib.suppress(RefusedError):  # gone meanwhile
+        with contextlib.suppress(ClientError):  # gone meanwhile
             await self._api.delete(kind, about["name"], about["namespace"], uid=about["uid"], propagation="Background")
 
     async def _is_there(self, owner: dict[str, Any], namespace: str) -> bool:
@@ -243,8 +243,8 @@ class Garbage:
             return True  # for all we know
         try:
             return bool((await self._api.get(kind, owner["name"], namespace))["metadata"]["uid"] == owner["uid"])
-        except RefusedError as error:
-            if error.absent:
+        except ClientError as error:
+            if error.not_found:
                 return False
             raise
 
@@ -257,9 +257,9 @@ def _kind(api_version: str, kind: str) -> Resource[Document] | None:
 def _refusals() -> Iterator[None]:
     try:
         yield
-    except RefusedError as error:
+    except ClientError as error:
         raise _as_here(error) from None
 
 
-def _as_here(error: RefusedError) -> ApiError:
+def _as_here(error: ClientError) -> ApiError:
     return ApiError(error.code, error.reason, error.message, error.details)

@@ -16,9 +16,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pumice.kube.client import Client, Document
-from pumice.kube.kubeconfig import Access
-from pumice.kube.refusals import RefusedError, UnreachableError
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client, Document
 
 PODS = "/api/v1/namespaces/default/pods"
 GROUP = "scheduling.k8s.io/group-name"
@@ -99,7 +99,7 @@ class Witness(threading.Thread):
                     self._follow_on()
                 except UnreachableError:
                     time.sleep(0.05)
-                except RefusedError as error:
+                except ApiError as error:
                     if error.expired:
                         self._revision = ""
                     elif error.code not in LATER:

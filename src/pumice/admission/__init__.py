@@ -1,22 +1,23 @@
 """Admission: what is filled in, and what is refused, before an object is stored.
 
     request ──► mutate (defaults, in order) ──► validate (every rule) ──► verdict
-                          └────────── World: what rules may look up ──────────┘
+                          └─────── ClusterView: what rules may look up ───────┘
 
-Pure functions over objects as JSON has them, one a rule, each with its own message; ``table`` says which apply to what.
+Pure functions over objects as JSON has them, one a rule, each with its own message; ``rules`` says which apply to what.
 The embedded API server calls them in its write path, a webhook for a real one behind HTTP, the simulator when it reads
 a scenario.
 
 What is *not* admission's part: it writes one object at a time, the one it is asked about. Expanding a hierarchy,
 deleting what is below a deleted queue, giving a plain pod its podgroup (it has no uid to be named after yet), settling
 the user limits of a queue whose first child came or whose last child went, and making an Event of the annotation
-``pumice.dev/routed`` are the controllers'. They use ``with_user_limits_settled``, ``doomed`` and ``route`` from here.
+``pumice.dev/routed`` are left to controllers, which use ``with_user_limits_settled``, ``cascade_plan`` and ``route``.
 """
 
 from __future__ import annotations
 
-from pumice.admission.new_queues import admit_queues
-from pumice.admission.queue_deletion import PROTECTED, Doomed, doomed
+from pumice.admission.cluster_view import FOLLOWED, ClusterView
+from pumice.admission.queues.new_queues import admit_queues
+from pumice.admission.queues.queue_deletion import PROTECTED, CascadePlan, cascade_plan
 from pumice.admission.request import (
     CREATE,
     DELETE,
@@ -29,9 +30,8 @@ from pumice.admission.request import (
     Verdict,
 )
 from pumice.admission.routing import ROUTED, Route, route
-from pumice.admission.table import ADMITTED, admit, mutate, validate
+from pumice.admission.rules import ADMITTED, admit, mutate, validate
 from pumice.admission.user_limits import USER_LIMITS, with_user_limits_settled
-from pumice.admission.world import FOLLOWED, World
 
 __all__ = [
     "ADMITTED",
@@ -43,17 +43,17 @@ __all__ = [
     "ROUTED",
     "UPDATE",
     "USER_LIMITS",
-    "Doomed",
+    "CascadePlan",
+    "ClusterView",
     "Object",
     "Refusal",
     "Request",
     "Route",
     "Settings",
     "Verdict",
-    "World",
     "admit",
     "admit_queues",
-    "doomed",
+    "cascade_plan",
     "mutate",
     "route",
     "validate",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pumice.kube.convert import SCHEDULERS
+from pumice.kube.decode.convert import SCHEDULERS
 
 Object = dict[str, Any]
 """An object as JSON has it."""

@@ -14,8 +14,8 @@ from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from pumice.admission.cluster_view import ClusterView, Ranking
 from pumice.admission.request import Object, Request, annotate, metadata_of, spec_of
-from pumice.admission.world import Ranking, World
 from pumice.model.objects import ROOT
 from pumice.model.resources import PODS
 
@@ -43,7 +43,7 @@ class Route:
         return f"sent to queue '{self.queue}': it is {among} below '{self.asked}', with {used} % in use or waited for"
 
 
-def route(asked: str, world: World) -> Route | None:
+def route(asked: str, world: ClusterView) -> Route | None:
     """The way from a parent to a leaf below it; None if no leaf there is open."""
     ranking = world.rankings.get(asked)
     if ranking is None or len(ranking.heap) > CROWDED * (len(ranking.used) + 1):
@@ -64,7 +64,7 @@ def route(asked: str, world: World) -> Route | None:
     return Route(asked, ranking.heap[0][1], ranking.heap[0][0], len(ranking.used))
 
 
-def takes_routed_jobs(leaf: str, world: World) -> bool:
+def takes_routed_jobs(leaf: str, world: ClusterView) -> bool:
     """Whether a leaf is Open, with everybody above it, and is there to stay."""
     tree = world.expanded_tree
     leaving = any(world.is_leaving(name) for name in (leaf, *(queue.name for queue in tree.above(leaf))))
@@ -72,7 +72,7 @@ def takes_routed_jobs(leaf: str, world: World) -> bool:
     return tree.is_open(leaf) and not leaving and not missing
 
 
-def utilisation(leaf: str, world: World) -> Fraction:
+def utilisation(leaf: str, world: ClusterView) -> Fraction:
     """How much of a leaf is in use or waited for. What it has none of counts as one whole."""
     tree = world.expanded_tree
     path = tree.path(leaf)
@@ -88,7 +88,7 @@ def utilisation(leaf: str, world: World) -> Fraction:
     return most
 
 
-def send_to_leaf(new: Object, request: Request, world: World) -> None:
+def route_to_leaf(new: Object, request: Request, world: ClusterView) -> None:
     """A job goes to the queue it names, else to that of its namespace; from a parent to a leaf below."""
     asked = spec_of(new).get("queue") or ""
     if request.old is not None:
@@ -107,7 +107,7 @@ def send_to_leaf(new: Object, request: Request, world: World) -> None:
         new["spec"]["queue"] = queue
 
 
-def _stands_below(queue: str, asked: str, world: World) -> bool:
+def _stands_below(queue: str, asked: str, world: ClusterView) -> bool:
     """Whether a queue is one that a job which asks for ``asked`` may have been sent to."""
     tree = world.expanded_tree
     if asked == ROOT:

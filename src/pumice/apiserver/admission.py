@@ -23,11 +23,11 @@ from pumice.admission import (
     DELETE,
     FOLLOWED,
     UPDATE,
+    ClusterView,
     Object,
     Request,
     Settings,
     Verdict,
-    World,
     admit,
 )
 from pumice.apiserver import status
@@ -48,7 +48,7 @@ class Admission:
     def __init__(self, store: Store, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self._store = store
-        self._made = World(self.settings)
+        self._made = ClusterView(self.settings)
         self._failures = -1
         self._news: dict[str, bytes | None] = {}  # by key: what it becomes; None: it is deleted
         store.witnesses.append(self._note)
@@ -90,11 +90,11 @@ class Admission:
         return verdict
 
     @property
-    def world(self) -> World:
+    def world(self) -> ClusterView:
         """The newest state, as rules see it."""
         if self._failures != self._store.failures:
             self._failures = self._store.failures
-            self._made = World(self.settings)
+            self._made = ClusterView(self.settings)
             self._news = {
                 record.key: record.value
                 for resource in sorted(FOLLOWED)

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from pumice.apiserver.private import write_private
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 
 NAME = "pumice"
 INSTEAD = "and would be replaced; name another file with --kubeconfig"

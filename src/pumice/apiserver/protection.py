@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.apiserver.private import write_private
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 
 if TYPE_CHECKING:
     import ssl

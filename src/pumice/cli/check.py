@@ -9,9 +9,9 @@ import click
 from pumice.cli.terminal import complain, echo
 
 if TYPE_CHECKING:
+    from pumice.input_errors import BadInput
     from pumice.sim.expect import Difference
     from pumice.sim.files import Manifest
-    from pumice.sim.problems import BadInput
 
 
 @click.command()
@@ -32,7 +32,7 @@ def check(context: click.Context, files: tuple[str, ...]) -> None:
 
 def _checked(path: str, manifests: list[Manifest] | BadInput) -> int:
     """Run one scenario and say how it went; returns the exit status it deserves."""
-    from pumice.sim.problems import BadInput
+    from pumice.input_errors import BadInput
 
     try:
         if isinstance(manifests, BadInput):

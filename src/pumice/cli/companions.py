@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from pumice.cli.serving import LOG, OK, STOP_SECONDS, SUPERVISED
-from pumice.kube.pace import Backoff
+from pumice.kube.client.rate_limit import Backoff
 
 BAD_INPUT = click.UsageError.exit_code
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0

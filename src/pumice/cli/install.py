@@ -14,9 +14,9 @@ from pumice.cli.terminal import echo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pumice.install.choices import Choices
+    from pumice.install.options import InstallOptions
     from pumice.install.volcano import Volcano
-    from pumice.kube.client import Client
+    from pumice.kube.client.sync_client import Client
 
 NAMESPACE = "pumice-system"
 namespace_option = click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it runs.")
@@ -62,13 +62,13 @@ def install(
     What you have changed since in what was installed is not set back: if it would have to be, nothing is done and the
     fields are named. --force sets them back.
     """
-    from pumice.install.choices import Choices
+    from pumice.install.options import InstallOptions
 
     _check_url(webhook_url)
     text = _checked(config) if config else None
     given: dict[str, Any] = {"image": image} if image else {}
     given |= {"configuration": text} if text is not None else {}
-    choices = Choices(
+    choices = InstallOptions(
         namespace=namespace,
         replicas=replicas,
         webhooks=not no_webhooks,
@@ -85,22 +85,22 @@ def install(
             _await(client, choices, seconds)
 
 
-def _install(client: Client, choices: Choices, *, take_over: bool, configured: bool, force: bool) -> None:
-    from pumice.install import place
-    from pumice.install.applying import apply, rehearse
-    from pumice.install.kinds import KINDS
+def _install(client: Client, choices: InstallOptions, *, take_over: bool, configured: bool, force: bool) -> None:
+    from pumice.install import installed_namespace
+    from pumice.install.apply import apply, dry_run_apply
     from pumice.install.manifests import AT_WORK, ONCE, manifests
-    from pumice.install.removing import drop
+    from pumice.install.resources import KINDS
+    from pumice.install.uninstall import delete_obsolete
     from pumice.install.volcano import find, stop
 
-    place.check(client, choices.namespace)
+    installed_namespace.check_namespace(client, choices.namespace)
     volcano = find(client)
     choices = _beside(choices, volcano, take_over=take_over)
     wanted = manifests(choices)
     once = ONCE - {"ConfigMap"} if configured else ONCE
     meant = {"ConfigMap": configured, "CustomResourceDefinition": take_over}  # asked for by name, so no surprise
     forced = {kind for kind in KINDS if force or meant.get(kind)}
-    rehearse(client, wanted, once=once, forced=forced)
+    dry_run_apply(client, wanted, once=once, forced=forced)
     for line in apply(client, (one for one in wanted if one["kind"] not in AT_WORK), once=once, forced=forced):
         echo(line)
     if volcano and take_over:
@@ -108,19 +108,19 @@ def _install(client: Client, choices: Choices, *, take_over: bool, configured: b
             echo(line)
     for line in apply(client, (one for one in wanted if one["kind"] in AT_WORK), once=once, forced=forced):
         echo(line)
-    for line in drop(client, choices, wanted):
+    for line in delete_obsolete(client, choices, wanted):
         echo(line)
 
 
-def _await(client: Client, choices: Choices, seconds: float) -> None:
-    from pumice.install.applying import await_available
+def _await(client: Client, choices: InstallOptions, seconds: float) -> None:
+    from pumice.install.apply import await_available
     from pumice.install.manifests import manifests
 
     for line in await_available(client, manifests(choices), seconds):
         echo(line)
 
 
-def _beside(choices: Choices, volcano: Volcano, *, take_over: bool) -> Choices:
+def _beside(choices: InstallOptions, volcano: Volcano, *, take_over: bool) -> InstallOptions:
     """What is chosen where Volcano is; says so."""
     from dataclasses import replace
 
@@ -131,22 +131,22 @@ def _beside(choices: Choices, volcano: Volcano, *, take_over: bool) -> Choices:
     return replace(choices, beside_volcano=True)
 
 
-def _print(choices: Choices, kubeconfig: Path | None, context: str, *, take_over: bool) -> None:
+def _print(choices: InstallOptions, kubeconfig: Path | None, context: str, *, take_over: bool) -> None:
     """Print what would be applied: as for this cluster, if there is one."""
     import yaml
 
-    from pumice.install import place
+    from pumice.install import installed_namespace
     from pumice.install.manifests import manifests
     from pumice.install.volcano import find
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import ApiError, UnreachableError
 
     try:
         with _cluster(kubeconfig, context) as client:
             choices = _beside(choices, find(client), take_over=take_over)
-            found = place.found_in(client)
+            found = installed_namespace.find_namespace(client)
         if found not in ("", choices.namespace):
             echo(f"note: Pumice is in the namespace {found} of this cluster: it would not be installed twice", err=True)
-    except (click.ClickException, RefusedError, UnreachableError) as error:
+    except (click.ClickException, ApiError, UnreachableError) as error:
         said = error.format_message() if isinstance(error, click.ClickException) else error
         echo(f"note: no cluster was looked at, so nobody knows whether Volcano is there: {said}", err=True)
     echo(yaml.safe_dump_all(manifests(choices), sort_keys=False, width=120).rstrip())
@@ -161,13 +161,13 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
     Definitions stay, and with them all queues, jobs and podgroups; so does the namespace, with the scheduler's
     configuration.
     """
-    from pumice.install import place
-    from pumice.install.choices import Choices
-    from pumice.install.removing import remove
+    from pumice.install import installed_namespace
+    from pumice.install.options import InstallOptions
+    from pumice.install.uninstall import remove_all
 
     with _cluster(kubeconfig, context) as client:
-        place.check(client, namespace)
-        for line in remove(client, Choices(namespace=namespace)):
+        installed_namespace.check_namespace(client, namespace)
+        for line in remove_all(client, InstallOptions(namespace=namespace)):
             echo(line)
     echo(f"definitions, queues, jobs and podgroups stay, and so does the namespace {namespace} with the configuration")
 
@@ -175,18 +175,18 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
 @contextmanager
 def _cluster(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     """The cluster, for as long as it is needed; what it says no to is the end, in a line."""
-    from pumice.install.applying import NotReadyError, TakenError
-    from pumice.install.place import ElsewhereError
-    from pumice.kube.client import Client
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.install.apply import FieldConflictError, NotReadyError
+    from pumice.install.installed_namespace import OtherNamespaceError
+    from pumice.kube.client.api_errors import ApiError, UnreachableError
+    from pumice.kube.client.sync_client import Client
 
     client = Client(reach(kubeconfig, context))
     try:
         yield client
-    except TakenError as error:
+    except FieldConflictError as error:
         said = "nothing was changed; ask for the same as they have set, or use --force to set it back"
         raise click.ClickException(f"{error}\n{said}") from None
-    except (RefusedError, UnreachableError, NotReadyError, ElsewhereError) as error:
+    except (ApiError, UnreachableError, NotReadyError, OtherNamespaceError) as error:
         raise click.ClickException(str(error)) from None
     finally:
         client.close()
@@ -199,8 +199,8 @@ def _check_url(url: str) -> None:
 
 def _checked(config: Path) -> str:
     """A configuration that can be used."""
+    from pumice.config.load import read_config
     from pumice.scheduling.config import ConfigError
-    from pumice.sim.configuration import read_config
 
     text = config.read_text()
     try:

@@ -5,8 +5,8 @@ It may run no more; or the API refuses what a controller makes for it, which the
 
 from __future__ import annotations
 
-from pumice.kube.client import Client, Document
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client, Document
 from pumice.kube.resources import EVENTS, PODS
 
 SUSPENDED = frozenset({"Aborting", "Aborted"})
@@ -36,7 +36,7 @@ def refusal(client: Client, found: Document, kind: str) -> str:
     query = {"fieldSelector": f"involvedObject.uid={found['metadata']['uid']},reason=FailedCreate"}
     try:
         events = client.list(EVENTS.path(found["metadata"]["namespace"]), query).items
-    except RefusedError:  # not everybody may read them; what else is known is worth saying
+    except ApiError:  # not everybody may read them; what else is known is worth saying
         return ""
     said = [event for event in events if str(event.get("message")).startswith(f"{kind} ")]
     newest = max(said, key=lambda event: (event.get("lastTimestamp") or "", event["metadata"]["name"]), default=None)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    from pumice.kube.aside import Aside
-    from pumice.kube.kubeconfig import Access
-    from pumice.kube.lease import Lease
-    from pumice.kube.session import Limits
-    from pumice.service.endpoints import Probes
+    from pumice.kube.client.kubeconfig import Access
+    from pumice.kube.client.loop_thread import LoopThread
+    from pumice.kube.client.transport import Limits
+    from pumice.kube.leader_election import Lease
+    from pumice.observability.endpoints import Probes
 
 DEFAULT_NAMESPACE = "kube-system"
 LEASE_NAMESPACE = "pumice.leader-elect-namespace"  # what a command remembers it by
@@ -70,7 +70,7 @@ def election_option(name: str) -> Callable[[Command], Command]:
 
 
 def _election(context: click.Context, name: str) -> Election:
-    from pumice.kube.incluster import in_cluster
+    from pumice.kube.client.in_cluster import in_cluster
 
     given = context.meta.get(LEASE_NAMESPACE)
     inside = None if given else in_cluster()
@@ -80,7 +80,7 @@ def _election(context: click.Context, name: str) -> Election:
 class Leading:
     """One replica's part in it. Without an election it leads, always."""
 
-    def __init__(self, lease: Lease | None = None, aside: Aside | None = None) -> None:
+    def __init__(self, lease: Lease | None = None, aside: LoopThread | None = None) -> None:
         self._lease = lease
         self._aside = aside
         self._keeping: asyncio.Future[None] | None = None
@@ -153,7 +153,7 @@ class Leading:
 
 def of_leading(held: bool) -> Metric:
     """Whether a replica leads, as a metric."""
-    from pumice.service.families import gauge
+    from pumice.observability.metrics.metric_families import gauge
 
     text = "With `--leader-elect`: 1 while this replica leads, 0 while it waits."
     return gauge("pumice_leading", text, float(held))
@@ -165,12 +165,12 @@ async def leading(access: Access, election: Election | None) -> AsyncIterator[Le
     if election is None:
         yield Leading()
         return
-    from pumice.kube.api import Api
-    from pumice.kube.aside import Aside
-    from pumice.kube.lease import Lease
-    from pumice.kube.session import Limits, Session
+    from pumice.kube.client.api import Api
+    from pumice.kube.client.loop_thread import LoopThread
+    from pumice.kube.client.transport import Limits, Session
+    from pumice.kube.leader_election import Lease
 
-    async with Aside("lease") as aside:
+    async with LoopThread("lease") as aside:
         # A session of its own: renewals never wait behind anything else, and are tried again by the lease alone.
         session = await aside.enter(Session(access, Limits(attempts=1)))
         yield Leading(Lease(Api(session), election.name, election.namespace), aside)

@@ -14,7 +14,7 @@ import click
 
 from pumice import __version__
 from pumice.cli.terminal import complain, echo
-from pumice.sim.problems import BadInput
+from pumice.input_errors import BadInput
 
 BAD_INPUT = 2
 INTERNAL = 70  # EX_SOFTWARE

@@ -13,7 +13,7 @@ import click
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
-    from pumice.service.replay import Difference, Outcome, Replayed
+    from pumice.decision_log.replay import Difference, Outcome, Replayed
 
 DIFFERS = 1
 
@@ -39,8 +39,8 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
 
     Exit status: 0 the same decisions, 1 a difference, 2 a file that can't be replayed.
     """
-    from pumice.service.replay import LogError
-    from pumice.service.replay import replay as replay_file
+    from pumice.decision_log.replay import LogError
+    from pumice.decision_log.replay import replay as replay_file
 
     outcomes: list[Outcome] = []
     last: list[Replayed] = []
@@ -75,8 +75,8 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
 
 def _files(logs: tuple[Path, ...], until: int | None) -> Iterator[Path]:
     """The files that are meant; of a folder, those that begin before the last cycle that is asked for."""
-    from pumice.service.decision_log import log_files
-    from pumice.service.replay import first_cycle
+    from pumice.decision_log.replay import first_cycle
+    from pumice.decision_log.writer import log_files
 
     for path in logs:
         if not path.is_dir():
@@ -149,7 +149,7 @@ def _values(outcome: Outcome) -> dict[str, Any]:
 def _cycle_values(cycle: Replayed) -> dict[str, Any]:
     import msgspec
 
-    from pumice.service.log_records import decisions_text, event_record
+    from pumice.decision_log.records import decisions_text, event_record
 
     targets = cycle.targets
     return {

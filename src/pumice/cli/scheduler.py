@@ -12,10 +12,10 @@ from pumice.cli.serving import Answering, cluster_options, metrics_option, reach
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from pumice.controllers.together import Together
-    from pumice.kube.api import Api
-    from pumice.service.endpoints import Probes
-    from pumice.service.scheduler import Scheduler
+    from pumice.controllers.manager import ControllerManager
+    from pumice.kube.client.api import Api
+    from pumice.observability.endpoints import Probes
+    from pumice.scheduler.loop import Scheduler
 
 
 @click.command()
@@ -78,16 +78,16 @@ def scheduler(
     import asyncio
     import signal
 
+    from pumice.config.load import default_config
+    from pumice.decision_log.writer import DecisionLog
+    from pumice.observability.probes import scheduler_probes
+    from pumice.scheduler.config_watcher import ConfigWatcher
+    from pumice.scheduler.loop import Scheduler
     from pumice.scheduling.brakes import LIVE
     from pumice.scheduling.config import ConfigError
-    from pumice.service.config_file import ConfigFile
-    from pumice.service.decision_log import DecisionLog
-    from pumice.service.probes import of_scheduler
-    from pumice.service.scheduler import Scheduler
-    from pumice.sim.configuration import default_config
 
     access = reach(kubeconfig, context)
-    file = ConfigFile(config, lambda text: echo(text, err=True)) if config else None
+    file = ConfigWatcher(config, lambda text: echo(text, err=True)) if config else None
     try:
         chosen = file.first() if file else default_config()
     except (ConfigError, OSError) as error:
@@ -100,7 +100,7 @@ def scheduler(
 
     def make(api: Api) -> Scheduler:
         if file is not None and hasattr(signal, "SIGHUP"):
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, file.hurry)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, file.check_now)
         return Scheduler(
             api,
             chosen,
@@ -111,7 +111,7 @@ def scheduler(
             write_rate=write_rate,
         )
 
-    serve(access, make, "scheduling", answering, of_scheduler, election)
+    serve(access, make, "scheduling", answering, scheduler_probes, election)
 
 
 @click.command()
@@ -134,16 +134,16 @@ def controllers(
     commands that open, close, pause and resume queues, and empties those that are deleted; gives a podgroup to pods
     that have none, one for all pods of an owner. Works until stopped.
     """
-    from pumice.controllers.everybody import everybody
-    from pumice.controllers.together import Together
-    from pumice.service.job_metrics import JobMetrics
-    from pumice.service.probes import of_controllers
+    from pumice.controllers.manager import ControllerManager
+    from pumice.controllers.registry import all_controllers
+    from pumice.observability.metrics.job_metrics import JobMetrics
+    from pumice.observability.probes import controller_probes
 
-    def probes(together: Together) -> Probes:
+    def probes(together: ControllerManager) -> Probes:
         metrics = JobMetrics(together.seen.informers.values)
-        together.watchers.append(metrics.take)
-        return of_controllers(together.seen.informers.values, metrics)
+        together.watchers.append(metrics.on_change)
+        return controller_probes(together.seen.informers.values, metrics)
 
     access = reach(kubeconfig, context)
-    makers = everybody(schedulers, jobs=not no_jobs)
-    serve(access, lambda api: Together(api, makers), "controlling", answering, probes, election)
+    makers = all_controllers(schedulers, jobs=not no_jobs)
+    serve(access, lambda api: ControllerManager(api, makers), "controlling", answering, probes, election)

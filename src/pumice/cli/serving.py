@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from pumice.cli.leading import Election
-    from pumice.kube.api import Api
-    from pumice.kube.kubeconfig import Access
-    from pumice.service.endpoints import Address, Probes
+    from pumice.kube.client.api import Api
+    from pumice.kube.client.kubeconfig import Access
+    from pumice.observability.endpoints import Address, Probes
 
 STOP_SECONDS = 10.0
 """How long what is under way may take to be finished."""
@@ -77,7 +77,7 @@ def schedulers_option(command: Command) -> Command:
 
 
 def _schedulers(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
-    from pumice.kube.convert import SCHEDULERS
+    from pumice.kube.decode.convert import SCHEDULERS
 
     return frozenset(value) or SCHEDULERS
 
@@ -106,7 +106,7 @@ def metrics_option(default: str) -> Callable[[Command], Command]:
 def _answering(context: click.Context, option: click.Parameter, value: str) -> Answering:
     from click.core import ParameterSource
 
-    from pumice.service.endpoints import AddressError, parse_address
+    from pumice.observability.endpoints import AddressError, parse_address
 
     chosen = context.get_parameter_source("answering") is not ParameterSource.DEFAULT
     try:
@@ -117,9 +117,9 @@ def _answering(context: click.Context, option: click.Parameter, value: str) -> A
 
 def reach(kubeconfig: Path | None, context: str) -> Access:
     """How to reach the cluster that the options name, else the one that kubectl would reach: in a pod, its own."""
-    from pumice.kube.errors import FieldError
-    from pumice.kube.incluster import in_cluster
-    from pumice.kube.kubeconfig import default_paths, read_kubeconfig
+    from pumice.kube.client.in_cluster import in_cluster
+    from pumice.kube.client.kubeconfig import default_paths, read_kubeconfig
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         told = kubeconfig or context or any(path.exists() for path in default_paths(os.environ))
@@ -139,7 +139,7 @@ def serve(
     """Work on a cluster until SIGTERM or Ctrl-C, and say how it is going where somebody asks."""
     import asyncio
 
-    from pumice.kube.lease import LostError
+    from pumice.kube.leader_election import LostError
 
     _set_up_log()
     gc.set_threshold(*COLLECTED)
@@ -171,8 +171,8 @@ async def _serve(
     from contextlib import AsyncExitStack
 
     from pumice.cli.leading import leading
-    from pumice.kube.api import Api
-    from pumice.kube.session import Limits, Session
+    from pumice.kube.client.api import Api
+    from pumice.kube.client.transport import Limits, Session
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -242,7 +242,7 @@ async def _report(probes: Probes) -> None:
 
 async def _answer(stack: AsyncExitStack, answering: Answering, probes: Probes) -> None:
     """Answer for as long as the stack lasts. A default address that is taken is no reason not to work."""
-    from pumice.service.endpoints import Endpoints
+    from pumice.observability.endpoints import Endpoints
 
     assert answering.address is not None
     host, port = answering.address

@@ -12,7 +12,7 @@ import click
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client
+    from pumice.kube.client.sync_client import Client
 
 LOST = "pumice.dev/lost"
 
@@ -68,7 +68,7 @@ def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> N
 
 
 def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str) -> None:
-    from pumice.kube.refusals import CredentialError, RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import ApiError, CredentialError, UnreachableError
 
     client = _client(kubeconfig, context)
     try:
@@ -77,7 +77,7 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
         for name in names:
             client.merge(f"/api/v1/nodes/{quote(name, safe='')}", patch)
             echo(f"node/{name} {done}")
-    except RefusedError as error:
+    except ApiError as error:
         raise click.ClickException(str(error)) from None
     except CredentialError as error:
         raise click.ClickException(f"getting credentials: {error}") from None
@@ -88,9 +88,9 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
 
 
 def _client(kubeconfig: Path | None, context: str) -> Client:
-    from pumice.kube.client import Client
-    from pumice.kube.errors import FieldError
-    from pumice.kube.kubeconfig import read_kubeconfig
+    from pumice.kube.client.kubeconfig import read_kubeconfig
+    from pumice.kube.client.sync_client import Client
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         return Client(read_kubeconfig(kubeconfig, context=context))

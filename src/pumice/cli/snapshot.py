@@ -15,13 +15,13 @@ from urllib.parse import quote
 
 from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
 from pumice.cli.why_rules import published
-from pumice.extensions import plugin_factories
-from pumice.kube.client import Client, Document
-from pumice.kube.convert import SCHEDULERS, describe
-from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.pods import GROUP_NAME
-from pumice.kube.reading import microseconds, read
-from pumice.kube.refusals import RefusedError
+from pumice.config.plugin_loader import plugin_factories
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client, Document
+from pumice.kube.decode.convert import SCHEDULERS, describe
+from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.pods import GROUP_NAME
+from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.kube.resources import (
     JOBS,
     NODES,
@@ -191,8 +191,8 @@ class Snapshot:
     def _get(self, path: str) -> Document | None:
         try:
             return self._client.get(path)
-        except RefusedError as error:
-            if not error.absent:
+        except ApiError as error:
+            if not error.not_found:
                 raise
             return None
 
@@ -268,8 +268,8 @@ def key_of(document: Document) -> str:
 def _listed(client: Client, resource: Resource[Any]) -> list[Document]:
     try:
         return client.list(resource.path()).items
-    except RefusedError as error:
-        if error.absent:  # a cluster without our definitions has no such objects
+    except ApiError as error:
+        if error.not_found:  # a cluster without our definitions has no such objects
             return []
         raise
 

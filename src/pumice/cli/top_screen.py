@@ -24,10 +24,10 @@ from rich.text import Text
 from pumice.cli.cluster.command import Cluster, told
 from pumice.cli.top_lines import board_lines, legend, summary
 from pumice.cli.top_rows import Board, board
-from pumice.kube.client import Client
-from pumice.kube.follow import Following
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import NODES, QUEUES
+from pumice.kube.watch.sync_watch import CollectionWatch
 
 EVERY = 0.25
 """Seconds between two drawings, at the least."""
@@ -62,9 +62,9 @@ class Followed:
 
     def __init__(self, client: Client, path: str, changed: threading.Event) -> None:
         self.trouble = ""
-        self.failed: RefusedError | None = None
+        self.failed: ApiError | None = None
         self._changed = changed
-        self._following = Following(client, path, cut=self._cut)
+        self._following = CollectionWatch(client, path, cut=self._cut)
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _cut(self, why: str) -> None:
@@ -76,7 +76,7 @@ class Followed:
             for _ in self._following.changes():
                 self.trouble = ""
                 self._changed.set()
-        except RefusedError as error:
+        except ApiError as error:
             self.failed = error
             self._changed.set()
 

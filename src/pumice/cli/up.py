@@ -154,7 +154,7 @@ def up(
     from pumice.apiserver.nodes.description import nodes as make_nodes
     from pumice.apiserver.nodes.description import parse_capacity, read_nodes
     from pumice.apiserver.up import Settings
-    from pumice.kube.errors import FieldError
+    from pumice.kube.decode.manifest_errors import FieldError
 
     folder = None if memory else (data or data_folder()).absolute()
     try:
@@ -329,7 +329,7 @@ async def _start(stack: AsyncExitStack, settings: Settings) -> Cluster:
 
     from pumice.apiserver.storage import Damaged, DataHeld
     from pumice.apiserver.up import cluster
-    from pumice.kube.errors import FieldError
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         return await stack.enter_async_context(cluster(settings))

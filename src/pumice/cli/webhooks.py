@@ -10,9 +10,9 @@ import click
 from pumice.cli.serving import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
 
 if TYPE_CHECKING:
+    from pumice.admission.webhooks.certificate_source import CertificateSource
     from pumice.admission.webhooks.server import Webhooks
-    from pumice.admission.webhooks.sources import Source
-    from pumice.kube.api import Api
+    from pumice.kube.client.api import Api
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -69,10 +69,10 @@ def webhooks(
 
     from pumice.admission import QUEUE_FINALIZER, Settings
     from pumice.admission.request import DEEPEST
+    from pumice.admission.webhooks.certificate_source import FileCertificate, SecretCertificate
     from pumice.admission.webhooks.server import Webhooks, bound
-    from pumice.admission.webhooks.sources import FromFiles, FromSecret
-    from pumice.service.endpoints import AddressError, parse_address
-    from pumice.service.probes import of_webhooks
+    from pumice.observability.endpoints import AddressError, parse_address
+    from pumice.observability.probes import webhook_probes
 
     access = reach(kubeconfig, context)
     place = namespace or access.namespace
@@ -91,12 +91,12 @@ def webhooks(
         raise click.ClickException(f"--listen {listen}: {error.strerror or error}") from None
 
     def make(api: Api) -> Webhooks:
-        source: Source
+        source: CertificateSource
         if tls_cert and tls_key:
-            source = FromFiles(tls_cert, tls_key, tls_ca)
+            source = FileCertificate(tls_cert, tls_key, tls_ca)
         else:
             names = [f"{service}.{place}.svc", f"{service}.{place}.svc.cluster.local", *hosts]
-            source = FromSecret(api, place, secret, names)
+            source = SecretCertificate(api, place, secret, names)
         return Webhooks(api, settings, at, source, configuration)
 
-    serve(access, make, "judging for", answering, of_webhooks)
+    serve(access, make, "judging for", answering, webhook_probes)

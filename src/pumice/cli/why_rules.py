@@ -14,10 +14,10 @@ from typing import Any
 
 import click
 
-from pumice.kube.client import Document
+from pumice.config.load import default_config, read_config
+from pumice.kube.client.sync_client import Document
 from pumice.model.objects import ROOT
 from pumice.scheduling.config import ConfigError, SchedulerConfig
-from pumice.sim.configuration import default_config, read_config
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,12 @@
-"""What keeps the objects of a batch cluster true: one file answers one question.
+"""Controllers: they reconcile the queues, Volcano Jobs and podgroups of a batch cluster.
 
-Controllers talk to any Kubernetes API, embedded or real, through the client of ``kube``. Informers follow what they
-need to know, once for all of them (``together``); each keeps a list of keys to look at (``keys``). To look at one means
-to decide from what is known, as a function without I/O, and to write. Whatever changes in between brings the key back.
+Controllers talk to any Kubernetes API, embedded or real, through the client of ``kube``. The ``manager`` runs one
+informer for each resource, shared by all controllers. Each controller has a ``work_queue`` of keys. Reconciling a key
+means to decide from the local copies, in a function without I/O, and to write. A change in between queues the key
+again.
 
-Imports ``kube`` and ``model``.
+Imports ``admission``, ``kube`` and ``model``.
 """
+
+COMPONENT = "pumice-controllers"
+"""The source of the Events that controllers write."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from pumice.controllers.telling import tell
-from pumice.kube.api import Api
+from pumice.controllers import COMPONENT
+from pumice.kube.client.api import Api
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import COMMANDS, Document, Resource
 
 
@@ -47,11 +48,11 @@ def failure(command: Document, target: Document | None, actions: Collection[str]
     return ""
 
 
-async def tell_failure(api: Api, command: Document, why: str, now: str) -> None:
+async def record_failure(api: Api, command: Document, why: str, now: str) -> None:
     """Say in an Event why a command is not carried out. Repeating it changes nothing."""
     about = {**command, "apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind}
     message = f"{command.get('action')} was not carried out: {why}"
-    await tell(api, about, "CommandFailed", message, now, "Warning")
+    await record_once(api, COMPONENT, about, "CommandFailed", message, now, "Warning")
 
 
 def _age(command: Document) -> tuple[str, int, str]:

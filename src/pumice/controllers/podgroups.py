@@ -16,18 +16,19 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from pumice.controllers.abreast import abreast
-from pumice.controllers.keys import Keys
-from pumice.controllers.telling import tell
-from pumice.controllers.together import Seen
-from pumice.kube.api import Api
-from pumice.kube.convert import SCHEDULERS
-from pumice.kube.feed import Change
-from pumice.kube.pods import GROUP_NAME
-from pumice.kube.policies import QUEUE_NAMES, USER, queue_name
-from pumice.kube.refusals import RefusedError
+from pumice.controllers import COMPONENT
+from pumice.controllers.manager import SharedInformers
+from pumice.controllers.parallel import gather_limited
+from pumice.controllers.work_queue import WorkQueue
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.decode.convert import SCHEDULERS
+from pumice.kube.decode.pods import GROUP_NAME
+from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, USER, queue_name
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
 from pumice.kube.times import stamp
+from pumice.kube.watch.change_queue import Change
 
 QUEUE: Final = QUEUE_NAMES[1]
 MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
@@ -98,28 +99,28 @@ def is_left_behind(group: Document) -> bool:
     return owner is not None and owner.get("kind") != PODS.kind and about["name"] == PREFIX + str(owner.get("uid"))
 
 
-class PodGroups:
+class PodGroupController:
     """Gives groups to pods. Keys are those of groups, so that nobody takes one away while another gives it."""
 
     def __init__(
         self,
         api: Api,
-        seen: Seen,
+        informers: SharedInformers,
         schedulers: Collection[str] = SCHEDULERS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._api = api
         self._clock = clock
         self._schedulers = schedulers
-        self._pods = seen.all(PODS)
-        self._groups = seen.all(POD_GROUPS)
+        self._pods = informers.all(PODS)
+        self._groups = informers.all(POD_GROUPS)
         self._pods_of: dict[str, set[str]] = {}  # by group, the keys of pods that are in it or should be
-        self.keys = Keys(self._look)
+        self.work_queue = WorkQueue(self._reconcile)
 
-    def take(self, change: Change[Document]) -> None:
+    def on_change(self, change: Change[Document]) -> None:
         """A pod or a group has come, or has changed, or is gone."""
         if change.resource == POD_GROUPS.name:
-            self.keys.add(change.key)
+            self.work_queue.add(change.key)
         elif change.resource == PODS.name:
             pod = change.new or change.old
             assert pod is not None  # something has changed
@@ -129,14 +130,14 @@ class PodGroups:
             if change.key in self._pods:
                 self._pods_of.setdefault(group, set()).add(change.key)
                 if change.old is None or lacks_group(pod, self._schedulers):
-                    self.keys.add(group)
+                    self.work_queue.add(group)
             elif group in self._pods_of:
                 self._pods_of[group].discard(change.key)
                 if not self._pods_of[group]:
                     del self._pods_of[group]
-                    self.keys.add(group)
+                    self.work_queue.add(group)
 
-    async def _look(self, key: str) -> None:
+    async def _reconcile(self, key: str) -> None:
         namespace, name = key.split("/")
         found = (self._pods.get(pod) for pod in sorted(self._pods_of.get(key, ())))
         pods = [known.object for known in found if known is not None and group_name(known.object) == name]
@@ -148,7 +149,7 @@ class PodGroups:
         ours = [pod for pod in pods if is_ours(pod, self._schedulers)]
         if ours and group is None:
             await self._make(namespace, ours[0])
-        await abreast(self._join(namespace, pod, name) for pod in ours if lacks_group(pod, self._schedulers))
+        await gather_limited(self._join(namespace, pod, name) for pod in ours if lacks_group(pod, self._schedulers))
 
     def _is_named(self, namespace: str, group: str) -> bool:
         """Whether any pod is in a group, of whatever kind: asked seldom, before something is taken away."""
@@ -158,13 +159,13 @@ class PodGroups:
     async def _make(self, namespace: str, pod: Document) -> None:
         try:
             await self._api.create(POD_GROUPS.raw, group_of(pod, await self._owner(pod)), namespace)
-        except RefusedError as error:
-            if error.exists:
+        except ApiError as error:
+            if error.already_exists:
                 return
             # Its owner has other pods that could say so, but people look at the one that waits.
             subject = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": pod["metadata"]}
             words = f"{POD_GROUPS.kind} {group_name(pod)}: {error.message}"
-            await tell(self._api, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
+            await record_once(self._api, COMPONENT, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
             raise
 
     async def _owner(self, pod: Document) -> Document | None:
@@ -176,7 +177,7 @@ class PodGroups:
         resource: Resource[Document] = Resource(str(owner["apiVersion"]), f"{kind.lower()}s", kind, dict)
         try:
             return await self._api.get(resource, owner["name"], pod["metadata"]["namespace"])
-        except RefusedError as error:
+        except ApiError as error:
             if error.code not in UNSEEN:
                 raise
             return None
@@ -186,15 +187,15 @@ class PodGroups:
         patch = {"metadata": {"uid": about["uid"], "annotations": {GROUP_NAME: group}}}
         try:
             await self._api.patch(PODS.raw, about["name"], patch, namespace)
-        except RefusedError as error:
-            if not (error.absent or error.code == OTHER_POD):
+        except ApiError as error:
+            if not (error.not_found or error.code == OTHER_POD):
                 raise
 
     async def _remove(self, namespace: str, name: str, uid: str) -> None:
         try:
             await self._api.delete(POD_GROUPS.raw, name, namespace, uid=uid)
-        except RefusedError as error:
-            if not error.absent:
+        except ApiError as error:
+            if not error.not_found:
                 raise
 
 

@@ -5,5 +5,5 @@
                    └──► deploy/kustomize, deploy/helm (written by tools/deploy_files.py)
 
 ``manifests`` is the only place where they are made: definitions, accounts, rights, deployments, services, webhook
-configurations. Each component has the rights it uses and no others (``rights``); a test compares the two.
+configurations. Each component has the rights it uses and no others (``rbac``); a test compares the two.
 """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.apiserver.shipped import manifests as shipped
-from pumice.install.choices import Choices, labels
-from pumice.install.rights import accounts, components
-from pumice.install.users import policies
-from pumice.install.webhooks import configurations
+from pumice.install.options import InstallOptions, labels
+from pumice.install.rbac import accounts, components
+from pumice.install.user_admission_policies import policies
+from pumice.install.webhook_configurations import configurations
 from pumice.install.workloads import all_workloads
 
 Object = dict[str, Any]
@@ -29,7 +29,7 @@ AT_WORK = frozenset(
 """What works, or is judged by others who do. The rest changes nothing for anybody."""
 
 
-def namespace(choices: Choices) -> Object:
+def namespace(choices: InstallOptions) -> Object:
     """Where we live. What runs there must be harmless."""
     marks = {**labels(), "pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace, "labels": marks}}
@@ -49,7 +49,7 @@ def first_queues() -> list[Object]:
     return list(shipped("crds/start"))
 
 
-def manifests(choices: Choices) -> list[Object]:
+def manifests(choices: InstallOptions) -> list[Object]:
     """All of it. The webhooks come last: before, everything else can be written although nobody answers yet."""
     own = [] if choices.beside_volcano else definitions()
     found = [namespace(choices), *own]

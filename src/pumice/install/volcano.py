@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pumice.install.choices import NAME
-from pumice.install.kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
 from pumice.install.manifests import definitions
-from pumice.kube.client import Client
-from pumice.kube.refusals import RefusedError
+from pumice.install.options import NAME
+from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import Resource
 
 Object = dict[str, Any]
@@ -79,8 +79,8 @@ def _foreign(client: Client) -> Iterator[str]:
 def _got(client: Client, resource: Resource[Any], name: str) -> Object | None:
     try:
         return client.get(resource.path(name=name))
-    except RefusedError as error:
-        if error.absent:
+    except ApiError as error:
+        if error.not_found:
             return None
         raise
 

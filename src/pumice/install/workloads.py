@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.choices import NAME, VOLCANOS, Choices, labels
-from pumice.install.rights import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
-from pumice.install.webhooks import SERVICE
+from pumice.install.options import NAME, VOLCANOS, InstallOptions, labels
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
+from pumice.install.webhook_configurations import SERVICE
 
 Object = dict[str, Any]
 
@@ -29,7 +29,7 @@ _RESOURCES: dict[str, Object] = {
 }
 
 
-def arguments(component: str, choices: Choices) -> list[str]:
+def arguments(component: str, choices: InstallOptions) -> list[str]:
     """How a component is started."""
     names = [part for name in choices.schedulers for part in ("--scheduler-name", name)]
     common = [component, f"--metrics-address=:{METRICS}", *names]
@@ -41,13 +41,13 @@ def arguments(component: str, choices: Choices) -> list[str]:
     return [*common, f"--listen=:{LISTEN}", f"--service={SERVICE}", f"--secret={SECRET}", *others]
 
 
-def settings(choices: Choices) -> Object:
+def settings(choices: InstallOptions) -> Object:
     """The scheduler's configuration. It is the administrator's from then on."""
     about = {"name": f"{NAME}-scheduler", "namespace": choices.namespace, "labels": labels(SCHEDULER)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {SETTINGS_FILE: choices.configuration}}
 
 
-def deployment(component: str, choices: Choices) -> Object:
+def deployment(component: str, choices: InstallOptions) -> Object:
     """The processes of a component."""
     about = {"name": f"{NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
     return {
@@ -62,7 +62,7 @@ def deployment(component: str, choices: Choices) -> Object:
     }
 
 
-def _pod(component: str, choices: Choices) -> Object:
+def _pod(component: str, choices: InstallOptions) -> Object:
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -88,7 +88,7 @@ def _pod(component: str, choices: Choices) -> Object:
     }
 
 
-def _container(component: str, choices: Choices) -> Object:
+def _container(component: str, choices: InstallOptions) -> Object:
     ports = [{"name": "metrics", "containerPort": METRICS, "protocol": "TCP"}]
     mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]
     found: Object = {
@@ -116,14 +116,14 @@ def _probe(path: str, **timing: int) -> Object:
     return {"httpGet": {"path": path, "port": "metrics", "scheme": "HTTP"}, "timeoutSeconds": 5, **timing}
 
 
-def budget(component: str, choices: Choices) -> Object:
+def budget(component: str, choices: InstallOptions) -> Object:
     """Not all replicas go at once. With a single one a node can still be drained."""
     about = {"name": f"{NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": labels(component)}}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": about, "spec": spec}
 
 
-def services(choices: Choices) -> list[Object]:
+def services(choices: InstallOptions) -> list[Object]:
     """Where the API server finds the webhooks, and Prometheus the metrics."""
     found = [_service(f"{NAME}-metrics", labels(), "metrics", METRICS, METRICS, choices)]
     found[0]["spec"]["clusterIP"] = "None"
@@ -132,7 +132,7 @@ def services(choices: Choices) -> list[Object]:
     return found
 
 
-def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: int, choices: Choices) -> Object:
+def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: int, choices: InstallOptions) -> Object:
     """A port of pods that have these labels. Its own labels tell it from others of ours."""
     component = "metrics" if port == "metrics" else WEBHOOKS
     about = {"name": name, "namespace": choices.namespace, "labels": labels(component)}
@@ -140,7 +140,7 @@ def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: 
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": {"selector": chosen, "ports": ports}}
 
 
-def service_monitor(choices: Choices) -> Object:
+def service_monitor(choices: InstallOptions) -> Object:
     """How the Prometheus operator finds the metrics of all components."""
     about = {"name": NAME, "namespace": choices.namespace, "labels": labels("metrics")}
     spec = {
@@ -151,7 +151,7 @@ def service_monitor(choices: Choices) -> Object:
     return {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": about, "spec": spec}
 
 
-def all_workloads(choices: Choices) -> list[Object]:
+def all_workloads(choices: InstallOptions) -> list[Object]:
     """Everything that runs, what it needs first."""
     installed = components(choices)
     found = [settings(choices), *services(choices)]

@@ -1,9 +1,10 @@
-"""Kubernetes objects and the API that serves them.
+"""The Kubernetes API: clients, local copies of collections, and objects as the model needs them.
 
-Wire structs hold only the fields that are read. Manifests, whether from a file or from an API, are
-decoded into them, checked, and translated into descriptions of the model; an object that cannot be
-understood is refused with an error that names the object and the field. What the engine decides goes back
-the same way, as writes.
+    client/   HTTP, the verbs of the API, credentials, rate limits
+    watch/    informers, and the queue of changes between them and a controller
+    decode/   typed structs with the fields that are read, checked and converted into descriptions of the model
+
+An object that cannot be understood is rejected with an error that names the object and the field.
 
 Imports ``model`` only.
 """

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from pumice.kube import wire
-from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.reading import read
+from pumice.kube.decode import api_types
+from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.struct_decode import read
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -91,17 +91,19 @@ def _key(document: Any) -> str:
 
 _SCHEDULING = "scheduling.volcano.sh/v1beta1"
 
-NAMESPACES = Resource("v1", "namespaces", "Namespace", wire.Object, namespaced=False)
-NODES = Resource("v1", "nodes", "Node", wire.Node, namespaced=False)
-PODS = Resource("v1", "pods", "Pod", wire.Pod)
-RESOURCE_QUOTAS = Resource("v1", "resourcequotas", "ResourceQuota", wire.ResourceQuota)
+NAMESPACES = Resource("v1", "namespaces", "Namespace", api_types.Object, namespaced=False)
+NODES = Resource("v1", "nodes", "Node", api_types.Node, namespaced=False)
+PODS = Resource("v1", "pods", "Pod", api_types.Pod)
+RESOURCE_QUOTAS = Resource("v1", "resourcequotas", "ResourceQuota", api_types.ResourceQuota)
 EVENTS: Resource[Document] = Resource("v1", "events", "Event", dict)
 PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", wire.PriorityClass, namespaced=False
+    "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", api_types.PriorityClass, namespaced=False
 )
-POD_DISRUPTION_BUDGETS = Resource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", wire.PodDisruptionBudget)
-QUEUES = Resource(_SCHEDULING, "queues", "Queue", wire.Queue, namespaced=False)
-POD_GROUPS = Resource(_SCHEDULING, "podgroups", "PodGroup", wire.PodGroup)
+POD_DISRUPTION_BUDGETS = Resource(
+    "policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", api_types.PodDisruptionBudget
+)
+QUEUES = Resource(_SCHEDULING, "queues", "Queue", api_types.Queue, namespaced=False)
+POD_GROUPS = Resource(_SCHEDULING, "podgroups", "PodGroup", api_types.PodGroup)
 JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)
 COMMANDS: Resource[Document] = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", dict)
 LEASES: Resource[Document] = Resource("coordination.k8s.io/v1", "leases", "Lease", dict)

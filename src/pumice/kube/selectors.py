@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pumice.kube import wire
-from pumice.kube.errors import FieldError
-from pumice.kube.reading import one_of
+from pumice.kube.decode import api_types
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.decode.struct_decode import one_of
 from pumice.model.objects import NodeTerm, Requirement
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -19,7 +19,7 @@ FIELD_OPERATORS = ("In", "NotIn")
 
 
 def label_selector(
-    selector: wire.LabelSelector | None, own: Iterable[Requirement], where: str
+    selector: api_types.LabelSelector | None, own: Iterable[Requirement], where: str
 ) -> tuple[Requirement, ...] | None:
     """A label selector, with what the pod's own labels add to it. None (no selector) selects nothing."""
     if selector is None:
@@ -34,7 +34,7 @@ def own_labels(keys: Iterable[str], operator: str, labels: Mapping[str, str]) ->
     return [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
 
 
-def node_term(term: wire.NodeSelectorTerm, where: str, weight: int = 0) -> NodeTerm | None:
+def node_term(term: api_types.NodeSelectorTerm, where: str, weight: int = 0) -> NodeTerm | None:
     """A node selector term. None if it says nothing: then it matches no node."""
     for i, requirement in enumerate(term.match_fields):
         one_of(requirement.key, ("metadata.name",), f"{where}.matchFields[{i}].key")
@@ -43,11 +43,13 @@ def node_term(term: wire.NodeSelectorTerm, where: str, weight: int = 0) -> NodeT
     return NodeTerm(_sorted(labels), _sorted(fields), weight) if labels or fields else None
 
 
-def _requirements(requirements: Iterable[wire.Requirement], operators: tuple[str, ...], where: str) -> set[Requirement]:
+def _requirements(
+    requirements: Iterable[api_types.Requirement], operators: tuple[str, ...], where: str
+) -> set[Requirement]:
     return {_requirement(requirement, operators, f"{where}[{i}]") for i, requirement in enumerate(requirements)}
 
 
-def _requirement(requirement: wire.Requirement, operators: tuple[str, ...], where: str) -> Requirement:
+def _requirement(requirement: api_types.Requirement, operators: tuple[str, ...], where: str) -> Requirement:
     operator = one_of(requirement.operator, operators, f"{where}.operator")
     values = tuple(sorted(set(requirement.values)))
     match operator:

@@ -2,18 +2,17 @@
 
 ``lay_out`` reads all queues and says where each stands. It never guesses: a queue that contradicts another, names
 a parent that is not there or closes a circle is refused with a reason, and everybody else keeps their place.
-(The third way, ``spec.hierarchy``, is expanded into Queue objects with a parent before they get here.)
+(The third way, ``spec.hierarchy``, is expanded into Queue objects with a parent before: see ``queue_expansion``.)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
-from pumice.model.objects import ROOT, HierarchyEntry, Queue
+from pumice.model.objects import ROOT, Queue
 
 Path = tuple[str, ...]
 
@@ -257,47 +256,3 @@ def _shown_circle(start: str, waiting: Mapping[str, Queue]) -> str:
 def inner_paths(paths: Iterable[Path]) -> set[Path]:
     """The paths that have something below them."""
     return {path[:-1] for path in paths if len(path) > 1}
-
-
-# ---- entries of spec.hierarchy ----------------------------------------------------------------------------
-
-_FIELDS = {
-    "weight": "weight",
-    "priority": "priority",
-    "reclaimable": "reclaimable",
-    "capability": "capability",
-    "deserved": "deserved",
-    "guarantee": "guarantee",
-    "minUserLimitPercent": "min_user_limit_percent",
-    "userLimitFactor": "user_limit_factor",
-    "affinity": "affinity",
-}
-"""Parameters that the model keeps as they are, and its name for each."""
-
-
-def fields_of(entry: HierarchyEntry) -> dict[str, Any]:
-    """What the parameters of an entry set in its queue, by the model's names."""
-    given = dict(entry.parameters)
-    found = {ours: given[name] for name, ours in _FIELDS.items() if name in given}
-    if "dequeueStrategy" in given:
-        found["fifo"] = given["dequeueStrategy"] == "fifo"
-    return found
-
-
-def entries_below(entries: Iterable[HierarchyEntry]) -> Iterator[HierarchyEntry]:
-    """These entries and all below them, each before those below it."""
-    waiting = list(entries)[::-1]
-    while waiting:
-        entry = waiting.pop()
-        yield entry
-        waiting += reversed(entry.hierarchy)
-
-
-def taken_back(queue: Queue, entry: HierarchyEntry, own: Queue | None = None) -> Queue:
-    """A queue without the fields that an entry of a hierarchy gave it; one that somebody changed since then stays.
-
-    ``own``: the queue as its own manifest describes it, if it has one.
-    """
-    bare = own or Queue(queue.name)
-    fields = {name for name, value in fields_of(entry).items() if getattr(queue, name) == value}
-    return replace(queue, **{name: getattr(bare, name) for name in fields})

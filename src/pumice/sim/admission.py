@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pumice.admission import CREATE, DELETE, UPDATE, Object, Refusal, Request, World, admit, admit_queues
+from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Refusal, Request, admit, admit_queues
 from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
-from pumice.kube.policies import QUEUE_NAMES, queue_name
+from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, queue_name
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
 from pumice.model.resources import Registry
 from pumice.sim.cluster import Cluster
@@ -24,7 +24,7 @@ from pumice.sim.manifests import Translated
 SPEC_QUEUE = "spec.queue"
 
 
-class SimulatedWorld(World):
+class SimulatedWorld(ClusterView):
     """What rules may look up. What a queue holds is counted, whatever the status of its manifest says."""
 
     def __init__(self, registry: Registry) -> None:

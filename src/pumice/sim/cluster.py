@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pumice.extensions import plugin_factories
+from pumice.config.plugin_loader import plugin_factories
 from pumice.model.events import Changed, Described, Gone
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from pumice.admission import Object, Refusal
-from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.pods import GROUP_NAME
+from pumice.config.load import read_config
+from pumice.input_errors import Problem, did_you_mean
+from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.pods import GROUP_NAME
 from pumice.model.events import Described
 from pumice.model.objects import (
     DEFAULT_QUEUE,
@@ -24,15 +26,13 @@ from pumice.model.objects import (
     TaskSpec,
     TaskStatus,
 )
+from pumice.model.queue_expansion import parents_by_hierarchy, without_given_fields, without_given_hierarchies
 from pumice.scheduling.config import ConfigError
 from pumice.sim.admission import Admission
 from pumice.sim.cluster import Cluster
-from pumice.sim.configuration import read_config
-from pumice.sim.hierarchy import named_in, parents_by_hierarchy, released, without_parameters
 from pumice.sim.judging import admitted_queue, placed_by_hierarchy, put_grown
 from pumice.sim.manifests import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
 from pumice.sim.objects import KINDS, Objects, key_of
-from pumice.sim.problems import Problem, did_you_mean
 from pumice.sim.scenario import Command, Delete, Event, Finish, Scenario
 
 Slot = tuple[type[Described], str]
@@ -151,9 +151,9 @@ class Events:
         for part in parts:
             if isinstance(part, Queue) and part.name in after.queues:
                 before = after.queues[part.name]
-                for child in released(before, after.queues):
+                for child in without_given_hierarchies(before, after.queues):
                     after.put(child)
-                for child in without_parameters(before, after.queues, self._written):
+                for child in without_given_fields(before, after.queues, self._written):
                     after.put(child)
             after.put(part)
         for owner in [queue for queue in after.queues.values() if queue.hierarchy]:
@@ -244,10 +244,10 @@ class Events:
             if before.of(type(described)).get(key_of(described)) != described:
                 cluster.put(described)
         cluster.refresh_phases(after.jobs)
-        named = named_in(after.queues)
+        named = parents_by_hierarchy(after.queues.values()).keys()
         for name in sorted(cluster.leaving.keys() & named):
             cluster.take_back(name)
-        for name in sorted(named_in(before.queues) - named - {DEFAULT_QUEUE}):
+        for name in sorted(parents_by_hierarchy(before.queues.values()).keys() - named - {DEFAULT_QUEUE}):
             if name in cluster.objects.queues:  # it may have gone with one above it
                 cluster.withdraw(name)
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from pumice.sim.problems import BadInput, Problem
+from pumice.input_errors import BadInput, Problem
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -13,12 +13,12 @@ from typing import Any
 
 from msgspec import field
 
-from pumice.kube import wire
-from pumice.kube.convert import decode
-from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.pods import GROUP_NAME, TASK_SPEC
-from pumice.kube.policies import longest_wait, preemptable, user
-from pumice.kube.reading import check_name, check_printable, microseconds, read
+from pumice.kube.decode import api_types
+from pumice.kube.decode.convert import decode
+from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC
+from pumice.kube.decode.preemption_annotations import longest_wait, preemptable, user
+from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, read
 from pumice.model.events import Described
 from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec
 from pumice.model.resources import Registry
@@ -26,50 +26,50 @@ from pumice.model.resources import Registry
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
 
 
-class Template(wire.Wire, frozen=True):
+class Template(api_types.Wire, frozen=True):
     """What the pods of a task are made from."""
 
-    metadata: wire.Metadata = wire.Metadata()
+    metadata: api_types.Metadata = api_types.Metadata()
     spec: dict[str, Any] = field(default_factory=dict)  # ``kube`` reads it
 
 
-class Policy(wire.Wire, frozen=True):
+class Policy(api_types.Wire, frozen=True):
     """What is done when something happens."""
 
     action: str = ""
     event: str = ""
     events: tuple[str, ...] = ()
-    exit_code: wire.Int32 | None = None
+    exit_code: api_types.Int32 | None = None
 
 
-class DependsOn(wire.Wire, frozen=True):
+class DependsOn(api_types.Wire, frozen=True):
     """The tasks that a task waits for."""
 
     name: tuple[str, ...] = ()
 
 
-class PartitionPolicy(wire.Wire, frozen=True):
+class PartitionPolicy(api_types.Wire, frozen=True):
     """How the pods of a task are divided."""
 
-    total_partitions: wire.Int32 = 0
-    partition_size: wire.Int32 = 0
-    min_partitions: wire.Int32 = 0
+    total_partitions: api_types.Int32 = 0
+    partition_size: api_types.Int32 = 0
+    min_partitions: api_types.Int32 = 0
 
 
-class JobTask(wire.Wire, frozen=True):
+class JobTask(api_types.Wire, frozen=True):
     """So many pods made from one template."""
 
     name: str = ""
-    replicas: wire.Int32 = 1
-    min_available: wire.Int32 | None = None
-    max_retry: wire.Int32 | None = None
+    replicas: api_types.Int32 = 1
+    min_available: api_types.Int32 | None = None
+    max_retry: api_types.Int32 | None = None
     template: Template = Template()
     policies: tuple[Policy, ...] = ()
     depends_on: DependsOn | None = None
     partition_policy: PartitionPolicy | None = None
 
 
-class Volume(wire.Wire, frozen=True):
+class Volume(api_types.Wire, frozen=True):
     """A volume of all pods."""
 
     mount_path: str = ""
@@ -77,14 +77,14 @@ class Volume(wire.Wire, frozen=True):
     volume_claim: dict[str, Any] | None = None
 
 
-class JobSpecification(wire.Wire, frozen=True):
+class JobSpecification(api_types.Wire, frozen=True):
     """What runs, and how much of it must start together."""
 
     tasks: tuple[JobTask, ...] = ()
-    min_available: wire.Int32 | None = None
-    min_success: wire.Int32 | None = None
-    max_retry: wire.Int32 | None = None
-    ttl_seconds_after_finished: wire.Int32 | None = None
+    min_available: api_types.Int32 | None = None
+    min_success: api_types.Int32 | None = None
+    max_retry: api_types.Int32 | None = None
+    ttl_seconds_after_finished: api_types.Int32 | None = None
     queue: str = ""
     priority_class_name: str = ""
     scheduler_name: str = ""
@@ -93,19 +93,19 @@ class JobSpecification(wire.Wire, frozen=True):
     plugins: dict[str, Any] = field(default_factory=dict)
 
 
-class JobState(wire.Wire, frozen=True):
+class JobState(api_types.Wire, frozen=True):
     """How far a job has come."""
 
     phase: str = ""
 
 
-class JobStatus(wire.Wire, frozen=True):
+class JobStatus(api_types.Wire, frozen=True):
     """What the cluster has written on a job."""
 
     state: JobState = JobState()
 
 
-class Job(wire.Object, frozen=True, kw_only=True):
+class Job(api_types.Object, frozen=True, kw_only=True):
     """A job of the batch API."""
 
     spec: JobSpecification

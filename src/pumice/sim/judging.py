@@ -14,17 +14,17 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from pumice.admission import Object, Refusal, with_user_limits_settled
-from pumice.kube.convert import decode
-from pumice.kube.pods import GROUP_NAME
+from pumice.input_errors import Problem, did_you_mean
+from pumice.kube.decode.convert import decode
+from pumice.kube.decode.pods import GROUP_NAME
 from pumice.model.hierarchy import HIERARCHY, lay_out
 from pumice.model.objects import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
+from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy
 from pumice.model.resources import Registry, add
 from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
-from pumice.sim.hierarchy import grown, parents_by_hierarchy
 from pumice.sim.manifests import Translated
 from pumice.sim.objects import Objects
-from pumice.sim.problems import Problem, did_you_mean
 
 PARENT = "spec.parent"
 
@@ -130,7 +130,7 @@ def placed_by_hierarchy(document: Mapping[str, Any], by_hierarchy: Mapping[str, 
 
 def put_grown(objects: Objects, owner: Queue, admission: Admission | None = None) -> None:
     """Make and change the queues that a hierarchy names."""
-    for child in grown(owner, objects.queues):
+    for child in expand_with_ages(owner, objects.queues):
         objects.put(child)
         if admission is not None:
             admission.put_queue(child)

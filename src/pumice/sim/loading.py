@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pumice.kube.errors import ObjectError
+from pumice.input_errors import Problem
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.events import Described
 from pumice.model.resources import Registry
 from pumice.sim.admission import Admission
@@ -19,7 +20,6 @@ from pumice.sim.files import Manifest
 from pumice.sim.judging import Entry, judge
 from pumice.sim.manifests import Translated, translate
 from pumice.sim.objects import Objects, key_of
-from pumice.sim.problems import Problem
 from pumice.sim.scenario import Scenario
 
 SECOND = 1_000_000

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pumice.kube import wire
-from pumice.kube.convert import decode
-from pumice.kube.errors import FieldError, ObjectError
-from pumice.kube.hierarchy_entries import check_entries
-from pumice.kube.policies import longest_wait, queue_name, user
-from pumice.kube.reading import read
+from pumice.input_errors import did_you_mean
+from pumice.kube.decode import api_types
+from pumice.kube.decode.convert import decode
+from pumice.kube.decode.hierarchy_entries import check_entries
+from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.preemption_annotations import longest_wait, queue_name, user
+from pumice.kube.decode.struct_decode import read
 from pumice.model.events import Described
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec, TaskStatus
 from pumice.model.resources import Registry
 from pumice.model.root_queue import fields_without_effect
 from pumice.sim.job_manifests import expand_job
 from pumice.sim.objects import KINDS
-from pumice.sim.problems import did_you_mean
 
 NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
 KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
@@ -79,7 +79,7 @@ def translate(document: Mapping[str, Any], registry: Registry, created: int) -> 
         for field, message in fields_without_effect(described):
             raise ObjectError(name, field, message)
     if isinstance(described, TaskSpec) and _needs_group(described):
-        group = _group_of_one(described, read(document["metadata"], wire.Metadata), name)
+        group = _group_of_one(described, read(document["metadata"], api_types.Metadata), name)
         return Translated(name, (group, replace(described, job=group.key)))
     return Translated(name, () if described is None else (described,))
 
@@ -107,7 +107,7 @@ def _needs_group(task: TaskSpec) -> bool:
     return task.job is None and task.managed and task.status is TaskStatus.PENDING
 
 
-def _group_of_one(task: TaskSpec, metadata: wire.Metadata, subject: str) -> JobSpec:
+def _group_of_one(task: TaskSpec, metadata: api_types.Metadata, subject: str) -> JobSpec:
     try:
         return JobSpec(
             namespace=task.namespace,

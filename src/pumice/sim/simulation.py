@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, ShareNode
+from pumice.input_errors import BadInput, Problem
 from pumice.scheduling.config import Flag
 from pumice.scheduling.decisions import Decision
 from pumice.sim.churn import Means, churn
@@ -18,7 +19,6 @@ from pumice.sim.events import Events
 from pumice.sim.files import SCENARIO, Manifest
 from pumice.sim.loading import SECOND, load, unreadable
 from pumice.sim.manifests import pods_of_job
-from pumice.sim.problems import BadInput, Problem
 from pumice.sim.scenario import Scenario, read_scenario
 
 LONGEST = 100

@@ -11,7 +11,7 @@ from pumice.apiserver.nodes.description import (
     parse_capacity,
     read_nodes,
 )
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 
 NOW = "2024-05-01T12:00:00Z"
 

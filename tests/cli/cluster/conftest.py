@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.kube.client import Client
+from pumice.kube.client.sync_client import Client
 from tests.cli.cluster.calls import Caller
 from tests.support.bare_cluster import bare_cluster
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.kube.client import Client
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import COMMANDS, JOBS, NAMESPACES, QUEUES
 from tests.cli.cluster.calls import Caller
 from tests.cli.command import program

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from pumice.cli.cluster import programs
-from pumice.kube.client import Client
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import QUEUES
 from tests.cli.cluster.calls import Caller
 from tests.cli.command import SOURCES, program, pumice_command, script

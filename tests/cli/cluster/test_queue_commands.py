@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.kube.client import Client
-from pumice.kube.refusals import RefusedError
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES
 from tests.cli.cluster.calls import Caller
 from tests.cli.command import program, pumice_command
@@ -321,7 +321,7 @@ def doomed(client: Client, call: Caller) -> Iterator[str]:
     client.delete(JOBS.path("default", "work"))
     client.delete(POD_GROUPS.path("default", "pods"))
     for path in [QUEUES.path("", name) for name in ("older", "old")]:
-        with suppress(RefusedError):
+        with suppress(ApiError):
             client.merge(path, {"metadata": {"annotations": None}})
             client.delete(path)
 

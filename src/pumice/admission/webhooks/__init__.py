@@ -1,7 +1,7 @@
 """Admission for a real Kubernetes API, which asks over HTTPS: the same rules, behind a webhook.
 
-    API server ──HTTPS──► server ──► judge ──► mutate / validate (pure rules) ──► answer
-                            │          └── World ◄── following ◄── informers
+    API server ──HTTPS──► server ──► handler ──► mutate / validate (pure rules) ──► response
+                            │          └── ClusterView ◄── informer_view ◄── informers
                             └── certificates, from a Secret that all replicas share
 
 Mutation only fills in, validation only refuses: what is judged is what all webhooks of the cluster have made of an

@@ -30,7 +30,7 @@ class _Resource(Struct):
     group: str = ""
 
 
-class Asked(Struct, rename="camel"):
+class ReviewRequest(Struct, rename="camel"):
     """What the API server wants to know."""
 
     uid: str
@@ -61,14 +61,14 @@ class Asked(Struct, rename="camel"):
 class _Review(Struct, rename="camel"):
     api_version: str
     kind: str
-    request: Asked
+    request: ReviewRequest
 
 
 class ReviewError(ValueError):
     """Something that is no AdmissionReview; the message says what would be."""
 
 
-class Answer(Struct, frozen=True):
+class ReviewResponse(Struct, frozen=True):
     """What comes of it."""
 
     refusals: Sequence[Refusal] = ()
@@ -80,7 +80,7 @@ _reviews = msgspec.json.Decoder(_Review)
 _encode = msgspec.json.Encoder().encode
 
 
-def read(body: bytes) -> Asked:
+def read(body: bytes) -> ReviewRequest:
     """What is asked. ``ReviewError`` if that cannot be said."""
     try:
         review = _reviews.decode(body)
@@ -91,7 +91,7 @@ def read(body: bytes) -> Asked:
     return review.request
 
 
-def write(asked: Asked, answer: Answer) -> bytes:
+def write(asked: ReviewRequest, answer: ReviewResponse) -> bytes:
     """The answer as the API server reads it. What is well formed but against the rules is Forbidden."""
     response: Object = {"uid": asked.uid, "allowed": not answer.refusals}
     if answer.refusals:

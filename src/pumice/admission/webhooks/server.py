@@ -20,13 +20,13 @@ from pathlib import Path
 from aiohttp import web
 
 from pumice.admission.request import Settings
-from pumice.admission.webhooks.following import Following
-from pumice.admission.webhooks.judge import ClusterRights, Judge
-from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, read, write
-from pumice.admission.webhooks.sources import Source
-from pumice.admission.webhooks.trust import Trust
-from pumice.kube.api import Api
+from pumice.admission.webhooks.ca_bundle import CaBundlePublisher
+from pumice.admission.webhooks.certificate_source import CertificateSource
+from pumice.admission.webhooks.handler import AdmissionHandler, ClusterImpersonationCheck
+from pumice.admission.webhooks.informer_view import InformerView
+from pumice.admission.webhooks.reviews import ReviewError, ReviewRequest, ReviewResponse, read, write
 from pumice.kube.certificates import Certificate
+from pumice.kube.client.api import Api
 
 log = logging.getLogger(__name__)
 
@@ -65,15 +65,20 @@ class Webhooks:
     """Answers until cancelled."""
 
     def __init__(
-        self, api: Api, settings: Settings, at: socket.socket, source: Source, configuration: str = CONFIGURATION
+        self,
+        api: Api,
+        settings: Settings,
+        at: socket.socket,
+        source: CertificateSource,
+        configuration: str = CONFIGURATION,
     ) -> None:
-        self.following = Following(api, settings)
-        self.trust = Trust(api, source, configuration, self._show)
+        self.view = InformerView(api, settings)
+        self.ca_bundle = CaBundlePublisher(api, source, configuration, self._show)
         self.answers: Counter[tuple[str, str, str]] = Counter()
         """How often was answered: resource, operation, and how (filled, allowed, refused, failed)."""
         self.url = ""
         """Where it answers, when it does."""
-        self._judge = Judge(self.following, ClusterRights(api))
+        self._reviews = AdmissionHandler(self.view, ClusterImpersonationCheck(api))
         self._at = at
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -81,18 +86,18 @@ class Webhooks:
         self._readers = asyncio.Semaphore(ABREAST)
 
     @property
-    def trouble(self) -> str:
+    def unhealthy_reason(self) -> str:
         """Why it can not answer; empty if it can."""
-        if not self.following.complete.is_set():
-            waiting = [one.resource.name for one in self.following.informers if not one.synced.is_set()]
+        if not self.view.complete.is_set():
+            waiting = [one.resource.name for one in self.view.informers if not one.synced.is_set()]
             return f"not listed yet: {', '.join(waiting) or 'being read'}"
-        return "" if self.url else self.trust.trouble
+        return "" if self.url else self.ca_bundle.last_error
 
     async def run(self) -> None:
         """Follow the cluster, keep the certificate, answer."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.following.run())
-            tasks.create_task(self.trust.run())
+            tasks.create_task(self.view.run())
+            tasks.create_task(self.ca_bundle.run())
             await self._certified.wait()
             await self._serve()
 
@@ -101,8 +106,8 @@ class Webhooks:
 
     async def _serve(self) -> None:
         application = web.Application(client_max_size=LARGEST)
-        application.router.add_post(MUTATE, self._handler(self._judge.fill_in))
-        application.router.add_post(VALIDATE, self._handler(self._judge.check))
+        application.router.add_post(MUTATE, self._handler(self._reviews.fill_in))
+        application.router.add_post(VALIDATE, self._handler(self._reviews.check))
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=FINISH)
         await runner.setup()
         try:
@@ -123,12 +128,14 @@ class Webhooks:
             self._tls.load_cert_chain(path)
         self._certified.set()
 
-    async def _read(self, request: web.Request) -> Asked:
+    async def _read(self, request: web.Request) -> ReviewRequest:
         """What is asked. Waiting for others counts as well: whoever asks has long given up."""
         async with asyncio.timeout(READING), self._readers:
             return read(await request.read())
 
-    def _handler(self, judge: Callable[[Asked], Awaitable[Answer]]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def _handler(
+        self, judge: Callable[[ReviewRequest], Awaitable[ReviewResponse]]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
             try:
                 asked = await self._read(request)
@@ -139,9 +146,9 @@ class Webhooks:
                 late.force_close()
                 return late
             resource, operation = asked.resource.resource, asked.operation
-            if not self.following.complete.is_set():
+            if not self.view.complete.is_set():
                 self.answers[resource, operation, "failed"] += 1
-                return web.Response(status=503, text=f"{self.trouble}\n")
+                return web.Response(status=503, text=f"{self.unhealthy_reason}\n")
             try:
                 answer = await judge(asked)
             except Exception as error:  # whatever it is: it must not end the server, and it is no answer

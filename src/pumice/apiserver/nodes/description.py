@@ -12,7 +12,7 @@ from pumice import __version__
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.controllers.conditions import set_condition
 from pumice.apiserver.discovery import KUBERNETES
-from pumice.kube.errors import FieldError
+from pumice.kube.decode.manifest_errors import FieldError
 from pumice.model.resources import ResourceError, milli_amounts
 
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"

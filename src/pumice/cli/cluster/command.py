@@ -14,8 +14,8 @@ import click
 from pumice.cli.cluster.completion import context_names, given, namespaces
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client
-    from pumice.kube.refusals import RefusedError
+    from pumice.kube.client.api_errors import ApiError
+    from pumice.kube.client.sync_client import Client
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -40,9 +40,9 @@ class Cluster:
     @cached_property
     def client(self) -> Client:
         """What calls it."""
-        from pumice.kube.client import Client
-        from pumice.kube.errors import FieldError
-        from pumice.kube.kubeconfig import read_kubeconfig
+        from pumice.kube.client.kubeconfig import read_kubeconfig
+        from pumice.kube.client.sync_client import Client
+        from pumice.kube.decode.manifest_errors import FieldError
 
         try:
             return Client(read_kubeconfig(self._kubeconfig, context=self._context))
@@ -90,11 +90,11 @@ class ClusterCommand(click.Command):
 @contextmanager
 def failing_well() -> Iterator[None]:
     """Turn what an API refuses, or that nobody answers, into a line for people."""
-    from pumice.kube.refusals import CredentialError, RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import ApiError, CredentialError, UnreachableError
 
     try:
         yield
-    except RefusedError as error:
+    except ApiError as error:
         raise click.ClickException(told(error)) from None
     except CredentialError as error:
         raise click.ClickException(f"getting credentials: {error}") from None
@@ -102,7 +102,7 @@ def failing_well() -> Iterator[None]:
         raise click.ClickException(f"nobody answers at {error}. Is the cluster up? pumice up starts one.") from None
 
 
-def told(error: RefusedError) -> str:
+def told(error: ApiError) -> str:
     """What the server says, with every object that it lists on a line of its own."""
     if error.code == 401:
         return f"{error.message}: the server does not know the user of this context; see users in the kubeconfig"

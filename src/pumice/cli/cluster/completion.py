@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client
+    from pumice.kube.client.sync_client import Client
     from pumice.kube.resources import Resource
 
 PATIENCE = 1.0
@@ -27,8 +27,8 @@ def given(ctx: click.Context, name: str) -> Any:
 
 def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The contexts of the kubeconfig."""
-    from pumice.kube.errors import FieldError
-    from pumice.kube.kubeconfig import context_names
+    from pumice.kube.client.kubeconfig import context_names
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         found = context_names(given(ctx, "kubeconfig"))
@@ -66,22 +66,22 @@ def priority_classes(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list[str]:
-    from pumice.kube.errors import FieldError
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.client.api_errors import ApiError, UnreachableError
+    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         with closing(_client(ctx)) as client:
             namespace = (given(ctx, "namespace") or client.access.namespace) if resource.namespaced else ""
             found = client.names(resource.path(namespace))
-    except (FieldError, RefusedError, UnreachableError):
+    except (FieldError, ApiError, UnreachableError):
         return []
     typed = {value for values in ctx.params.values() if isinstance(values, tuple) for value in values}
     return [name for _, name in found if name.startswith(incomplete) and name not in typed]
 
 
 def _client(ctx: click.Context) -> Client:
-    from pumice.kube.client import Client
-    from pumice.kube.kubeconfig import read_kubeconfig
+    from pumice.kube.client.kubeconfig import read_kubeconfig
+    from pumice.kube.client.sync_client import Client
 
     access = read_kubeconfig(given(ctx, "kubeconfig"), context=given(ctx, "context") or "")
     if access.exec_plugin is not None:

@@ -19,7 +19,7 @@ from pumice.cli.terminal import echo
 from pumice.kube.ages import age
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Document
+    from pumice.kube.client.sync_client import Document
 
 JOB_NAME = "volcano.sh/job-name"
 TASK = "volcano.sh/task-spec"

@@ -15,7 +15,7 @@ from pumice.cli.cluster.views import object_name, whole_document
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Document
+    from pumice.kube.client.sync_client import Document
 
 IMAGE = "busybox"
 REQUESTS = "cpu=1,memory=100Mi"

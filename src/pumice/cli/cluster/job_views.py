@@ -11,7 +11,7 @@ from pumice.cli.columns import Column
 from pumice.kube.ages import age
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Document
+    from pumice.kube.client.sync_client import Document
     from pumice.kube.resources import Resource
 
 USER = "volcano.sh/user"

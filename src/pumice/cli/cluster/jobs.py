@@ -19,7 +19,7 @@ from pumice.cli.cluster.views import look, miss, not_found, object_name, output_
 from pumice.cli.terminal import complain, echo
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Document
+    from pumice.kube.client.sync_client import Document
 
 NAME_HELP = "The job, as Volcano's commands have it; the same as NAME."
 SUSPENDED = ("Aborting", "Aborted")
@@ -188,7 +188,7 @@ def delete(cluster: Cluster, wanted: list[str], wait: float) -> int:
 
 def _each(cluster: Cluster, names: list[str], act: Callable[[Document, str, str], None]) -> int:
     """Do it to each job. What goes wrong with one does not keep it from the others; gives the exit status."""
-    from pumice.kube.refusals import RefusedError
+    from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import JOBS
 
     status = 0
@@ -197,8 +197,8 @@ def _each(cluster: Cluster, names: list[str], act: Callable[[Document, str, str]
         try:
             job = cluster.client.get(path)
             act(job, path, object_name(job, JOBS))
-        except RefusedError as error:
-            if error.absent:
+        except ApiError as error:
+            if error.not_found:
                 known = [known for _, known in cluster.client.names(JOBS.path(cluster.namespace))]
                 complain(f"{not_found(JOBS, name, known)} (namespace {cluster.namespace})")
             else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client, Document
+    from pumice.kube.client.sync_client import Client, Document
     from pumice.kube.resources import Resource
 
 LOOK_SECONDS = 0.1
@@ -89,12 +89,12 @@ def gone(client: Client, path: str, uid: str, seconds: float) -> bool:
 
 def is_gone(client: Client, path: str, uid: str = "") -> bool:
     """Whether an object is no longer there; with a uid, this very one."""
-    from pumice.kube.refusals import RefusedError
+    from pumice.kube.client.api_errors import ApiError
 
     try:
         found = client.get(path)
-    except RefusedError as error:
-        if not error.absent:
+    except ApiError as error:
+        if not error.not_found:
             raise
         return True
     return bool(uid) and found["metadata"].get("uid") != uid

@@ -17,7 +17,7 @@ from pumice.cli.cluster.views import object_name, whole_document
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Document
+    from pumice.kube.client.sync_client import Document
 
 COMMANDS_IN = "default"
 """The namespace of Commands to queues, which are in none themselves; Volcano's commands use the same."""

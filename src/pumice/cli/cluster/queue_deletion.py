@@ -18,7 +18,7 @@ from pumice.cli.cluster.views import not_found, object_name, state
 from pumice.cli.terminal import complain, echo
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client, Document
+    from pumice.kube.client.sync_client import Client, Document
 
 PROTECTED = "pumice.dev/protected"
 LISTED = 20
@@ -124,15 +124,15 @@ def _agreed(queues: int) -> bool:
 
 def _delete(client: Client, queue: Document, wait: float) -> int:
     """Delete one queue and say so; the exit status that this deserves."""
-    from pumice.kube.refusals import RefusedError
+    from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import QUEUES
 
     about, subject = queue["metadata"], object_name(queue, QUEUES)
     path, uid = QUEUES.path("", about["name"]), str(about.get("uid") or "")
     try:
         client.delete(path, uid=uid)
-    except RefusedError as error:
-        if error.absent:  # gone with another of those named
+    except ApiError as error:
+        if error.not_found:  # gone with another of those named
             echo(f"{subject} deleted")
             return 0
         complain(told(error))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Document
+    from pumice.kube.client.sync_client import Document
 
 COUNTS = ("inqueue", "pending", "running", "unknown")
 """Podgroups by phase, as the columns show them."""

@@ -13,7 +13,7 @@ from pumice.cli.cluster.views import Row, state
 from pumice.cli.columns import Column
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Document
+    from pumice.kube.client.sync_client import Document
     from pumice.kube.resources import Resource
 
 NAME_WIDTH = 15

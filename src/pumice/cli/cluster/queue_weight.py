@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client, Document
+    from pumice.kube.client.sync_client import Client, Document
 
 
 def change_weight(client: Client, queue: Document, weight: int) -> Document:
@@ -75,13 +75,13 @@ def _parent(queue: Document) -> str:
 
 def _get(client: Client, name: str) -> Document:
     """A queue; empty if there is none of that name."""
-    from pumice.kube.refusals import RefusedError
+    from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import QUEUES
 
     try:
         return client.get(QUEUES.path("", name))
-    except RefusedError as error:
-        if not error.absent:
+    except ApiError as error:
+        if not error.not_found:
             raise
         return {}
 

@@ -13,7 +13,7 @@ from pumice.cli.cluster.views import look, miss, output_option, watch_option
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Query
+    from pumice.kube.client.sync_client import Query
 
 NAME_HELP = "The queue, as Volcano's commands have it; the same as NAME."
 

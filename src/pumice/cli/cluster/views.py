@@ -12,9 +12,9 @@ from pumice.cli.columns import Column, Table
 from pumice.cli.terminal import complain, echo, echo_values
 
 if TYPE_CHECKING:
-    from pumice.kube.client import Client, Document, Query
-    from pumice.kube.follow import Following
+    from pumice.kube.client.sync_client import Client, Document, Query
     from pumice.kube.resources import Resource
+    from pumice.kube.watch.sync_watch import CollectionWatch
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 COLOURS = {
@@ -94,9 +94,9 @@ def look(
         rows = view.rows(client.list(path, query).items)
         _print(rows, view, output, alone=alone)
         return len(rows)
-    from pumice.kube.follow import Following
+    from pumice.kube.watch.sync_watch import CollectionWatch
 
-    following = Following(client, path, query, cut=lambda why: echo(f"lost {why}; trying again", err=True))
+    following = CollectionWatch(client, path, query, cut=lambda why: echo(f"lost {why}; trying again", err=True))
     _follow(following, view, output)
     return len(following.objects)
 
@@ -118,7 +118,7 @@ def _print(rows: Mapping[str, Row], view: View, output: str, *, alone: bool) -> 
             echo(table.line(row.cells))
 
 
-def _follow(following: Following, view: View, output: str) -> None:
+def _follow(following: CollectionWatch, view: View, output: str) -> None:
     """Print what is there, then every line that changes; of a table those in which people would see a difference."""
     shown = dict(view.rows(following.objects.values()))
     stream = _Stream(view, output)

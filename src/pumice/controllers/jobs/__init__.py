@@ -6,14 +6,14 @@ write next, as a function without I/O. What is meant is written before it is don
 status, and whatever pod is older goes, whether the controller that raised it still lives or not. For the same reason
 nothing happens twice: what an action was about is of an older version once the action is written down.
 
-    spec          what a job asks for                  members       its pods, as they are
-    standing      what its status says                 happenings    what has happened to it
-    policies      what is to be done about that        phases        the phases, and the ways between them
-    dependencies  which tasks may start                moves         where it goes from where it stands
-    groups, pods  what is made for it                  plan          all of it together: the next writes
-    plugins       hosts and addresses of its pods      controller    informers, and the writing
+    spec            what a job asks for                pod_index         its pods, by task and version
+    job_status      what its status says               lifecycle_events  what has happened to it
+    policies        the actions for these events       phases            the phases and the transitions
+    dependencies    which tasks may start              state_machine     the next transition
+    podgroup, pods  the objects made for it            plan              all of it together: the next writes
+    plugins         hosts and addresses of its pods    controller        informers, and the writing
 """
 
-from pumice.controllers.jobs.controller import Jobs
+from pumice.controllers.jobs.controller import JobController
 
-__all__ = ["Jobs"]
+__all__ = ["JobController"]

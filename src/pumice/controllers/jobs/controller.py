@@ -13,22 +13,23 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pumice.controllers.abreast import abreast
-from pumice.controllers.commands import failure, in_order, is_for, tell_failure
-from pumice.controllers.jobs.groups import group_name
+from pumice.controllers import COMPONENT
+from pumice.controllers.commands import failure, in_order, is_for, record_failure
 from pumice.controllers.jobs.plan import Change as ChangeWrite
 from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
-from pumice.controllers.jobs.plan import Seen as SeenOfJob
+from pumice.controllers.jobs.plan import ObservedJob as SeenOfJob
+from pumice.controllers.jobs.podgroup import group_name
 from pumice.controllers.jobs.spec import read_job
-from pumice.controllers.keys import Keys
-from pumice.controllers.telling import tell
-from pumice.controllers.together import Seen
-from pumice.kube.api import Api
-from pumice.kube.feed import Change
-from pumice.kube.informer import Known
-from pumice.kube.refusals import RefusedError
+from pumice.controllers.manager import SharedInformers
+from pumice.controllers.parallel import gather_limited
+from pumice.controllers.work_queue import WorkQueue
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
 from pumice.kube.times import stamp
+from pumice.kube.watch.change_queue import Change
+from pumice.kube.watch.informer import CachedObject
 
 log = logging.getLogger(__name__)
 
@@ -41,16 +42,16 @@ OTHER_OBJECT: Final = 422
 WARNINGS: Final = frozenset({"PodFailed", "PodEvicted", "MaxRetry", "TaskFailed", "Unknown", "DependencyFailed"})
 
 
-class Jobs:
+class JobController:
     """Keeps jobs running."""
 
-    def __init__(self, api: Api, seen: Seen, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, api: Api, informers: SharedInformers, now: Callable[[], float] = time.time) -> None:
         self._api = api
         self._now = now
-        self._jobs = seen.all(JOBS)
-        self._groups = seen.all(POD_GROUPS)
-        self._pods = seen.all(PODS)
-        self._commands = seen.all(COMMANDS)
+        self._jobs = informers.all(JOBS)
+        self._groups = informers.all(POD_GROUPS)
+        self._pods = informers.all(PODS)
+        self._commands = informers.all(COMMANDS)
         self._pods_of: dict[str, set[str]] = {}  # by job, the keys of its pods
         self._commands_for: dict[str, set[str]] = {}
         self._begun = False
@@ -59,20 +60,20 @@ class Jobs:
         self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: what is there
         self._alarms: dict[str, asyncio.TimerHandle] = {}
         self._later: set[str] = set()  # jobs that will be looked at again in a while
-        self.keys = Keys(self._look)
+        self.work_queue = WorkQueue(self._reconcile)
 
-    def take(self, change: Change[Document]) -> None:
+    def on_change(self, change: Change[Document]) -> None:
         """Something of a job has changed."""
         either = change.new or change.old
         assert either is not None  # something has changed
         if change.resource == JOBS.name:
-            self.keys.add(change.key)
+            self.work_queue.add(change.key)
         elif change.resource == PODS.name:
             self._concern(change, _owner(either), self._pods_of, gone=change.key not in self._pods)
         elif change.resource == POD_GROUPS.name:
             job = _owner(either)
             if job:
-                self.keys.add(job)
+                self.work_queue.add(job)
         elif change.resource == COMMANDS.name:
             if change.new is None:
                 self._obeyed.discard(change.uid)
@@ -87,11 +88,11 @@ class Jobs:
             index[job].discard(change.key)
             if not index[job]:
                 del index[job]
-        self.keys.add(job)
+        self.work_queue.add(job)
 
     # ---- a look ---------------------------------------------------------------------------------------------
 
-    async def _look(self, key: str) -> None:
+    async def _reconcile(self, key: str) -> None:
         if not self._begun:
             self._begin()
         job = self._newest(key)
@@ -142,13 +143,13 @@ class Jobs:
         job: Document | None = None
         try:
             job = await self._api.get(JOBS.raw, name, namespace)
-        except RefusedError as error:
-            if not error.absent:
+        except ApiError as error:
+            if not error.not_found:
                 raise
         for command in commands:
             if why := failure(command, job):
                 log.info("command %s for job %s: %s", command["metadata"]["name"], key, why)
-                await tell_failure(self._api, command, why, stamp(self._now()))
+                await record_failure(self._api, command, why, stamp(self._now()))
                 await self._remove(namespace, Remove(COMMANDS, command["metadata"]["name"], command["metadata"]["uid"]))
 
     def _forget(self, key: str) -> None:
@@ -165,17 +166,17 @@ class Jobs:
             alarm.cancel()
         if at is not None:
             wait = min(max(0.0, at - self._now()), LONGEST_WAIT)
-            self._alarms[key] = asyncio.get_running_loop().call_later(wait, self.keys.add, key)
+            self._alarms[key] = asyncio.get_running_loop().call_later(wait, self.work_queue.add, key)
 
-    def _look_later(self, key: str) -> None:
+    def _reconcile_later(self, key: str) -> None:
         """Look again in a while: once, however many of a job's objects have their place taken."""
         if key not in self._later:
             self._later.add(key)
-            asyncio.get_running_loop().call_later(LATER, self._look_now, key)
+            asyncio.get_running_loop().call_later(LATER, self._reconcile_now, key)
 
-    def _look_now(self, key: str) -> None:
+    def _reconcile_now(self, key: str) -> None:
         self._later.discard(key)
-        self.keys.add(key)
+        self.work_queue.add(key)
 
     # ---- writing --------------------------------------------------------------------------------------------
 
@@ -191,16 +192,18 @@ class Jobs:
             if isinstance(write, SetStatus):
                 await self._say(job, found.says)
         removals = [self._write(key, job, write) for write in pods if isinstance(write, Remove)]
-        await abreast(removals)
+        await gather_limited(removals)
         makes = [self._make_pod(key, job, namespace, write) for write in pods if isinstance(write, Make)]
-        await abreast(makes)
+        await gather_limited(makes)
         if found.says and not any(isinstance(write, SetStatus) for write in found.writes):
             await self._say(job, found.says)
 
     async def _say(self, job: Document, says: Iterable[tuple[str, str]]) -> None:
         for reason, message in says:
             now = stamp(self._now())
-            await tell(self._api, job, reason, message, now, "Warning" if reason in WARNINGS else "Normal")
+            await record_once(
+                self._api, COMPONENT, job, reason, message, now, "Warning" if reason in WARNINGS else "Normal"
+            )
 
     async def _write(self, key: str, job: Document, write: Write) -> None:
         namespace = job["metadata"]["namespace"]
@@ -211,15 +214,15 @@ class Jobs:
             case Make(resource, document):
                 try:
                     await self._api.create(resource.raw, document, namespace)
-                except RefusedError as error:
-                    if not error.exists:
+                except ApiError as error:
+                    if not error.already_exists:
                         await self._say_refused(job, document, error)
                         raise
             case ChangeWrite(resource, name, uid, patch):
                 try:
                     await self._api.patch(resource.raw, name, {"metadata": {"uid": uid}, **patch}, namespace)
-                except RefusedError as error:
-                    if not (error.absent or error.code == OTHER_OBJECT):
+                except ApiError as error:
+                    if not (error.not_found or error.code == OTHER_OBJECT):
                         raise
             case Keep():
                 await self._keep(job, namespace, write)
@@ -229,31 +232,33 @@ class Jobs:
     async def _make_pod(self, key: str, job: Document, namespace: str, write: Make) -> None:
         try:
             await self._api.create(PODS.raw, write.document, namespace)
-        except RefusedError as error:
-            if error.exists:
+        except ApiError as error:
+            if error.already_exists:
                 # Ours and not seen yet, an earlier job's, or somebody else's: then its place may become free.
                 there = self._pods.get(f"{namespace}/{write.document['metadata']['name']}")
                 if there is not None and not _owner(there.object):
                     await self._say_taken(job, write.document)
-                self._look_later(key)
+                self._reconcile_later(key)
                 return
             await self._say_refused(job, write.document, error)
             raise
 
-    async def _say_refused(self, job: Document, document: Document, error: RefusedError) -> None:
+    async def _say_refused(self, job: Document, document: Document, error: ApiError) -> None:
         what = f"{document['kind']} {document['metadata']['name']}"
-        await tell(self._api, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning")
+        await record_once(
+            self._api, COMPONENT, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning"
+        )
 
     async def _say_taken(self, job: Document, document: Document) -> None:
         words = f"{document['kind']} {document['metadata']['name']}: is there, and not the job's; it is left as it is"
-        await tell(self._api, job, "FailedCreate", words, stamp(self._now()), "Warning")
+        await record_once(self._api, COMPONENT, job, "FailedCreate", words, stamp(self._now()), "Warning")
 
     async def _remove(self, namespace: str, write: Remove) -> None:
         propagation = "Background" if write.resource.name == JOBS.name else ""
         try:
             await self._api.delete(write.resource.raw, write.name, namespace, uid=write.uid, propagation=propagation)
-        except RefusedError as error:
-            if not error.absent:  # a conflict: if it is another of that name by now, that will be seen
+        except ApiError as error:
+            if not error.not_found:  # a conflict: if it is another of that name by now, that will be seen
                 raise
         if write.resource.name == COMMANDS.name and f"{namespace}/{write.name}" in self._commands:
             self._obeyed.add(write.uid)
@@ -267,18 +272,18 @@ class Jobs:
             return
         try:
             there = await self._api.get(resource, name, namespace)
-        except RefusedError as error:
-            if not error.absent:
+        except ApiError as error:
+            if not error.not_found:
                 raise
             try:
                 await self._api.create(resource, document, namespace)
-            except RefusedError as refusal:
-                if not refusal.absent:  # 404: there are no such objects in this cluster
+            except ApiError as refusal:
+                if not refusal.not_found:  # 404: there are no such objects in this cluster
                     raise
         else:
             holder = _owner_uid(there)
             if holder not in ("", job["metadata"]["uid"]):  # of an earlier job of that name: it will go with it
-                self._look_later(_key(job))
+                self._reconcile_later(_key(job))
                 return
             if "data" in document and there.get("data") != document["data"]:
                 if holder:
@@ -289,7 +294,7 @@ class Jobs:
         self._kept[place] = document
 
 
-def _shows(known: Known[Document], answer: Document) -> bool:
+def _shows(known: CachedObject[Document], answer: Document) -> bool:
     """Whether the informer shows what the server has answered, or something newer."""
     about = answer["metadata"]
     if known.uid != about["uid"]:

@@ -6,11 +6,11 @@ its own has started, whatever becomes of those it waited for.
 
 from __future__ import annotations
 
-from pumice.controllers.jobs.members import RUNNING, SUCCEEDED, Member, Members
+from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, PodIndex, PodRecord
 from pumice.controllers.jobs.spec import Job, Task
 
 
-def released(job: Job, members: Members) -> frozenset[str]:
+def released(job: Job, members: PodIndex) -> frozenset[str]:
     """The names of the tasks that may start, or have."""
     return frozenset(task.name for task in job.tasks if members.of(task) or _may_start(job, task, members))
 
@@ -24,18 +24,18 @@ def minimum(job: Job, may_start: frozenset[str]) -> int:
     return min(max(job.min_available - waiting, 1), there, job.min_available)
 
 
-def _may_start(job: Job, task: Task, members: Members) -> bool:
+def _may_start(job: Job, task: Task, members: PodIndex) -> bool:
     if not task.waits_for:
         return True
     others = (other for name in task.waits_for if (other := job.task(name)) is not None)
     return (any if task.one_is_enough else all)(_is_under_way(other, members) for other in others)
 
 
-def _is_under_way(task: Task, members: Members) -> bool:
+def _is_under_way(task: Task, members: PodIndex) -> bool:
     return sum(_counts(member) for member in members.of(task)) >= task.least
 
 
-def _counts(member: Member) -> bool:
+def _counts(member: PodRecord) -> bool:
     if member.leaving:
         return False
     entries = (member.document.get("status") or {}).get("containerStatuses") or ()

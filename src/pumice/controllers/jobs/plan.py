@@ -13,13 +13,13 @@ from typing import Any
 
 from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import released
-from pumice.controllers.jobs.groups import group_name, group_of, owner, patch_of_group, spec_of_group
-from pumice.controllers.jobs.members import Member, Members, pod_name, read_member, sort_out
-from pumice.controllers.jobs.moves import next_step
+from pumice.controllers.jobs.job_status import Counts, JobStatus, count, read_standing, written
 from pumice.controllers.jobs.phases import Phase
+from pumice.controllers.jobs.pod_index import PodIndex, PodRecord, index_pods, pod_name, read_pod_record
+from pumice.controllers.jobs.podgroup import group_name, group_of, owner, patch_of_group, spec_of_group
 from pumice.controllers.jobs.pods import CLAIMS, claims, pod_of
 from pumice.controllers.jobs.spec import Job, read_job
-from pumice.controllers.jobs.standing import Counts, Standing, count, read_standing, written
+from pumice.controllers.jobs.state_machine import next_transition
 from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, POD_GROUPS, PODS, Document, Resource
 
 ENTERED = ("Inqueue", "Running", "Unknown", "Completed")
@@ -82,7 +82,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedJob:
     """Everything that a plan is made from."""
 
     job: Document
@@ -92,16 +92,16 @@ class Seen:
     """Those for this job, in the order in which they came."""
 
 
-def plan(seen: Seen, now: float) -> Plan:
+def plan(seen: ObservedJob, now: float) -> Plan:
     """What to write next."""
     job, standing = read_job(seen.job), read_standing(seen.job)
     if job.leaving:
         return Plan([_removed(COMMANDS, command) for command in seen.commands])
-    members = sort_out(job, map(read_member, seen.pods), standing.version, standing.restarts)
-    step = next_step(job, standing, members, seen.group, seen.commands, now)
+    members = index_pods(job, map(read_pod_record, seen.pods), standing.version, standing.restarts)
+    step = next_transition(job, standing, members, seen.group, seen.commands, now)
     after = step.standing
     if (after.version, after.restarts) != (standing.version, standing.restarts):
-        members = sort_out(job, members, after.version, after.restarts)
+        members = index_pods(job, members, after.version, after.restarts)
     counts = count(job, members)
     status = seen.job.get("status") or {}
     new = written(job, status, after, counts, now)
@@ -117,7 +117,7 @@ def plan(seen: Seen, now: float) -> Plan:
 
 
 def _consequences(
-    job: Job, standing: Standing, members: Members, counts: Counts, group: Document | None
+    job: Job, standing: JobStatus, members: PodIndex, counts: Counts, group: Document | None
 ) -> Iterator[Write]:
     """What a job that stands there should have, or should not."""
     phase = standing.phase
@@ -134,7 +134,7 @@ def _consequences(
         yield _removed(POD_GROUPS, group)
 
 
-def _upkeep(job: Job, standing: Standing, members: Members, group: Document | None) -> Iterator[Write]:
+def _upkeep(job: Job, standing: JobStatus, members: PodIndex, group: Document | None) -> Iterator[Write]:
     may_start = released(job, members)
     if group is None:
         yield Make(POD_GROUPS, group_of(job, may_start))
@@ -161,14 +161,14 @@ def _upkeep(job: Job, standing: Standing, members: Members, group: Document | No
                     yield Make(PODS, pod_of(job, task, index, standing))
 
 
-def _expiry(job: Job, standing: Standing, now: float) -> float | None:
+def _expiry(job: Job, standing: JobStatus, now: float) -> float | None:
     """When a job that is over is to be deleted."""
     if job.ttl is None or standing.phase is None or not standing.phase.is_final:
         return None
     return (standing.since or now) + job.ttl
 
 
-def _gone(member: Member) -> Remove:
+def _gone(member: PodRecord) -> Remove:
     return Remove(PODS, member.name, member.uid)
 
 

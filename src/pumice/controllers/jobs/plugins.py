@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pumice.admission.job_tasks import LABEL
-from pumice.controllers.jobs.members import JOB_NAME, pod_name
+from pumice.admission.jobs.job_tasks import LABEL
+from pumice.controllers.jobs.pod_index import JOB_NAME, pod_name
 from pumice.controllers.jobs.spec import Job, Task
 from pumice.kube.resources import CONFIG_MAPS, Document, Resource
 

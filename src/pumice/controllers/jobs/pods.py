@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from pumice.controllers.jobs.groups import group_name, owner
-from pumice.controllers.jobs.members import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
+from pumice.controllers.jobs.job_status import JobStatus
 from pumice.controllers.jobs.plugins import JOB_NAMESPACE, equip
+from pumice.controllers.jobs.pod_index import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
+from pumice.controllers.jobs.podgroup import group_name, owner
 from pumice.controllers.jobs.spec import Job, Task
-from pumice.controllers.jobs.standing import Standing
-from pumice.kube.pods import GROUP_NAME, TASK_SPEC
-from pumice.kube.policies import PREEMPTABLE, USER
+from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC
+from pumice.kube.decode.preemption_annotations import PREEMPTABLE, USER
 from pumice.kube.resources import PODS, Document, Resource
 
 QUEUE_NAME: Final = "volcano.sh/queue-name"
@@ -32,7 +32,7 @@ INHERITED: Final = (
 CLAIMS: Resource[Document] = Resource("v1", "persistentvolumeclaims", "PersistentVolumeClaim", dict)
 
 
-def pod_of(job: Job, task: Task, index: int, standing: Standing) -> Document:
+def pod_of(job: Job, task: Task, index: int, standing: JobStatus) -> Document:
     """The pod at a place of a task."""
     template = task.template.get("metadata") or {}
     inherited = {name: job.annotations[name] for name in INHERITED if name in job.annotations}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pumice.controllers.jobs.happenings import Happening
+from pumice.controllers.jobs.lifecycle_events import LifecycleEvent
 from pumice.controllers.jobs.spec import Job, Policy
 
 ANY = "*"
@@ -21,20 +21,20 @@ ORDINARY = frozenset({"PodPending", "PodRunning", "JobUpdated"})
 class Due:
     """What is due now, the first thing first, and when something else may be."""
 
-    now: list[tuple[str, Happening]]
+    now: list[tuple[str, LifecycleEvent]]
     """Actions, and what each is about."""
     next: float | None
 
 
-def policy_for(job: Job, happening: Happening) -> Policy | None:
+def policy_for(job: Job, happening: LifecycleEvent) -> Policy | None:
     """The policy that something falls under."""
     of_task = happening.task.policies if happening.task else ()
     return next((policy for policy in (*of_task, *job.policies) if _fits(policy, happening)), None)
 
 
-def due(job: Job, happened: Iterable[Happening], now: float) -> Due:
+def due(job: Job, happened: Iterable[LifecycleEvent], now: float) -> Due:
     """What is to be done about what has happened, if it has lasted long enough."""
-    ready: list[tuple[str, Happening]] = []
+    ready: list[tuple[str, LifecycleEvent]] = []
     waiting: list[float] = []
     for happening in happened:
         policy = policy_for(job, happening)
@@ -47,7 +47,7 @@ def due(job: Job, happened: Iterable[Happening], now: float) -> Due:
     return Due(ready, min(waiting, default=None))
 
 
-def _fits(policy: Policy, happening: Happening) -> bool:
+def _fits(policy: Policy, happening: LifecycleEvent) -> bool:
     if policy.exit_code:
         return policy.exit_code == happening.exit_code
     if ANY in policy.events:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pumice.admission.job_defaults import MAX_RETRY, least_of
+from pumice.admission.jobs.job_defaults import MAX_RETRY, least_of
 from pumice.kube.resources import Document
 from pumice.model.duration import DurationError, microseconds_of
 

@@ -1,17 +1,16 @@
-"""The queue controller: what is said about queues becomes true.
+"""The queue controller.
 
-    spec.hierarchy ──► the queues below it                          (expansion)
-    Commands       ──► states, children first                       (commands, states)
-    a deletion     ──► all that is in it and below, children first  (clearing)
+    spec.hierarchy ──► child queues                                  (expansion)
+    Commands       ──► states, children first                        (commands, state_sync)
+    a deletion     ──► workloads and child queues, children first    (deletion_plan)
 
-Those decide from documents, without I/O. ``controller`` knows what there is (``picture``), lets a queue be looked at by
-``staying`` or ``leaving``, and these write (``writing``). The cluster as it is decides, never what was seen before:
-whatever has to be remembered stands in the objects (annotations, a condition, a finalizer), so that a crash between any
-two writes is only a pause.
+These decide from documents, without I/O. ``controller`` keeps the local copy (``queue_cache``) and reconciles a queue
+by ``reconcile`` or ``finalize``, which write through ``queue_writer``. Only the current objects decide. What must be
+remembered is stored in them (annotations, a condition, a finalizer), so that a crash between two writes is a pause.
 """
 
 from __future__ import annotations
 
-from pumice.controllers.queues.controller import Queues
+from pumice.controllers.queues.controller import QueueController
 
-__all__ = ["Queues"]
+__all__ = ["QueueController"]

@@ -7,7 +7,7 @@ Annotations remember what came from where. ``pumice.dev/expanded-by`` is on ever
 the uid of the parent: if that parent names it no more it is withdrawn, closed and, once empty, deleted. Queues made by
 hand never are, nor is ``default``, which every cluster has. ``pumice.dev/handed-down`` is on every queue whose own
 ``spec.hierarchy`` came from above: it goes when the entry has none any more, or when there is no entry any more; one
-written by hand stays. A third one remembers fields (see ``handed_fields``).
+written by hand stays. A third one remembers fields (see ``inherited_fields``).
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pumice.admission import Object, World, with_user_limits_settled
+from pumice.admission import ClusterView, Object, with_user_limits_settled
 from pumice.admission.request import annotate, annotations_of, metadata_of, spec_of
-from pumice.controllers.queues.handed_fields import (
+from pumice.controllers.queues.inherited_fields import (
     SET_BY_HIERARCHY,
-    hand_fields,
-    remembered_fields,
-    take_back_fields,
+    inherited_fields,
+    reset_inherited_fields,
+    set_inherited_fields,
 )
-from pumice.kube import wire
-from pumice.kube.queues import PARAMETERS
-from pumice.kube.reading import one_of, read
+from pumice.kube.decode import api_types
+from pumice.kube.decode.queues import PARAMETERS
+from pumice.kube.decode.struct_decode import one_of, read
 from pumice.kube.resources import QUEUES, Document
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import DEFAULT_QUEUE, ROOT
+from pumice.model.queue_expansion import is_elsewhere
 
 EXPANDED_BY: Final = "pumice.dev/expanded-by"
 HANDED_DOWN: Final = "pumice.dev/handed-down"
@@ -39,7 +40,7 @@ def entries(queue: Object) -> list[Object]:
     return [entry for entry in spec_of(queue).get("hierarchy") or () if isinstance(entry, dict) and entry.get("name")]
 
 
-def expanded(parent: Object, entry: Object, there: Object | None, *, childless: bool) -> Document:
+def expanded_queue(parent: Object, entry: Object, there: Object | None, *, childless: bool) -> Document:
     """The queue that an entry describes, from the one that is there (if any); the same object if nothing differs.
 
     ``FieldError`` if a parameter has a value that cannot be meant. ``childless``: no queue stands below it now.
@@ -54,7 +55,7 @@ def expanded(parent: Object, entry: Object, there: Object | None, *, childless: 
         one_of(parameter["name"], PARAMETERS, "parameters"): parameter.get("value")
         for parameter in entry.get("parameters") or ()
     }
-    hand_fields(child, wanted, made_here=EXPANDED_BY in annotations_of(child))
+    set_inherited_fields(child, wanted, made_here=EXPANDED_BY in annotations_of(child))
     if entry.get("hierarchy"):
         if _understood(entry["hierarchy"]) != _understood(spec.get("hierarchy") or ()):
             spec["hierarchy"] = entry["hierarchy"]
@@ -66,10 +67,10 @@ def expanded(parent: Object, entry: Object, there: Object | None, *, childless: 
     return there if there is not None and child == there else child
 
 
-def released(queue: Object, *, childless: bool) -> Document:
+def released_queue(queue: Object, *, childless: bool) -> Document:
     """A queue made by hand that its parent names no more: without what the hierarchy gave it; the same if nothing."""
     child: Document = {**queue, "metadata": dict(metadata_of(queue)), "spec": dict(spec_of(queue))}
-    take_back_fields(child, remembered_fields(child) or {})
+    reset_inherited_fields(child, inherited_fields(child) or {}, wanted={})
     for mark in (SET_BY_HIERARCHY, HANDED_DOWN):
         if mark in annotations_of(child):
             annotate(child, mark, None)
@@ -84,12 +85,12 @@ def contradiction(parent: Object, there: Object) -> str:
     name, above = there["metadata"]["name"], parent["metadata"]["name"]
     path = annotations_of(there).get(HIERARCHY)
     stands = spec_of(there).get("parent") or ROOT
-    if path or stands != above:
+    if is_elsewhere(path, stands, above):
         return f"'{name}' is to stand below '{above}', but it stands {f'at {path!r}' if path else f'below {stands!r}'}"
     return ""
 
 
-def withdrawn(world: World) -> set[str]:
+def withdrawn_queues(world: ClusterView) -> set[str]:
     """The queues that a hierarchy made and names no more, with those that it made below them."""
     found: set[str] = set()
     tree = world.tree
@@ -108,7 +109,7 @@ def withdrawn(world: World) -> set[str]:
     return found
 
 
-def without(hierarchy: list[Object], name: str) -> list[Object]:
+def without_entry(hierarchy: list[Object], name: str) -> list[Object]:
     """A hierarchy without the entry of a queue, at whatever depth; the same object if there is none."""
     return next(_without(hierarchy, name), hierarchy)
 
@@ -123,4 +124,4 @@ def _without(hierarchy: list[Object], name: str) -> Iterator[list[Object]]:
 
 
 def _understood(hierarchy: Any) -> Any:
-    return read(hierarchy, tuple[wire.HierarchyEntry, ...], where="spec.hierarchy")
+    return read(hierarchy, tuple[api_types.HierarchyEntry, ...], where="spec.hierarchy")

@@ -1,0 +1,1 @@
+"""Rules about Volcano Jobs: defaults, tasks, policies and updates."""

@@ -1,0 +1,91 @@
+"""What a Job does when something happens: its policies, and those of its tasks. One function a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pumice.admission.cluster_view import ClusterView
+from pumice.admission.jobs.job_tasks import TASKS, tasks_of
+from pumice.admission.request import Object, Refusal, Request, spec_of
+
+ANY: Final = "*"
+EVENTS: Final = (
+    ANY,
+    "PodFailed",
+    "PodEvicted",
+    "PodPending",
+    "PodRunning",
+    "Unknown",
+    "TaskCompleted",
+    "TaskFailed",
+    "JobUpdated",
+)
+"""What a policy may be about; OutOfSync and CommandIssued are the controller's own."""
+ACTIONS: Final = (
+    "AbortJob",
+    "RestartJob",
+    "RestartTask",
+    "RestartPod",
+    "RestartPartition",
+    "TerminateJob",
+    "CompleteJob",
+    "ResumeJob",
+)
+"""What a policy may do; SyncJob and EnqueueJob are the controller's own."""
+
+
+def policies_name_one_cause(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """A policy is about events or about an exit code."""
+    for where, policies in _lists(request):
+        for i, policy in enumerate(policies):
+            code = policy.get("exitCode")
+            if _events(policy) and code is not None:
+                yield Refusal("has events and an exitCode; make two policies of it", f"{where}[{i}]")
+            elif not _events(policy) and code is None:
+                yield Refusal("has neither event nor exitCode; say when it applies", f"{where}[{i}]")
+            elif code == 0:
+                yield Refusal("0 is success; write another exit code", f"{where}[{i}].exitCode")
+
+
+def policies_are_known(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """Events and actions are those that a policy may name."""
+    for where, policies in _lists(request):
+        for i, policy in enumerate(policies):
+            for event in dict.fromkeys(_events(policy)):
+                if event not in EVENTS:
+                    yield Refusal(
+                        f"{event[:70]!r} is no event of a policy; write one of {', '.join(EVENTS)}", f"{where}[{i}]"
+                    )
+            action = policy.get("action") or ""
+            if action not in ACTIONS:
+                message = f"{action[:70]!r} is no action of a policy; write one of {', '.join(ACTIONS)}"
+                yield Refusal(message, f"{where}[{i}].action")
+
+
+def policies_differ(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """Of one cause there is one policy; one for any event stands alone among those for events."""
+    for where, policies in _lists(request):
+        seen: set[str | int] = set()
+        for i, policy in enumerate(policies):
+            code = policy.get("exitCode")
+            for cause in [*_events(policy), *([code] if code is not None else [])]:
+                if cause in seen:
+                    yield Refusal(f"{cause!r} has a policy already; keep one of them", f"{where}[{i}]")
+                seen.add(cause)
+        if ANY in seen and sum(isinstance(cause, str) for cause in seen) > 1:
+            yield Refusal(f"'{ANY}' is any event, so there can be no policy for another beside it", where)
+
+
+def _lists(request: Request) -> Iterator[tuple[str, list[Object]]]:
+    yield "spec.policies", spec_of(request.object).get("policies") or []
+    for i, task in enumerate(tasks_of(request)):
+        yield f"{TASKS}[{i}].policies", task.get("policies") or []
+
+
+def _events(policy: Object) -> list[str]:
+    event = policy.get("event")
+    return [*([event] if event else []), *(policy.get("events") or [])]
+
+
+RULES = (policies_name_one_cause, policies_are_known, policies_differ)

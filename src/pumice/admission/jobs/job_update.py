@@ -1,0 +1,42 @@
+"""What may change of a Job that is there: how many pods it has and needs, its priority, when it is cleared away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.admission.cluster_view import ClusterView
+from pumice.admission.request import Object, Refusal, Request, spec_of
+
+OF_JOB = frozenset({"minAvailable", "priorityClassName", "ttlSecondsAfterFinished"})
+OF_TASK = frozenset({"replicas", "minAvailable"})
+
+
+def rest_stays(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """Pods that run already would not follow any other change."""
+    if request.old is None:
+        return
+    new, old = _fixed(spec_of(request.object)), _fixed(spec_of(request.old))
+    changed = sorted(name for name in new.keys() | old.keys() if new.get(name) != old.get(name))
+    if changed:
+        may = ", ".join([*sorted(OF_JOB), *(f"tasks[*].{name}" for name in sorted(OF_TASK))])
+        yield Refusal(f"{', '.join(changed)} may not change once the job is there; only {may} may", "spec")
+
+
+def _fixed(job: Object) -> Object:
+    """What must stay. The controller writes down which claims it made."""
+    fixed = {name: value for name, value in job.items() if name not in OF_JOB}
+    fixed["tasks"] = [
+        {name: value for name, value in task.items() if name not in OF_TASK} for task in _list(job, "tasks")
+    ]
+    fixed["volumes"] = [
+        {name: value for name, value in volume.items() if name != "volumeClaimName" or not volume.get("volumeClaim")}
+        for volume in _list(job, "volumes")
+    ]
+    return fixed
+
+
+def _list(job: Object, name: str) -> list[Object]:
+    return job.get(name) or []
+
+
+RULES = (rest_stays,)

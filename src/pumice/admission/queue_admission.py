@@ -1,0 +1,89 @@
+"""Which queues take a job or a podgroup: those that are there, leaves, and not closed by anybody above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from pumice.admission.cluster_view import ClusterView
+from pumice.admission.queues.queue_parent import some
+from pumice.admission.request import UPDATE, Refusal, Request, spec_of
+from pumice.model.objects import ROOT, QueueState
+
+QUEUE = "spec.queue"
+TAKING = (QueueState.OPEN, QueueState.PAUSED)
+"""A paused queue takes jobs and starts none."""
+
+
+def queue_exists(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """The queue is there, and has a place in the tree."""
+    name = _entered(request)
+    if name is None:
+        return
+    if world.is_planned(name) and not world.plans_come_true:
+        yield Refusal(f"queue '{name}' is {_state(name, world)}; try again in a moment", QUEUE)
+    if world.expanded_tree.path(name) is not None:
+        return
+    if name in world.queues:
+        refusal = world.expanded_tree.refusals().get(name)
+        why = f"; see there: {refusal.field}: {refusal.message}" if refusal else ""
+        yield Refusal(f"queue {name!r} has no place in the tree{why}", QUEUE)
+    else:
+        leaves = world.expanded_tree.leaves(ROOT)
+        close = get_close_matches(name[:253], leaves, 1)
+        hint = f", did you mean '{close[0]}'?" if close else f"; there are {some(leaves)}" if leaves else ""
+        yield Refusal(f"there is no queue {name[:253]!r}{hint}", QUEUE)
+
+
+def queue_is_leaf(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """Only leaves take jobs. Whoever names a parent was sent to a leaf below, unless none is open."""
+    name = _entered(request)
+    if name is None or world.expanded_tree.path(name) is None or world.expanded_tree.is_leaf(name):
+        return
+    leaves = world.expanded_tree.leaves(name)
+    states = [f"{leaf} is {_state(leaf, world)}" for leaf in leaves]
+    why = f"no queue below it is open: {some(states)}" if states else "there is no queue below it"
+    advice = "try again in a moment" if any(map(world.is_planned, leaves)) else "open one or use another"
+    yield Refusal(f"queue '{name}' is no leaf, and {why}; {advice}", QUEUE)
+
+
+def queue_takes_jobs(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """The queue is open, or only paused, and so is everybody above it."""
+    name = _entered(request)
+    if name is None or not world.expanded_tree.is_leaf(name):
+        return
+    tree = world.expanded_tree
+    leaving = any(world.is_leaving(queue) for queue in (name, *(above.name for above in tree.above(name))))
+    if leaving or tree.in_force(name).state not in TAKING:
+        yield Refusal(f"queue '{name}' takes no jobs: it is {_state(name, world)}; open it or use another", QUEUE)
+
+
+def moves_only_while_pending(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """A podgroup changes its queue before it is let in, or not at all: what it holds is on its queue's account."""
+    if request.operation == UPDATE and request.old is not None and _entered(request) is not None:
+        phase = (request.old.get("status") or {}).get("phase") or "Pending"
+        if phase != "Pending":
+            message = f"may change only while the podgroup is Pending; it is {phase}"
+            yield Refusal(message, QUEUE)
+
+
+def _entered(request: Request) -> str | None:
+    """The queue that a request enters; None if it stays where it is."""
+    queue = str(spec_of(request.object).get("queue") or "")
+    if request.operation == UPDATE and request.old is not None and queue == (spec_of(request.old).get("queue") or ""):
+        return None
+    return queue
+
+
+def _state(name: str, world: ClusterView) -> str:
+    """A queue's state as people should read it, with who above decides it."""
+    for queue in (name, *(above.name for above in world.expanded_tree.above(name))):
+        if world.is_leaving(queue):
+            return "being deleted" if queue == name else f"below '{queue}', which is being deleted"
+    if world.is_planned(name) and not world.plans_come_true:
+        return "named by a hierarchy and not created yet"
+    decides = world.expanded_tree.in_force(name)
+    return decides.state.value + ("" if decides.name == name else f" by '{decides.name}' above it")
+
+
+RULES = (queue_exists, queue_is_leaf, queue_takes_jobs)

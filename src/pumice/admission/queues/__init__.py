@@ -1,0 +1,1 @@
+"""Rules about Queue objects: defaults, places in the tree, quotas, changes and deletion."""

@@ -1,0 +1,58 @@
+"""What a queue may be promised: its own amounts against each other, its children's sums, its ancestors' limits.
+
+The rules are those of the engine (``model.queue_amounts``). Root's children are judged by what the nodes have, where
+they have any of a resource. A write is refused for what it makes wrong or worse, so that a mistake can always be
+corrected step by step, and so that the loss of a node keeps nobody from editing anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pumice.admission.queues.queue_change import QueueChange
+from pumice.admission.queues.queue_tree import QueueTree
+from pumice.admission.request import Refusal
+from pumice.model.hierarchy import Path
+from pumice.model.queue_amounts import Excess
+
+
+def amounts_fit_together(change: QueueChange) -> Iterator[Refusal]:
+    """No queue is owed or kept more than it may use, and no queues together more than the one above them."""
+    paths = _judged(change)
+    before = {excess.rule: excess for excess in _excesses(change, change.before, paths)}
+    for excess in _excesses(change, change.after, paths):
+        if excess.is_worse_than(before.get(excess.rule)):
+            yield Refusal(excess.say(change.world.registry), _where(change, excess))
+
+
+def _excesses(change: QueueChange, tree: QueueTree, paths: Iterable[Path]) -> Iterator[Excess]:
+    for path in paths:
+        yield from tree.amounts.excesses_at(path)
+    yield from tree.amounts.within(dict(enumerate(change.world.capacity)))
+
+
+def _judged(change: QueueChange) -> list[Path]:
+    """The queues that the change is about, those above them, whose sums it may change, and those below; lowest first.
+
+    Where the change moves a queue, what it leaves can't get worse.
+    """
+    found: set[Path] = set()
+    for queue in change.touched:
+        path = change.after.path(queue.name)
+        if path is not None:
+            found.update(path[:depth] for depth in range(2, len(path) + 1))
+    below = (change.after.path(name) for name in change.after.below(change.name))
+    found.update(path for path in below if path is not None)
+    return sorted(found, key=lambda path: (-len(path), path))
+
+
+def _where(change: QueueChange, excess: Excess) -> str:
+    """Where in the manifest the amount stands: in the queue's own amounts, or in those that it has for others."""
+    resource = change.world.registry.names[excess.resource]
+    if not excess.together:
+        return f"{excess.want.path}.{resource}"
+    handed_down = len(change.touched) > 1 and not excess.want.of(change.queue)
+    return "spec.hierarchy" if handed_down else excess.want.path
+
+
+RULES = (amounts_fit_together,)

@@ -1,0 +1,131 @@
+"""Which rules apply to what: one table for what is filled in, one for what is checked.
+
+``admit`` is the whole of admission: it fills in, then checks what came of it. It looks up
+nothing but the ``ClusterView`` and changes nothing: whoever stores the object updates the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from pumice.admission import queue_admission
+from pumice.admission.cluster_view import ClusterView
+from pumice.admission.jobs import job_defaults, job_policies, job_tasks, job_update
+from pumice.admission.queues import queue_defaults, queue_deletion, queue_parent, queue_quotas
+from pumice.admission.queues.queue_change import QueueChange, queue_change
+from pumice.admission.request import (
+    CREATE,
+    DELETE,
+    JOBS,
+    OPERATIONS,
+    PODGROUPS,
+    PODS,
+    QUEUES,
+    UPDATE,
+    Object,
+    Refusal,
+    Request,
+    Verdict,
+    metadata_of,
+    spec_of,
+)
+from pumice.admission.routing import route_to_leaf
+from pumice.admission.user_attribution import stamp_user, user_is_printable
+
+Default = Callable[[Object, Request, ClusterView], None]
+"""Fills something in. ``new``, its metadata and its spec are its to edit; what lies deeper is to be replaced."""
+
+Rule = Callable[[Request, ClusterView], Iterable[Refusal]]
+"""Says what is wrong."""
+
+PLACE_RULES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_parent.RULES, *queue_quotas.RULES)
+"""What is asked of a queue that is created or changed."""
+
+
+def queue_is_sound(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """The queue can be read, and the tree with it is sound: every rule about places and amounts, in turn."""
+    change = queue_change(request, world)
+    if isinstance(change, list):
+        yield from change
+    elif change is not None:
+        for rule in PLACE_RULES:
+            yield from rule(change)
+
+
+DEFAULTS: dict[tuple[str, str], tuple[Default, ...]] = {
+    (QUEUES, CREATE): queue_defaults.RULES,
+    (QUEUES, UPDATE): queue_defaults.RULES,
+    (PODGROUPS, CREATE): (stamp_user, route_to_leaf),
+    (PODGROUPS, UPDATE): (stamp_user, route_to_leaf),
+    (JOBS, CREATE): (stamp_user, route_to_leaf, *job_defaults.RULES),
+    (JOBS, UPDATE): (stamp_user, route_to_leaf, *job_defaults.RULES),
+    (PODS, CREATE): (stamp_user,),
+    (PODS, UPDATE): (stamp_user,),
+}
+
+RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
+    (QUEUES, CREATE): (queue_is_sound,),
+    (QUEUES, UPDATE): (queue_is_sound,),
+    (QUEUES, DELETE): queue_deletion.RULES,
+    (PODGROUPS, CREATE): (*queue_admission.RULES, user_is_printable),
+    (PODGROUPS, UPDATE): (*queue_admission.RULES, queue_admission.moves_only_while_pending, user_is_printable),
+    (JOBS, CREATE): (*queue_admission.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
+    (JOBS, UPDATE): (*job_update.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
+}
+
+ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))
+"""The resources that admission has anything to say about."""
+
+
+def admit(request: Request, world: ClusterView) -> Verdict:
+    """What comes of a request."""
+    if request.operation not in OPERATIONS:
+        known = ", ".join(OPERATIONS)
+        return Verdict(None, [Refusal(f"{request.operation!r} is no operation that is admitted; there are {known}")])
+    filled = replace(request, new=mutate(request, world)) if request.new is not None else request
+    return Verdict(filled.new, validate(filled, world), warnings(filled, world))
+
+
+def mutate(request: Request, world: ClusterView) -> Object:
+    """The object with everything filled in: a new one, or the same if there was nothing to do."""
+    if request.new is None:
+        raise ValueError(f"{request.operation} has no object to fill anything into")
+    rules = DEFAULTS.get((request.resource, request.operation), ())
+    if not rules or _is_leaving(request):
+        return request.new
+    new = {**request.new, "metadata": dict(metadata_of(request.new)), "spec": dict(spec_of(request.new))}
+    for rule in rules:
+        rule(new, request, world)
+    return new if new != request.new else request.new
+
+
+def validate(request: Request, world: ClusterView) -> list[Refusal]:
+    """Everything that is wrong with a request whose object has been filled in."""
+    if _is_leaving(request):
+        return []
+    found = (
+        refusal for rule in RULES.get((request.resource, request.operation), ()) for refusal in rule(request, world)
+    )
+    return list(dict.fromkeys(found))  # two rules may say the same: of root, both limits are the cluster
+
+
+def warnings(request: Request, world: ClusterView) -> list[str]:
+    """What the caller should know although nothing is wrong."""
+    if request.operation != CREATE:
+        return []
+    spec, settings = spec_of(request.object), world.settings
+    if request.resource == JOBS:
+        known = settings.job_plugins
+        others = sorted((spec.get("plugins") or {}).keys() - known)
+        return [f"spec.plugins.{name}: has no effect; there are {', '.join(sorted(known))}" for name in others]
+    if request.resource == PODS and settings.alone and not spec.get("nodeName"):
+        named = spec.get("schedulerName") or ""
+        if named not in settings.schedulers:
+            return [f"spec.schedulerName: no scheduler '{named}' works here; '{settings.default_scheduler}' does"]
+    return []
+
+
+def _is_leaving(request: Request) -> bool:
+    """Whether an update is about an object that is being deleted: nothing may keep it from letting go."""
+    return request.operation == UPDATE and "deletionTimestamp" in metadata_of(request.object)

@@ -1,0 +1,120 @@
+"""What the API server trusts, and what we show it: never a certificate that it does not trust yet.
+
+The authorities stand in the webhook configurations (``caBundle``). A new certificate is shown only when its authority
+has stood there for a while, in all of them; until then the old one is, which is still trusted beside it. Whoever
+overwrites a configuration, by applying a manifest say, finds the authorities there again at the next look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from pumice.admission.webhooks.certificate_source import CertificateSource
+from pumice.kube.certificates import Certificate, signer
+from pumice.kube.client.api import Api, Patch
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.resources import Document, Resource
+
+log = logging.getLogger(__name__)
+
+_GROUP = "admissionregistration.k8s.io/v1"
+MUTATING: Resource[Document] = Resource(
+    _GROUP, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", dict, namespaced=False
+)
+VALIDATING: Resource[Document] = Resource(
+    _GROUP, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", dict, namespaced=False
+)
+
+EVERY = 3.0
+"""Seconds between two looks at the certificate and at the configurations: so long nobody may trust us after somebody
+has overwritten one, and nothing of ours can be written. A look is three small reads."""
+SOON = 1.0
+"""The same while something is wrong."""
+SETTLE = 30.0
+"""Seconds after which all API servers of a cluster know what stands in a configuration."""
+
+
+class CaBundlePublisher:
+    """Keeps the configurations and the server in step; ``run`` does the work until cancelled."""
+
+    def __init__(
+        self,
+        api: Api,
+        source: CertificateSource,
+        configuration: str,
+        show: Callable[[Certificate], None],
+        *,
+        every: float = EVERY,
+        settle: float = SETTLE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._source = source
+        self._configuration = configuration
+        self._show = show
+        self._every = every
+        self._settle = settle
+        self._clock = clock
+        self._shown: Certificate | None = None
+        self._wanted: Certificate | None = None
+        self._since = 0.0  # when the authorities of the wanted one were first found in all configurations
+        self.last_error = "there is no certificate yet"
+        """What is wrong; empty if nothing is."""
+
+    async def run(self) -> None:
+        """Look, again and again."""
+        while True:
+            try:
+                await self.look()
+                self.last_error = ""
+            except (ApiError, UnreachableError, OSError) as error:
+                if self.last_error != str(error):
+                    log.warning("certificates: %s", error)
+                self.last_error = str(error)
+            await asyncio.sleep(min(SOON, self._every) if self.last_error else self._every)
+
+    async def look(self) -> None:
+        """See that what is to be trusted is, and that what is shown is trusted."""
+        found = await self._source.current()
+        published = await self._publish(found.authorities) if found.authorities else True
+        if found != self._wanted or not published:
+            self._wanted, self._since = found, self._clock()
+        if found == self._shown:
+            return
+        if not self._is_trusted_still(found) or self._clock() - self._since >= self._settle:
+            self._show(found)
+            self._shown = found
+
+    def _is_trusted_still(self, found: Certificate) -> bool:
+        """Whether what is shown is trusted beside another, so that there is time."""
+        return self._shown is not None and bool(found.authorities) and signer(self._shown) in found.authorities
+
+    async def _publish(self, authorities: bytes) -> bool:
+        """Write the authorities into the configurations; whether they stood there already."""
+        bundle = base64.b64encode(authorities).decode()
+        stood = [await self._publish_in(resource, bundle) for resource in (MUTATING, VALIDATING)]
+        return all(stood)
+
+    async def _publish_in(self, resource: Resource[Document], bundle: str) -> bool:
+        try:
+            found = await self._api.get(resource, self._configuration)
+        except ApiError as error:
+            if error.not_found:
+                return True  # nobody asks us, so nobody has to trust us
+            raise
+        wanting = _wanting(found.get("webhooks") or (), bundle)
+        if not wanting:
+            return True
+        patch = {"webhooks": [{"name": name, "clientConfig": {"caBundle": bundle}} for name in wanting]}
+        await self._api.patch(resource, self._configuration, patch, how=Patch.STRATEGIC)
+        log.info("%s %s trusts us from now on", resource.kind, self._configuration)
+        return False
+
+
+def _wanting(webhooks: Sequence[Document], bundle: str) -> list[str]:
+    """The webhooks of a configuration in which something else stands."""
+    return [str(one["name"]) for one in webhooks if (one.get("clientConfig") or {}).get("caBundle") != bundle]

@@ -1,0 +1,124 @@
+"""Where the certificate of the webhooks comes from: a Secret that all replicas share, or files that somebody gave.
+
+The Secret is made by the replica that is first, and renewed by the one that first sees that it is time. Both write only
+if nobody else has meanwhile, and take what is there if somebody has: so all replicas show the same certificate. If it
+was lost, other replicas still show what was in it for a while: so whoever makes another has that trusted as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.resources import Document, Resource
+
+log = logging.getLogger(__name__)
+
+SECRETS: Resource[Document] = Resource("v1", "secrets", "Secret", dict)
+AUTHORITIES, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
+"""What the parts are called in a Secret, as everybody calls them."""
+EARLY = timedelta(days=30)
+"""So long before it runs out a certificate is renewed."""
+TRIES = 5
+
+
+class CertificateSource(Protocol):
+    """Has a certificate."""
+
+    async def current(self) -> Certificate:
+        """The certificate to be shown. ``ApiError`` or ``UnreachableError`` if it cannot be had."""
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class SecretCertificate:
+    """A certificate of our own making, kept in a Secret."""
+
+    api: Api
+    namespace: str
+    name: str
+    hosts: Sequence[str]
+    """What the server is called."""
+    valid: timedelta = VALID
+    early: timedelta = EARLY
+    now: Callable[[], datetime] = _utc
+    _last: Certificate | None = field(default=None, init=False, repr=False)  # what was there when it was last looked at
+
+    async def current(self) -> Certificate:
+        """What is in the Secret; made or renewed if it is time."""
+        for _ in range(TRIES):
+            try:
+                self._last = await self._attempt()
+                return self._last
+            except ApiError as error:
+                if not (error.already_exists or error.conflict):
+                    raise
+        raise ApiError(409, "Conflict", f"secret {self.namespace}/{self.name} changes all the time")
+
+    async def _attempt(self) -> Certificate:
+        try:
+            secret = await self.api.get(SECRETS, self.name, self.namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            made = self._another(self._last)
+            about = {"name": self.name, "namespace": self.namespace}
+            new = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": about}
+            await self.api.create(SECRETS, {**new, "data": _encoded(made)}, self.namespace)
+            log.warning("made a certificate for %s", ", ".join(self.hosts))
+            return made
+        found = _decoded(secret.get("data") or {})
+        if serves(found, self.hosts, self.now(), self.early):
+            return found
+        made = self._another(found)
+        await self.api.update(SECRETS, {**secret, "data": {**(secret.get("data") or {}), **_encoded(made)}})
+        log.warning("renewed the certificate for %s", ", ".join(self.hosts))
+        return made
+
+    def _another(self, old: Certificate | None) -> Certificate:
+        now = self.now()
+        return renewed(old, self.hosts, now, self.valid) if old else issue(self.hosts, now, self.valid)
+
+
+@dataclass(frozen=True, slots=True)
+class FileCertificate:
+    """A certificate that somebody else looks after. Files that change are followed."""
+
+    certificate: Path
+    key: Path
+    authorities: Path | None = None
+    """Whom the API server is to trust; None: somebody else sees to that."""
+
+    async def current(self) -> Certificate:
+        """What is in the files."""
+        trusted = self.authorities.read_bytes() if self.authorities else b""
+        return Certificate(trusted, self.certificate.read_bytes(), self.key.read_bytes())
+
+
+def _encoded(found: Certificate) -> dict[str, str]:
+    parts = {AUTHORITIES: found.authorities, CERTIFICATE: found.certificate, KEY: found.key}
+    return {name: base64.b64encode(content).decode() for name, content in parts.items()}
+
+
+def _decoded(data: dict[str, str]) -> Certificate:
+    """What a Secret holds; whatever cannot be read is taken for empty, and so made anew."""
+
+    def part(name: str) -> bytes:
+        try:
+            return base64.b64decode(data.get(name) or "", validate=True)
+        except (binascii.Error, ValueError):
+            return b""
+
+    return Certificate(part(AUTHORITIES), part(CERTIFICATE), part(KEY))

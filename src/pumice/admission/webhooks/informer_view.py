@@ -1,0 +1,90 @@
+"""The world of a webhook: what informers have seen, and a little ahead of it what was just let in.
+
+Informers are a moment behind. Of a burst of jobs each would be sent to the queue that was empty before all of them, and
+of two queues that fit one by one both would be let in. So what this replica has let in counts at once. If no informer
+shows it for a while it was not stored after all: another webhook has refused it, or the quota has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pumice.admission.cluster_view import FOLLOWED, ClusterView
+from pumice.admission.request import Object, Settings, metadata_of
+from pumice.kube.client.api import Api
+from pumice.kube.resources import JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
+from pumice.kube.watch.change_queue import Change, ChangeQueue
+from pumice.kube.watch.informer import Informer
+
+PATIENCE = 10.0
+"""Seconds in which what was let in must be seen."""
+
+_RESOURCES = (QUEUES, POD_GROUPS, JOBS, NODES, NAMESPACES)
+
+Key = tuple[str, str, str]
+"""Resource, namespace and name."""
+
+
+class InformerView:
+    """Keeps a world up to date; ``run`` does the work until cancelled."""
+
+    def __init__(self, api: Api, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        assert {resource.name for resource in _RESOURCES} == FOLLOWED
+        self.view = ClusterView(settings)
+        self.complete = asyncio.Event()
+        """Set when the world holds all that was there at the beginning: nothing is judged before."""
+        self._feed = ChangeQueue()
+        self._informers = [Informer(api, resource.raw, self._feed) for resource in _RESOURCES]
+        self._ahead: dict[Key, float] = {}  # what no informer has shown yet, and until when it counts; oldest first
+        self._clock = clock
+
+    @property
+    def informers(self) -> Sequence[Informer[Document]]:
+        """Who follows the cluster for it."""
+        return self._informers
+
+    async def run(self) -> None:
+        """Follow."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers:
+                tasks.create_task(informer.run())
+            for informer in self._informers:
+                await informer.synced.wait()
+            self._take(self._feed.drain())
+            self.complete.set()
+            async for changes in self._feed:
+                self._take(changes)
+
+    def now(self) -> ClusterView:
+        """The world as it is now."""
+        while self._ahead:
+            key, until = next(iter(self._ahead.items()))
+            if self._clock() < until:
+                break
+            del self._ahead[key]
+            self.view.note(*key, None)
+        return self.view
+
+    def expect(self, resource: str, new: Object) -> None:
+        """An object was let in that is about to be stored."""
+        about = metadata_of(new)
+        key = (resource, str(about.get("namespace") or ""), str(about.get("name") or ""))
+        if resource in FOLLOWED and key[2] and not self._knows(key):
+            self.view.note(*key, new)
+            self._ahead.pop(key, None)
+            self._ahead[key] = self._clock() + PATIENCE
+
+    def _knows(self, key: Key) -> bool:
+        """Whether an informer shows an object of that name."""
+        resource, namespace, name = key
+        place = f"{namespace}/{name}" if namespace else name
+        return any(place in informer.cached for informer in self._informers if informer.resource.name == resource)
+
+    def _take(self, changes: Sequence[Change[Any]]) -> None:
+        for change in changes:
+            namespace, _, name = change.key.rpartition("/")
+            self._ahead.pop((change.resource, namespace, name), None)
+            self.view.note(change.resource, namespace, name, change.new)

@@ -1,0 +1,44 @@
+"""Every cluster has two queues: ``root``, which stands for the cluster, and ``default``, a leaf, for jobs.
+
+They are made where they are missing. Nothing but their names is insisted on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pumice.controllers.manager import SharedInformers
+from pumice.controllers.work_queue import WorkQueue
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.resources import QUEUES, Document
+from pumice.kube.watch.change_queue import Change
+from pumice.model.objects import DEFAULT_QUEUE, ROOT
+
+SPECS: Final[dict[str, dict[str, Any]]] = {ROOT: {"weight": 1}, DEFAULT_QUEUE: {"parent": ROOT, "weight": 1}}
+
+
+class DefaultQueues:
+    """Makes both."""
+
+    def __init__(self, api: Api, informers: SharedInformers) -> None:
+        self._api = api
+        self._queues = informers.all(QUEUES)
+        self.work_queue = WorkQueue(self._reconcile, workers=1)  # in order: one stands below the other
+        for name in SPECS:
+            self.work_queue.add(name)
+
+    def on_change(self, change: Change[Document]) -> None:
+        """A queue is gone, perhaps one of these."""
+        if change.resource == QUEUES.name and change.new is None and change.key in SPECS:
+            self.work_queue.add(change.key)
+
+    async def _reconcile(self, name: str) -> None:
+        if name in self._queues:
+            return
+        about = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": name}}
+        try:
+            await self._api.create(QUEUES.raw, {**about, "spec": SPECS[name]})
+        except ApiError as error:
+            if not error.already_exists:
+                raise

@@ -1,0 +1,188 @@
+"""The pods of a job, as they are: of which task and version each is, and how far it has come.
+
+A pod carries the version of the job, and the number of restarts of its task (or part of it), that it was made for. One
+made for an earlier version, or before a restart, is *old*: it is on its way out and nothing about it counts any more.
+So is one that there is no place for, because its task has become smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from pumice.controllers.jobs.spec import Job, Task
+from pumice.kube.decode.pods import TASK_SPEC
+from pumice.kube.resources import Document
+
+JOB_NAME: Final = "volcano.sh/job-name"
+JOB_VERSION: Final = "volcano.sh/job-version"
+TASK_INDEX: Final = "volcano.sh/task-index"
+RESTARTS: Final = "pumice.dev/restarts"
+"""How often a pod's task, partition or predecessors had been restarted when it was made, within its version."""
+
+PENDING, RUNNING, SUCCEEDED, FAILED, UNKNOWN = "Pending", "Running", "Succeeded", "Failed", "Unknown"
+FINISHED = (SUCCEEDED, FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class PodRecord:
+    """A pod of a job."""
+
+    name: str
+    uid: str
+    task: str
+    index: int
+    version: int
+    restarts: int
+    phase: str
+    leaving: bool
+    document: Document
+
+    @property
+    def finished(self) -> bool:
+        """Whether its containers have ended for good."""
+        return self.phase in FINISHED
+
+    @property
+    def created(self) -> float:
+        """When it was made."""
+        return moment(self.document["metadata"].get("creationTimestamp"))
+
+    @property
+    def started(self) -> float:
+        """When its node took it."""
+        return moment((self.document.get("status") or {}).get("startTime")) or self.created
+
+    @property
+    def ended(self) -> float:
+        """When the last of its containers ended; if none has, when it was made."""
+        return max((moment(end.get("finishedAt")) for end in _ends(self.document)), default=0.0) or self.created
+
+    @property
+    def exit_code(self) -> int:
+        """How its containers ended: the first code that is not 0, if there is one."""
+        return next((code for end in _ends(self.document) if (code := int(end.get("exitCode") or 0))), 0)
+
+    @property
+    def container_restarts(self) -> int:
+        """How often its containers were started again."""
+        return sum(int(entry.get("restartCount") or 0) for entry in _containers(self.document))
+
+    @property
+    def asked_to_leave(self) -> float:
+        """When somebody deleted it."""
+        about = self.document["metadata"]
+        return moment(about.get("deletionTimestamp")) - (about.get("deletionGracePeriodSeconds") or 0)
+
+
+def read_pod_record(pod: Document) -> PodRecord:
+    """A pod that a job owns. One that does not say what it is for is of no version."""
+    about = pod["metadata"]
+    said: Mapping[str, str] = about.get("annotations") or {}
+    index = (about.get("labels") or {}).get(TASK_INDEX) or about["name"].rpartition("-")[2]
+    return PodRecord(
+        name=about["name"],
+        uid=about["uid"],
+        task=said.get(TASK_SPEC, ""),
+        index=_number(index),
+        version=_number(said.get(JOB_VERSION, "")),
+        restarts=_number(said.get(RESTARTS, "0")),
+        phase=(pod.get("status") or {}).get("phase") or PENDING,
+        leaving="deletionTimestamp" in about,
+        document=pod,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PodIndex:
+    """The pods of a job, told apart."""
+
+    current: Mapping[tuple[str, int], PodRecord]
+    """By task and index, those that count; in the order of the tasks."""
+    old: tuple[PodRecord, ...]
+
+    def __iter__(self) -> Iterator[PodRecord]:
+        yield from self.current.values()
+        yield from self.old
+
+    def of(self, task: Task) -> list[PodRecord]:
+        """Those of a task that count."""
+        places = ((task.name, index) for index in range(task.replicas))
+        return [self.current[place] for place in places if place in self.current]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that are taken."""
+        return frozenset(member.name for member in self)
+
+
+def index_pods(job: Job, members: Iterable[PodRecord], version: int, restarts: Mapping[str, int]) -> PodIndex:
+    """Which pods count, at this version and after these restarts."""
+    tasks = {task.name: (position, task) for position, task in enumerate(job.tasks)}
+    current, old = [], []
+    for member in members:
+        position, task = tasks.get(member.task, (0, None))
+        if (
+            task is not None
+            and 0 <= member.index < task.replicas
+            and member.name == pod_name(job, task, member.index)
+            and member.version == version
+            and member.restarts >= restarts_of(task, member.index, restarts)
+        ):
+            current.append((position, member.index, member))
+        else:
+            old.append(member)
+    current.sort(key=lambda place: place[:2])
+    return PodIndex(
+        {(member.task, index): member for _, index, member in current},
+        tuple(sorted(old, key=lambda member: (member.task, member.index, member.name))),
+    )
+
+
+def pod_name(job: Job, task: Task, index: int) -> str:
+    """What a pod is called. There can be only one of each name, so no place of a task is ever taken twice."""
+    return f"{job.name}-{task.name}-{index}"
+
+
+# ---- restarts within a version ------------------------------------------------------------------------------
+
+
+def restarts_of(task: Task, index: int, restarts: Mapping[str, int]) -> int:
+    """How many of the restarts were about this pod."""
+    return sum(restarts.get(scope, 0) for scope in scopes(task, index))
+
+
+def scopes(task: Task, index: int) -> tuple[str, ...]:
+    """What can be restarted around a pod: its task, its partition, itself. A name of a task has no dot."""
+    partition = (f"{task.name}.p{index // task.partition_size}",) if task.partition_size else ()
+    return (task.name, *partition, f"{task.name}.{index}")
+
+
+# ---- reading pods --------------------------------------------------------------------------------------------
+
+
+def _containers(pod: Document) -> Iterator[Mapping[str, Any]]:
+    status = pod.get("status") or {}
+    yield from status.get("containerStatuses") or ()
+    yield from status.get("initContainerStatuses") or ()
+
+
+def _ends(pod: Document) -> Iterator[Mapping[str, Any]]:
+    for entry in _containers(pod):
+        end = (entry.get("state") or {}).get("terminated")
+        if end:
+            yield end
+
+
+def moment(text: str | None) -> float:
+    """The moment that a timestamp names, in seconds since 1970; 0 if there is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else -1

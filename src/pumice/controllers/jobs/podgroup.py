@@ -1,0 +1,103 @@
+"""The podgroup of a job: how many of its pods must start together, and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.admission.cluster_view import template_request
+from pumice.admission.routing import ROUTED
+from pumice.controllers.jobs.dependencies import minimum
+from pumice.controllers.jobs.spec import Job, Task
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.resources import JOBS, POD_GROUPS, Document
+from pumice.model.resources import PODS, Registry, Vector, add
+
+NOT_COPIED = "kubectl.kubernetes.io/"
+"""How annotations begin that are about the job's document, not about the job."""
+
+
+def group_name(job: Job) -> str:
+    """What the group is called: no job has had it before."""
+    return f"{job.name}-{job.uid}"
+
+
+def owner(job: Job) -> Document:
+    """How what is made for a job refers to it."""
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def group_of(job: Job, may_start: frozenset[str]) -> Document:
+    """The group of a job of which these tasks may start."""
+    about: Document = {"name": group_name(job), "namespace": job.namespace, "ownerReferences": [owner(job)]}
+    annotations = {
+        name: text for name, text in job.annotations.items() if not name.startswith(NOT_COPIED) and name != ROUTED
+    }
+    if annotations:
+        about["annotations"] = annotations
+    if job.labels:
+        about["labels"] = dict(job.labels)
+    spec = spec_of_group(job, may_start)
+    if job.queue:
+        spec["queue"] = job.queue
+    return {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": about, "spec": spec}
+
+
+def spec_of_group(job: Job, may_start: frozenset[str]) -> Document:
+    """What of a group follows its job: all but the queue, which admission may have chosen."""
+    spec: Document = {"minMember": minimum(job, may_start)}
+    tasks = [task for task in job.tasks if task.name in may_start]
+    least = {task.name: task.least for task in tasks if task.says_least and task.least}
+    if least:
+        spec["minTaskMember"] = least
+    resources = _resources(tasks, spec["minMember"])
+    if resources:
+        spec["minResources"] = resources
+    if job.priority_class:
+        spec["priorityClassName"] = job.priority_class
+    return spec
+
+
+def patch_of_group(group: Document, wanted: Document) -> Document | None:
+    """What to change in a group so that its spec is as wanted; None if nothing."""
+    spec = group.get("spec") or {}
+    patch: Document = {}
+    for name in ("minMember", "minTaskMember", "minResources", "priorityClassName"):
+        there, new = spec.get(name), wanted.get(name)
+        if (there or None) == (new or None):
+            continue
+        gone = dict.fromkeys(there.keys() - new.keys()) if isinstance(there, dict) and isinstance(new, dict) else {}
+        patch[name] = {**gone, **new} if isinstance(new, dict) else new
+    return {"spec": patch} if patch else None
+
+
+def _resources(tasks: list[Task], pods: int) -> dict[str, str]:
+    """What so many pods ask for: first those that the tasks need, then the rest, task by task."""
+    registry = Registry()
+    total: Vector = ()
+    for task, number in _first(tasks, pods):
+        total = add(total, [amount * number for amount in _request(task, registry)])
+    named = registry.format(total)
+    return {name: amount for name, amount in named.items() if name != registry.names[PODS]}
+
+
+def _first(tasks: list[Task], pods: int) -> Iterator[tuple[Task, int]]:
+    for numbers in ([task.least for task in tasks], [task.replicas - task.least for task in tasks]):
+        for task, number in zip(tasks, numbers, strict=True):
+            some = min(number, pods)
+            pods -= some
+            if some:
+                yield task, some
+
+
+def _request(task: Task, registry: Registry) -> Vector:
+    try:
+        return template_request(task.template.get("spec") or {}, registry, "")
+    except FieldError:
+        return ()  # its pods will be refused, in words

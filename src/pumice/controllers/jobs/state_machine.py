@@ -1,0 +1,181 @@
+"""Where does a job go from where it stands? Commands come first, then policies, then what its pods amount to.
+
+One step at a time: each is written down before the next is thought of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pumice.controllers.jobs import plugins
+from pumice.controllers.jobs.dependencies import minimum, released
+from pumice.controllers.jobs.job_status import Counts, JobStatus, count
+from pumice.controllers.jobs.lifecycle_events import LifecycleEvent, lifecycle_events
+from pumice.controllers.jobs.phases import AFTER, RESTART, RESTART_POD, RESTART_TASK, RESTARTS_PART, SETTLES, Phase
+from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, PodIndex, scopes
+from pumice.controllers.jobs.policies import due
+from pumice.controllers.jobs.spec import Job
+from pumice.kube.resources import Document
+
+
+@dataclass(frozen=True, slots=True)
+class JobTransition:
+    """Where a job goes from where it stands."""
+
+    standing: JobStatus
+    says: tuple[tuple[str, str], ...] = ()
+    """Reason and message of Events."""
+    again: float | None = None
+    """When something may be due that is not yet."""
+    obeyed: Document | None = None
+    """The Command that is thereby done with."""
+
+
+def next_transition(
+    job: Job,
+    standing: JobStatus,
+    members: PodIndex,
+    group: Document | None,
+    commands: Sequence[Document],
+    now: float,
+) -> JobTransition:
+    """The next step of a job; it may be none."""
+    looked_at = replace(standing, generation=job.generation if job.heeds_updates else 0)
+    if standing.phase is None:
+        return JobTransition(replace(looked_at, phase=Phase.PENDING), tuple(_initial_events(job)))
+    if commands:
+        return _apply_command(job, looked_at, commands[0])
+    if standing.phase.is_active:
+        least = minimum(job, released(job, members))
+        happened = lifecycle_events(job, standing, members, group, least, now) if job.has_policies else []
+        found = due(job, happened, now)
+        for action, about in found.now:
+            moved = apply_action(job, looked_at, action, about)
+            if moved is not None:
+                return JobTransition(moved, ((moved.reason, moved.message),))
+        concluded = _concluded(job, looked_at, members, least)
+        return JobTransition(concluded, _said(standing, concluded), found.next)
+    concluded = _settled(job, looked_at, members)
+    return JobTransition(concluded, _said(standing, concluded))
+
+
+def _initial_events(job: Job) -> Iterator[tuple[str, str]]:
+    """What somebody should know whose job is new."""
+    for name in plugins.ignored(job):
+        known = ", ".join(sorted(plugins.KNOWN))
+        yield "PluginIgnored", f"spec.plugins.{name}: has no effect here; there are {known}"
+
+
+def _said(before: JobStatus, after: JobStatus) -> tuple[tuple[str, str], ...]:
+    return ((after.reason, after.message),) if after.phase is not before.phase and after.reason else ()
+
+
+def _apply_command(job: Job, standing: JobStatus, command: Document) -> JobTransition:
+    """Do what a Command says. One that a crash has left over leads nowhere from where it has led to."""
+    assert standing.phase is not None
+    action, why = command.get("action") or "", command.get("message") or command.get("reason") or ""
+    moved = apply_action(
+        job, standing, action, LifecycleEvent("CommandIssued", "by command" + (f": {why}" if why else ""), 0.0)
+    )
+    if moved is not None:
+        return JobTransition(moved, ((moved.reason, moved.message),), obeyed=command)
+    obeyed = any(standing.phase is ways.get(action) for ways in AFTER.values())
+    words = f"{action} has no effect on a job that is {standing.phase.value}"
+    return JobTransition(standing, () if obeyed else (("CommandIgnored", words),), obeyed=command)
+
+
+def apply_action(job: Job, standing: JobStatus, action: str, about: LifecycleEvent) -> JobStatus | None:
+    """Where an action leads; None if nowhere."""
+    assert standing.phase is not None
+    words = f"{action}: {about.words}"
+    if action in RESTARTS_PART:
+        scope = _scope(action, about)
+        if scope is None or not standing.phase.is_active:
+            return None
+        restarts = {**standing.restarts, scope: standing.restarts.get(scope, 0) + 1}
+        moved = replace(standing, reason=about.event, restarts=restarts)
+    else:
+        goal = AFTER.get(standing.phase, {}).get(action)
+        if goal is None:
+            return None
+        moved = replace(standing, phase=goal, reason=about.event, message=words)
+        if goal is Phase.RESTARTING:
+            moved = replace(moved, version=standing.version + 1, restarts={})
+        if action != RESTART:
+            return moved
+    again = standing.retries + 1
+    if again < job.max_retry:
+        return replace(moved, retries=again, message=f"{words} (restart {again})")
+    # Its pods are not made older: those that have ended stay, for people to look into.
+    words = f"no retry is left of {job.max_retry}; {words}"
+    return replace(standing, phase=Phase.FAILED, reason="MaxRetry", message=words, retries=job.max_retry)
+
+
+def _scope(action: str, about: LifecycleEvent) -> str | None:
+    """What a restart of a part is about."""
+    if about.task is None:
+        return None
+    if action == RESTART_TASK or about.index is None:
+        return about.task.name
+    around = scopes(about.task, about.index)
+    if action == RESTART_POD:
+        return around[-1]
+    return around[-2]  # without partitions, the task
+
+
+def _concluded(job: Job, standing: JobStatus, members: PodIndex, least: int) -> JobStatus:
+    """Where a job is that nobody stops: it waits, runs, or is done."""
+    counts = count(job, members)
+    succeeded, running = counts.phases.get(SUCCEEDED, 0), counts.phases.get(RUNNING, 0)
+    if standing.phase is Phase.PENDING:
+        if running + counts.finished >= least:
+            return replace(standing, phase=Phase.RUNNING, reason="", message="")
+        return standing
+    if job.min_success is not None and succeeded >= job.min_success:
+        return _over(standing, Phase.COMPLETED, "MinSuccess", f"{succeeded} pods succeeded, {job.min_success} must")
+    if not job.replicas or counts.active:
+        return standing
+    stuck = counts.finished < job.replicas
+    if stuck:
+        waiting = [task.name for task in job.tasks if task.name not in released(job, members)]
+        made = sum(task.replicas for task in job.tasks if task.name not in waiting)
+        if not waiting or counts.finished < made:
+            return standing
+        words = f"tasks that {', '.join(waiting)} must wait for have ended without success"
+        return _over(standing, Phase.FAILED, "DependencyFailed", words)
+    return _judged(job, standing, counts, succeeded)
+
+
+def _judged(job: Job, standing: JobStatus, counts: Counts, succeeded: int) -> JobStatus:
+    """Whether a job whose pods have all ended is complete or has failed."""
+    if job.min_success is not None:
+        words = f"{succeeded} pods succeeded, but {job.min_success} must"
+        return _over(standing, Phase.FAILED, "MinSuccess", words)
+    if job.min_available >= sum(task.least for task in job.tasks):
+        for task in job.tasks:
+            good = counts.tasks[task.name].get(SUCCEEDED, 0)
+            if task.says_least and good < task.least:
+                words = f"{good} pods of task {task.name} succeeded, but {task.least} must"
+                return _over(standing, Phase.FAILED, "TaskFailed", words)
+    if succeeded >= job.min_available:
+        words = f"{succeeded} of {job.replicas} pods succeeded"
+        return _over(standing, Phase.COMPLETED, "Succeeded", words)
+    words = f"{succeeded} pods succeeded, but {job.min_available} must"
+    return _over(standing, Phase.FAILED, "PodFailed", words)
+
+
+def _over(standing: JobStatus, phase: Phase, reason: str, message: str) -> JobStatus:
+    return replace(standing, phase=phase, reason=reason, message=message)
+
+
+def _settled(job: Job, standing: JobStatus, members: PodIndex) -> JobStatus:
+    """Where a job is that is being stopped or restarted."""
+    assert standing.phase is not None
+    if standing.phase is Phase.RESTARTING:
+        # One pod that will not go must not hold up all the others.
+        if job.replicas - len(members.old) >= job.min_available:
+            return replace(standing, phase=Phase.PENDING)
+    elif standing.phase in SETTLES and not count(job, members).active:
+        return replace(standing, phase=SETTLES[standing.phase])
+    return standing

@@ -1,0 +1,91 @@
+"""The controllers of a cluster at work together, over one copy of what there is.
+
+Several of them care for the same pods and podgroups; each resource is followed once, and every change goes to all
+controllers that watch it. Nobody decides before everything has been listed: that something is missing can only be said
+by somebody who has seen the whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from pumice.controllers.work_queue import WorkQueue
+from pumice.kube.client.api import Api
+from pumice.kube.resources import Document, Resource
+from pumice.kube.watch.change_queue import Change, ChangeQueue
+from pumice.kube.watch.informer import CachedObject, Informer
+
+
+class SharedInformers:
+    """What there is, as last seen: one informer a resource, for everybody."""
+
+    def __init__(self, api: Api, feed: ChangeQueue) -> None:
+        self._api = api
+        self._feed = feed
+        self.informers: dict[str, Informer[Document]] = {}
+
+    def all(self, resource: Resource[Any]) -> Mapping[str, CachedObject[Document]]:
+        """The objects of a resource by key, each whole; kept up to date from now on."""
+        if resource.name not in self.informers:
+            self.informers[resource.name] = Informer(self._api, resource.raw, self._feed)
+        return _Copy(self.informers[resource.name])
+
+
+class _Copy(Mapping[str, CachedObject[Document]]):
+    """The copy of an informer, which replaces it at every list."""
+
+    def __init__(self, informer: Informer[Document]) -> None:
+        self._informer = informer
+
+    def __getitem__(self, key: str) -> CachedObject[Document]:
+        return self._informer.cached[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._informer.cached)
+
+    def __len__(self) -> int:
+        return len(self._informer.cached)
+
+
+class Controller(Protocol):
+    """Keeps something true."""
+
+    work_queue: WorkQueue
+
+    def on_change(self, change: Change[Document]) -> None:
+        """Something that somebody follows has changed: note the keys that it concerns."""
+
+
+class ControllerManager:
+    """Runs controllers until cancelled."""
+
+    def __init__(self, api: Api, makers: Sequence[Callable[[Api, SharedInformers], Controller]]) -> None:
+        self._feed = ChangeQueue()
+        self.seen = SharedInformers(api, self._feed)
+        self.controllers = [make(api, self.seen) for make in makers]
+        self.watchers: list[Callable[[Change[Document]], None]] = []  # hear of every change as well
+
+    async def run(self) -> None:
+        """Follow, and let each look at what concerns it."""
+        async with asyncio.TaskGroup() as tasks:
+            informers = list(self.seen.informers.values())
+            for informer in informers:
+                tasks.create_task(informer.run())
+            tasks.create_task(self._tell())
+            for informer in informers:
+                await informer.synced.wait()
+            for controller in self.controllers:
+                tasks.create_task(controller.work_queue.run())
+
+    async def done(self) -> None:
+        """Nothing has to be finished: whoever comes next begins with what there is."""
+
+    async def _tell(self) -> None:
+        async for batch in self._feed:
+            for change in batch:
+                for controller in self.controllers:
+                    controller.on_change(change)
+                for watcher in self.watchers:
+                    watcher(change)

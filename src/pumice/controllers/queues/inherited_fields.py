@@ -1,0 +1,82 @@
+"""Fields of a queue that the hierarchy above has set, and what becomes of them when it names them no more.
+
+``pumice.dev/set-by-hierarchy`` remembers the fields and the values that parameters gave a queue. A parameter that is
+taken out goes back to what the author of the queue last applied, or to the default of the field. A field that somebody
+has changed since then is theirs and stays.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pumice.admission import Object
+from pumice.admission.request import annotate, annotations_of, spec_of
+from pumice.admission.user_limits import keep_limits, kept_limits, last_applied
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.decode.queues import PARAMETERS
+from pumice.kube.decode.struct_decode import read
+from pumice.kube.resources import Document
+from pumice.model.queue_expansion import fields_to_reset, fields_to_set
+
+SET_BY_HIERARCHY: Final = "pumice.dev/set-by-hierarchy"
+
+
+def inherited_fields(queue: Object) -> Object | None:
+    """The fields that a hierarchy has set, with their values; None if there is no record of it."""
+    if SET_BY_HIERARCHY not in annotations_of(queue):
+        return None
+    try:
+        found = json.loads(annotations_of(queue)[SET_BY_HIERARCHY])
+    except (ValueError, RecursionError):
+        return {}
+    return {name: found[name] for name in found if name in PARAMETERS} if isinstance(found, dict) else {}
+
+
+def set_inherited_fields(child: Document, wanted: Object, *, made_here: bool) -> None:
+    """Give a queue that is ours to edit the fields of its parameters, and take back those that are no parameters now.
+
+    ``made_here``: the hierarchy has made the queue, so a field with the value of its parameter came from there too.
+    """
+    remembered, recorded = inherited_fields(child), {}
+    spec, limits = child["spec"], kept_limits(child)
+    changed = fields_to_set(wanted, {**limits, **spec}, is_alike)
+    for name, value in wanted.items():
+        if name in changed:
+            spec[name] = parameter_value(name, value)
+        if name in changed or name in (remembered or {}) or (remembered is None and made_here):
+            recorded[name] = parameter_value(name, value)
+    reset_inherited_fields(child, remembered or {}, wanted)
+    if recorded or remembered is not None:
+        annotate(child, SET_BY_HIERARCHY, json.dumps(recorded, sort_keys=True) if recorded else None)
+
+
+def reset_inherited_fields(child: Document, remembered: Object, wanted: Object) -> None:
+    """Reset the fields that a hierarchy has set and that it does not want any more, unless they were changed since."""
+    applied, limits = spec_of(last_applied(child) or {}), kept_limits(child)
+    kept = fields_to_reset(remembered, wanted, limits, is_alike)
+    if kept:
+        keep_limits(child, {name: limit for name, limit in limits.items() if name not in kept})
+    for name in sorted(kept | fields_to_reset(remembered, wanted, child["spec"], is_alike)):
+        child["spec"].pop(name, None)
+        if applied.get(name) is not None:
+            child["spec"][name] = applied[name]
+
+
+def parameter_value(name: str, value: Any) -> Any:
+    """The value of a parameter, as a spec has it. ``FieldError`` if it cannot be meant."""
+    understood = _read(name, value)
+    return understood if isinstance(understood, bool | int | float) else value
+
+
+def is_alike(name: str, there: Any, wanted: Any) -> bool:
+    """Whether what a spec has is what a parameter means; a server leaves out what nobody understands."""
+    try:
+        return bool(_read(name, there) == _read(name, wanted))
+    except FieldError:
+        return bool(there == wanted)
+
+
+def _read(name: str, value: Any) -> Any:
+    """The value of a parameter, as it is understood: numbers and booleans may be text."""
+    return read(value, PARAMETERS[name], where=name, strict=not isinstance(value, str))

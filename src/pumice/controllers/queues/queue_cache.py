@@ -1,0 +1,117 @@
+"""What the queue controller knows: the queues, where they stand, and how much work is in each.
+
+It is fed with changes as they are seen, and with the answers to the controller's own writes. Those are news at once, so
+that nothing is decided twice; what was seen before them and arrives after them is passed over.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from pumice.admission import ClusterView, Object
+from pumice.admission.queues.queue_tree import QueueTree
+from pumice.admission.request import annotations_of, metadata_of, spec_of
+from pumice.controllers.queues.expansion import withdrawn_queues
+from pumice.controllers.queues.workload_counts import Tally
+from pumice.kube.resources import QUEUES, Document
+from pumice.kube.watch.change_queue import Change
+from pumice.model.hierarchy import Refusal, lay_out
+from pumice.model.objects import ROOT
+
+REMEMBERED = 1000
+"""Queues that are gone whose late news are still known to be late."""
+
+
+class QueueCache:
+    """The newest state, as far as known."""
+
+    def __init__(self) -> None:
+        self.view = ClusterView()
+        self.work = Tally()
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._withdrawn: set[str] | None = None
+        self._remarks: tuple[QueueTree, dict[str, list[Refusal]]] | None = None
+
+    @property
+    def queues(self) -> dict[str, Object]:
+        """All queues as they are written."""
+        return self.view.queues
+
+    @property
+    def tree(self) -> QueueTree:
+        """Where they stand."""
+        return self.view.tree
+
+    def on_change(self, change: Change[Document]) -> bool:
+        """A queue was seen to change; whether that is news."""
+        if change.new is not None:
+            return self.apply_write(change.new)
+        self._gone[change.uid] = None
+        if len(self._gone) > REMEMBERED:
+            self._gone.popitem(last=False)
+        known = self.queues.get(change.key)
+        if known is None or known["metadata"]["uid"] != change.uid:
+            return False
+        self._replace(change.key, None)
+        return True
+
+    def apply_write(self, queue: Document) -> bool:
+        """A queue is as described, at its revision; whether that is news."""
+        about = queue["metadata"]
+        known = self.queues.get(about["name"])
+        if about["uid"] in self._gone or (known is not None and _revision(known) >= _revision(queue)):
+            return False
+        self._replace(about["name"], queue)
+        return True
+
+    def _replace(self, name: str, queue: Document | None) -> None:
+        if said(queue) != said(self.queues.get(name)):
+            self._withdrawn = None
+        self.view.note(QUEUES.name, "", name, queue)
+
+    @property
+    def withdrawn(self) -> set[str]:
+        """The queues that the hierarchy which made them names no more."""
+        if self._withdrawn is None:
+            self._withdrawn = withdrawn_queues(self.view)
+        return self._withdrawn
+
+    @property
+    def remarks(self) -> dict[str, list[Refusal]]:
+        """What is wrong with the places of queues, or worth knowing about their weights."""
+        tree = self.tree
+        if self._remarks is None or self._remarks[0] is not tree:
+            found: dict[str, list[Refusal]] = {}
+            for refusal in lay_out(tree.queues).refusals:
+                found.setdefault(refusal.queue, []).append(refusal)
+            self._remarks = (tree, found)
+        return self._remarks[1]
+
+    def parent(self, name: str) -> str:
+        """The queue right above one, or the one it names if it has no place; empty: none."""
+        if name == ROOT:
+            return ""
+        above = self.tree.above(name)
+        return above[0].name if above else str(spec_of(self.queues.get(name, {})).get("parent") or ROOT)
+
+    def children(self, name: str) -> list[str]:
+        """The queues right below one, also those that have no place, by name."""
+        return sorted(child for child in self.queues if self.parent(child) == name)
+
+    def is_leaf(self, name: str) -> bool:
+        """Whether a queue has no queues below it, and will have none."""
+        return self.tree.is_leaf(name) and not spec_of(self.queues[name]).get("hierarchy")
+
+
+def said(queue: Document | None) -> Any:
+    """What a queue says apart from its status."""
+    if queue is None:
+        return None
+    about = metadata_of(queue)
+    return about["uid"], "deletionTimestamp" in about, annotations_of(queue), about.get("finalizers"), spec_of(queue)
+
+
+def _revision(queue: Document) -> int:
+    revision = queue["metadata"]["resourceVersion"]
+    return int(revision) if revision.isdecimal() else 0

@@ -1,0 +1,184 @@
+"""The states of queues: what each is by itself, and what that makes of those below it.
+
+A queue is Open, Closed or Paused *by itself*: by the last command it was given. What its ``status.state`` says is the
+strictest of that and of everybody above it, and Closing instead of Closed while there is unfinished work in it or below
+it. The condition ``OwnState`` remembers what the queue is by itself, so that it is that again when the one above opens,
+and when somebody has overwritten ``status.state``. A command writes nothing but that condition; from it follow the
+states, children first. Only for a queue that has no such condition yet does the state that it shows count.
+
+A queue that is being deleted, or that its hierarchy names no more, counts as closed whatever it is by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pumice.admission import Object
+from pumice.admission.cluster_view import describe_queue
+from pumice.controllers.queues.queue_cache import QueueCache
+from pumice.kube.decode.manifest_errors import FieldError
+from pumice.kube.resources import Document
+from pumice.model.objects import DEFAULT_QUEUE, ROOT, Queue, QueueState
+from pumice.model.resources import Registry
+from pumice.model.states import in_force, settled
+
+OWN: Final = "OwnState"
+WEIGHTS: Final = "WeightsAgree"
+PLACED: Final = "Placed"
+OURS: Final = (WEIGHTS, PLACED, OWN)
+"""Types of the conditions that are kept here."""
+
+STAY: Final = (ROOT, DEFAULT_QUEUE)
+"""Queues that every cluster has."""
+
+_STATES = {state.value: state for state in QueueState}
+
+
+def state_of(queue: Object) -> QueueState:
+    """The state that a queue says it has; without any it is Open, and Unknown if nobody knows what that should be."""
+    text = (queue.get("status") or {}).get("state") or QueueState.OPEN.value
+    return _STATES.get(text, QueueState.UNKNOWN)
+
+
+def is_readable(queue: Object | None) -> bool:
+    """Whether the state that a queue says it has is one."""
+    return queue is not None and ((queue.get("status") or {}).get("state") or QueueState.OPEN.value) in _STATES
+
+
+def own_state(queue: Object) -> QueueState:
+    """What a queue is by itself."""
+    for condition in conditions_of(queue):
+        if condition.get("type") == OWN and condition.get("reason") in _STATES:
+            return _kept(_STATES[condition["reason"]])
+    return _kept(state_of(queue))
+
+
+def conditions_of(queue: Object) -> list[Document]:
+    """The conditions of a queue; to be read only."""
+    return (queue.get("status") or {}).get("conditions") or []
+
+
+def with_own_state(queue: Object, own: QueueState, now: str) -> Document:
+    """The change of status that makes a queue something else by itself. Its state follows later."""
+    return {"conditions": _renewed(queue, {**_ours(queue), OWN: _own(own, "it has been told so")}, now)}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a queue should say."""
+
+    state: QueueState
+    own: QueueState
+    because: str = ""
+    """Why the two differ; empty: they do not."""
+
+
+def statuses(cache: QueueCache, now: str) -> Iterator[tuple[Object, Document]]:
+    """Every queue whose status is not what it should be, and the change that makes it so; children come first."""
+    standings = dict(_standings(cache))
+    depth = {name: len(cache.tree.path(name) or ()) for name in standings}
+    for name in sorted(standings, key=lambda name: (-depth[name], name)):
+        queue, standing = cache.queues[name], standings[name]
+        ours = dict(_remarks(name, cache))
+        ours[OWN] = _own(standing.own, standing.because)
+        status: Document = {}
+        if (queue.get("status") or {}).get("state") != standing.state.value:
+            status["state"] = standing.state.value
+        conditions = _renewed(queue, ours, now)
+        if conditions != conditions_of(queue):
+            status["conditions"] = conditions
+        if status:
+            yield queue, status
+
+
+def _standings(cache: QueueCache) -> Iterator[tuple[str, Standing]]:
+    tree, busy = cache.tree, _busy(cache)
+    forced = {name: _force(name, cache) for name in cache.queues}
+    counted = {
+        name: replace(queue, state=QueueState.CLOSED if forced[name] else own_state(cache.queues[name]))
+        for name, queue in tree.queues.items()
+    }
+    for name, queue in cache.queues.items():
+        own = own_state(queue)
+        if tree.path(name) is None:
+            # Nobody is above it, as far as anybody can tell. What it remembers is for when it has its place.
+            state = settled(state_of(queue), busy=cache.work.unfinished[name] > 0)
+            yield name, Standing(state, own, "" if _kept(state) is own else "it has no place in the tree")
+            continue
+        above = [counted[one.name] for one in tree.above(name)]
+        decides = in_force(counted.get(name, Queue(name)), above)
+        state = settled(decides.state, busy=name in busy)
+        because = forced[name] if decides.name == name else f"'{decides.name}' above it is {decides.state.value}"
+        yield name, Standing(state, own, "" if _kept(state) is own else because)
+
+
+def _force(name: str, cache: QueueCache) -> str:
+    """Why a queue counts as closed, whatever it is by itself; empty: it does not."""
+    if name in cache.withdrawn:
+        return f"the hierarchy of '{cache.parent(name)}' names it no more"
+    if cache.view.is_leaving(name) and name not in STAY:
+        return "it is being deleted"
+    return ""
+
+
+def _busy(cache: QueueCache) -> set[str]:
+    """The queues with unfinished work in them or below them."""
+    found: set[str] = set()
+    for name, count in cache.work.unfinished.items():
+        if count > 0 and name in cache.queues:
+            found.update((name, *(queue.name for queue in cache.tree.above(name))))
+    return found
+
+
+def _kept(state: QueueState) -> QueueState:
+    """Closing is Closed, with work left."""
+    return QueueState.CLOSED if state is QueueState.CLOSING else state
+
+
+# ---- conditions -------------------------------------------------------------------------------------------
+
+
+def _own(own: QueueState, because: str) -> Document:
+    message = f"{because}; by itself it is {own.value}" if because else f"by itself it is {own.value}"
+    return {"type": OWN, "status": "True", "reason": own.value, "message": message}
+
+
+def _remarks(name: str, cache: QueueCache) -> Iterator[tuple[str, Document]]:
+    """What is wrong with the place of a queue, or worth knowing about its weights."""
+    refusals = cache.remarks.get(name, [])
+    wrong = "; ".join(f"{refusal.field}: {refusal.message}" for refusal in refusals if refusal.refused)
+    if name not in cache.tree.queues:
+        wrong = _unreadable(cache.queues[name])
+    if wrong:
+        yield PLACED, {"type": PLACED, "status": "False", "reason": "NoPlace", "message": wrong}
+    other = "; ".join(refusal.message for refusal in refusals if not refusal.refused)
+    if other:
+        yield WEIGHTS, {"type": WEIGHTS, "status": "False", "reason": "AnotherCounts", "message": other}
+
+
+def _unreadable(queue: Object) -> str:
+    """What keeps a queue from being read; its state does not, because that is about to be set right."""
+    try:
+        describe_queue({**queue, "status": {}}, Registry())
+    except FieldError as error:
+        return f"{error.field}: {error.message}"
+    return ""
+
+
+def _ours(queue: Object) -> dict[str, Document]:
+    return {condition["type"]: condition for condition in conditions_of(queue) if condition.get("type") in OURS}
+
+
+def _renewed(queue: Object, ours: dict[str, Document], now: str) -> list[Document]:
+    """The conditions of a queue with ours as they should be. One that says what it said keeps its time."""
+    others = [condition for condition in conditions_of(queue) if condition.get("type") not in OURS]
+    there = _ours(queue)
+    renewed = []
+    for kind in OURS:
+        if kind in ours:
+            new, old = {"lastTransitionTime": now, **ours[kind]}, there.get(kind, {})
+            same = all(old.get(field) == new[field] for field in ("status", "reason", "message"))
+            renewed.append(old if same else new)
+    return others + renewed

@@ -1,0 +1,26 @@
+"""All controllers of a batch cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+
+from pumice.controllers.default_queues import DefaultQueues
+from pumice.controllers.jobs import JobController
+from pumice.controllers.manager import Controller, SharedInformers
+from pumice.controllers.podgroups import PodGroupController
+from pumice.controllers.queues import QueueController
+from pumice.controllers.routing_events import RoutingEvents
+from pumice.kube.client.api import Api
+from pumice.kube.decode.convert import SCHEDULERS
+
+Maker = Callable[[Api, SharedInformers], Controller]
+
+
+def all_controllers(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
+    """All of them, for pods of these schedulers; without ``jobs`` somebody else sees to Volcano Jobs."""
+    groups = partial(PodGroupController, schedulers=schedulers)
+    return (DefaultQueues, groups, *((JobController,) if jobs else ()), QueueController, RoutingEvents)
+
+
+ALL_CONTROLLERS = all_controllers()

@@ -1,0 +1,232 @@
+"""Replaying a decision log: the same engine, told the same, must decide the same, to the byte.
+
+Nothing but the file is needed, and the plugins that its configuration names. A last line that was being written when
+its writer died is no line: it is left out, and so is what the engine was told for a cycle that never ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pumice.config.load import read_config
+from pumice.config.plugin_loader import plugin_factories
+from pumice.decision_log.records import (
+    FORMAT,
+    Happened,
+    Heading,
+    Job,
+    Line,
+    Memories,
+    Object,
+    ObjectChanged,
+    ObjectGone,
+    Quiet,
+    Ran,
+    Resources,
+    Targets,
+    TargetsSeen,
+    Task,
+    decisions_text,
+    event_of,
+    read_line,
+    standing_of,
+)
+from pumice.model.events import Event
+from pumice.model.resources import Registry
+from pumice.scheduling.config import ConfigError
+from pumice.scheduling.decisions import Decision
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.resume import Inheritance, resume
+
+
+class LogError(Exception):
+    """A file that cannot be replayed, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a replay first went another way. Without ``expected`` or ``found`` there is nothing more on that side."""
+
+    cycle: int
+    line: int
+    what: str  # decision or target
+    where: str  # which decision, which queue
+    expected: Any
+    found: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A cycle, as it went this time."""
+
+    number: int
+    now: int
+    events: tuple[Event, ...]
+    targets: Targets | None
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came out of a file."""
+
+    path: Path
+    heading: Heading
+    cycles: int = 0  # that agree
+    events: int = 0
+    decisions: int = 0  # that agree
+    torn: bool = False  # whether its writer died in the middle of a line
+    difference: Difference | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def replay(
+    path: Path,
+    *,
+    until: int | None = None,
+    watch: Callable[[Replayed], None] = lambda cycle: None,
+    progress: Callable[[int], None] = lambda size: None,
+) -> Outcome:
+    """Replay a file until the first difference; raises LogError. ``progress`` hears how many bytes were read."""
+    reading = _Reading(path, progress)
+    heading = reading.heading()
+    outcome = Outcome(path, heading)
+    registry = Registry()
+    for name in heading.resources:
+        registry.index(name)
+    engine = reading.engine(heading, registry)
+    if engine is None:
+        outcome.torn = True
+        return outcome
+    targets = TargetsSeen()
+    told: list[Event] = []
+    for record in reading:
+        if isinstance(record, Ran):
+            decisions = engine.cycle(record.now)
+            set_now = targets.look(engine)
+            outcome.difference = _difference(record, reading.line, set_now, decisions)
+            watch(Replayed(record.cycle, record.now, tuple(told), set_now, tuple(decisions)))
+            if outcome.difference is not None:
+                return outcome
+            outcome.cycles += 1
+            outcome.events += len(told)
+            outcome.decisions += len(decisions)
+            told.clear()
+            if until is not None and record.cycle >= until:
+                return outcome
+        elif isinstance(record, Resources):
+            for name in record.names:
+                registry.index(name)
+        elif isinstance(record, ObjectChanged | ObjectGone | Happened):
+            event = reading.event(record)
+            told.append(event)
+            engine.apply(event)
+        else:
+            raise reading.refuse("a line that belongs to the beginning of a file")
+    outcome.torn = reading.torn
+    return outcome
+
+
+def first_cycle(path: Path) -> int:
+    """The number of the first cycle that a file may have; raises LogError."""
+    return _Reading(path, lambda size: None).heading().cycles + 1
+
+
+class _Reading:
+    """The lines of a file, one after the other, without what was torn off at its end."""
+
+    def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
+        self.path = path
+        self.line = 0
+        self.torn = False
+        self._records = self._read(progress)
+
+    def __iter__(self) -> Iterator[Line]:
+        return self._records
+
+    def refuse(self, problem: object) -> LogError:
+        return LogError(f"{self.path}:{self.line}: {problem}")
+
+    def _read(self, progress: Callable[[int], None]) -> Iterator[Line]:
+        try:
+            with self.path.open("rb") as file:
+                for self.line, text in enumerate(file, 1):
+                    if not text.endswith(b"\n"):
+                        self.torn = True
+                        return
+                    try:
+                        record = read_line(text)
+                    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                        raise self.refuse(f"not a line of a decision log: {error}") from None
+                    if isinstance(record, Quiet):
+                        yield from record.cycles()
+                    else:
+                        yield record
+                    progress(len(text))
+        except OSError as error:
+            raise LogError(f"{self.path}: {error.strerror}") from None
+
+    def heading(self) -> Heading:
+        """The first line."""
+        first = next(self._records, None)
+        if not isinstance(first, Heading):
+            raise LogError(f"{self.path}: not a decision log, or one that ends before it begins")
+        if first.format != FORMAT:
+            raise LogError(
+                f"{self.path}: written by Pumice {first.pumice} in format {first.format}; this one reads {FORMAT}"
+            )
+        return first
+
+    def engine(self, heading: Heading, registry: Registry) -> Engine | None:
+        """The engine as it begins; None: the file ends before it has said that."""
+        try:
+            config = read_config(heading.config, heading.source)
+        except ConfigError as error:
+            raise LogError(f"{self.path}: its configuration can't be used here: {error}") from None
+        memory = next(self._records, None)
+        there: list[Object | Job | Task] = []
+        while len(there) < heading.standing and isinstance(record := next(self._records, None), Object | Job | Task):
+            there.append(record)
+        if not isinstance(memory, Memories) or len(there) < heading.standing:
+            return None
+        try:
+            was = standing_of(memory, there)
+        except msgspec.MsgspecError as error:
+            raise self.refuse(error) from None
+        return resume(Inheritance(was, memory.memory), config, plugin_factories(config), registry, heading.brakes)
+
+    def event(self, record: ObjectChanged | ObjectGone | Happened) -> Event:
+        """The event of a line."""
+        try:
+            return event_of(record)
+        except msgspec.MsgspecError as error:
+            raise self.refuse(error) from None
+
+
+def _difference(record: Ran, line: int, targets: Targets | None, decisions: list[Decision]) -> Difference | None:
+    """Where a cycle differs from the recorded one, targets first: decisions follow from them."""
+    cycle = record.cycle
+    if targets != record.targets:
+        for where, expected, found in _parts(record.targets, targets):
+            if expected != found:
+                return Difference(cycle, line, "target", where, expected, found)
+    text = decisions_text(decisions)
+    if text == bytes(record.decisions):
+        return None
+    was, now = msgspec.json.decode(record.decisions), msgspec.json.decode(text)
+    number = next((i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
+    expected, found = (said[number] if number < len(said) else None for said in (was, now))
+    return Difference(cycle, line, "decision", str(number + 1), expected, found)
+
+
+def _parts(was: Targets | None, now: Targets | None) -> Iterator[tuple[str, Any, Any]]:
+    """What targets are made of: queue by queue, then what the jobs sum up to."""
+    before, after = (each.entitled if each is not None else {} for each in (was, now))
+    for queue in {**before, **after}:
+        yield queue, before.get(queue), after.get(queue)
+    yield "jobs", was.jobs if was is not None else None, now.jobs if now is not None else None

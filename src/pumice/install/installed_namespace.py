@@ -1,0 +1,38 @@
+"""Where Pumice is in a cluster: it is there once, in one namespace, to whose accounts the rights of the cluster go.
+
+To install into another would take the rights from those who work; to uninstall from another would leave them running
+without any. So both look first, and neither changes anything if it is elsewhere.
+"""
+
+from __future__ import annotations
+
+from pumice.install.options import NAME
+from pumice.install.rbac import SCHEDULER
+from pumice.install.resources import BINDINGS
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client
+
+
+class OtherNamespaceError(Exception):
+    """Pumice is in another namespace; the message says in which."""
+
+
+def find_namespace(client: Client) -> str:
+    """The namespace in which it is installed; empty if it is not."""
+    try:
+        binding = client.get(BINDINGS.path(name=f"{NAME}-{SCHEDULER}"))
+    except ApiError as error:
+        if error.not_found:
+            return ""
+        raise
+    return next((str(one.get("namespace") or "") for one in binding.get("subjects") or ()), "")
+
+
+def check_namespace(client: Client, namespace: str) -> None:
+    """``OtherNamespaceError`` if it is installed in another namespace than this one."""
+    found = find_namespace(client)
+    if found not in ("", namespace):
+        raise OtherNamespaceError(
+            f"Pumice is in the namespace {found} of this cluster, and can be there only once; nothing was changed. "
+            f"Use -n {found}; to move it to {namespace}, uninstall it there first"
+        )

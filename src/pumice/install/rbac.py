@@ -1,0 +1,149 @@
+"""What each component may do: everything it does, and nothing else.
+
+``tests/install/test_rbac.py`` runs all of them with these rights on a real API server and compares what they asked
+for with what they may. To follow a resource is to list and watch it; ``get`` is for those who look an object up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pumice.install.options import NAME, InstallOptions, labels
+
+Object = dict[str, Any]
+
+SCHEDULER, CONTROLLERS, WEBHOOKS = "scheduler", "controllers", "webhooks"
+SECRET = f"{NAME}-webhooks"
+"""The Secret with the certificate of the webhooks."""
+
+FOLLOW = ("list", "watch")
+_VOLCANO, _JOBS, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
+
+
+class PolicyRule(NamedTuple):
+    """Verbs on resources of a group; with names only on those objects."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def rule(self) -> Object:
+        """As RBAC writes it."""
+        rule: Object = {"apiGroups": [self.group], "resources": [*self.resources], "verbs": [*self.verbs]}
+        return {**rule, "resourceNames": [*self.names]} if self.names else rule
+
+
+SAYING = PolicyRule("pumice.dev", ("users",), ("name",))
+"""To say whose pods and podgroups are, whoever that is: no kind of any API, but a right that policies look for."""
+IDENTITY = PolicyRule("", ("namespaces",), ("get",), ("kube-system",))
+"""Its uid tells clusters apart."""
+
+EVERYWHERE: dict[str, tuple[PolicyRule, ...]] = {
+    SCHEDULER: (
+        IDENTITY,
+        PolicyRule("", ("nodes", "resourcequotas"), FOLLOW),
+        PolicyRule("", ("pods",), ("get", *FOLLOW)),
+        PolicyRule("", ("pods/binding", "pods/eviction"), ("create",)),
+        PolicyRule("", ("events",), ("create", "patch")),
+        PolicyRule("policy", ("poddisruptionbudgets",), FOLLOW),
+        PolicyRule("scheduling.k8s.io", ("priorityclasses",), FOLLOW),
+        PolicyRule(_VOLCANO, ("queues",), FOLLOW),
+        PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
+        PolicyRule(_VOLCANO, ("podgroups",), (*FOLLOW, "patch")),
+    ),
+    CONTROLLERS: (
+        IDENTITY,
+        SAYING,
+        PolicyRule("", ("pods",), (*FOLLOW, "create", "patch", "delete")),
+        PolicyRule("", ("events",), ("create",)),
+        PolicyRule("", ("configmaps",), ("get", "create", "patch")),
+        PolicyRule("", ("services",), ("get", "create")),
+        PolicyRule("apps", ("replicasets", "statefulsets"), ("get",)),
+        PolicyRule("batch", ("jobs",), ("get",)),
+        PolicyRule(_VOLCANO, ("queues",), ("get", *FOLLOW, "create", "patch", "delete")),
+        PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
+        PolicyRule(_VOLCANO, ("podgroups",), (*FOLLOW, "create", "patch", "delete")),
+        PolicyRule(_JOBS, ("jobs",), ("get", *FOLLOW, "delete")),
+        PolicyRule(_JOBS, ("jobs/status",), ("update",)),
+        # Asked for by the server where owners are guarded (OwnerReferencesPermissionEnforcement): who deletes a job in
+        # the foreground waits for its pods.
+        PolicyRule(_JOBS, ("jobs/finalizers",), ("update",)),
+        PolicyRule(_BUS, ("commands",), (*FOLLOW, "delete")),
+    ),
+    WEBHOOKS: (
+        IDENTITY,
+        PolicyRule("", ("namespaces", "nodes"), FOLLOW),
+        PolicyRule(_VOLCANO, ("queues", "podgroups"), FOLLOW),
+        PolicyRule(_JOBS, ("jobs",), FOLLOW),
+        PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+        PolicyRule(
+            "admissionregistration.k8s.io",
+            ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+            ("get", "patch"),
+            (NAME,),
+        ),
+    ),
+}
+"""Rights in the whole cluster."""
+
+_JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/status"), (_JOBS, "jobs/finalizers")})
+"""What the controllers need for nothing but Volcano Jobs."""
+
+
+def _lead(component: str) -> tuple[PolicyRule, ...]:
+    lease = (f"{NAME}-{component}",)
+    return (
+        PolicyRule("coordination.k8s.io", ("leases",), ("create",)),  # which cannot be told by a name
+        PolicyRule("coordination.k8s.io", ("leases",), ("get", "update"), lease),
+    )
+
+
+AT_HOME: dict[str, tuple[PolicyRule, ...]] = {
+    SCHEDULER: _lead(SCHEDULER),
+    CONTROLLERS: _lead(CONTROLLERS),
+    WEBHOOKS: (
+        PolicyRule("", ("secrets",), ("create",)),
+        PolicyRule("", ("secrets",), ("get", "update"), (SECRET,)),
+    ),
+}
+"""Rights in our own namespace."""
+
+
+def components(choices: InstallOptions) -> list[str]:
+    """Who is installed."""
+    return [SCHEDULER, CONTROLLERS, *([WEBHOOKS] if choices.webhooks else [])]
+
+
+def policy_rules_of(component: str, choices: InstallOptions) -> tuple[Sequence[PolicyRule], Sequence[PolicyRule]]:
+    """What a component may do everywhere, and at home."""
+    everywhere: Sequence[PolicyRule] = EVERYWHERE[component]
+    if component == CONTROLLERS and choices.beside_volcano:
+        everywhere = [one for one in everywhere if not any((one.group, name) in _JOBS_ONLY for name in one.resources)]
+    return everywhere, AT_HOME[component]
+
+
+def accounts(component: str, choices: InstallOptions) -> list[Object]:
+    """The account of a component, and its rights."""
+    name, home = f"{NAME}-{component}", choices.namespace
+    subject = [{"kind": "ServiceAccount", "name": name, "namespace": home}]
+    everywhere, at_home = policy_rules_of(component, choices)
+    rbac = "rbac.authorization.k8s.io"
+
+    def one(kind: str, namespace: str = "", **rest: Any) -> Object:
+        about = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": labels(component)}
+        version = "v1" if kind == "ServiceAccount" else f"{rbac}/v1"
+        return {"apiVersion": version, "kind": kind, "metadata": about, **rest}
+
+    return [
+        one("ServiceAccount", home),
+        one("ClusterRole", rules=[right.rule() for right in everywhere]),
+        one(
+            "ClusterRoleBinding",
+            roleRef={"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+            subjects=subject,
+        ),
+        one("Role", home, rules=[right.rule() for right in at_home]),
+        one("RoleBinding", home, roleRef={"apiGroup": rbac, "kind": "Role", "name": name}, subjects=subject),
+    ]

@@ -1,0 +1,102 @@
+"""Taking Pumice out of a cluster: what works goes, what people have made stays.
+
+Definitions, queues, jobs and podgroups stay, the scheduler's configuration, and the namespace. Queues let go of the
+finalizer with which they waited for our controller, else nobody could ever delete them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from pumice.admission.request import QUEUE_FINALIZER
+from pumice.install.manifests import ONCE, manifests
+from pumice.install.options import NAME, InstallOptions, labels
+from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET
+from pumice.install.resources import LEASES, PODS, QUEUES, SECRETS, display_name, path_of
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client
+
+Object = dict[str, Any]
+
+STAYS = ONCE | {"Namespace", "CustomResourceDefinition"}
+PAUSE, PATIENCE = 0.5, 60.0
+"""Seconds: between two looks at whether the controllers have ended, and until we go on without them."""
+TRIES = 20
+"""How often a queue is read anew that somebody else has changed at the same moment."""
+
+
+def delete_obsolete(client: Client, choices: InstallOptions, wanted: Iterable[Object] = ()) -> Iterator[str]:
+    """Delete what may have been installed before and is not wanted now, in reverse order; says what is gone."""
+    kept = {path_of(one) for one in wanted}
+    for one in reversed(manifests(replace(choices, webhooks=True, service_monitor=True))):
+        path = path_of(one)
+        if one["kind"] not in STAYS and path not in kept and _deleted(client, path):
+            yield f"{display_name(one)} deleted"
+
+
+def remove_all(client: Client, choices: InstallOptions, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
+    """Delete all that was installed; says what is gone."""
+    yield from delete_obsolete(client, choices)
+    home = choices.namespace
+    left = {f"secret/{SECRET}": SECRETS.path(home, SECRET)}
+    left |= {f"lease/{NAME}-{one}": LEASES.path(home, f"{NAME}-{one}") for one in (SCHEDULER, CONTROLLERS)}
+    for name, path in left.items():
+        if _deleted(client, path):
+            yield f"{name} deleted"
+    _await_end(client, choices, sleep)
+    yield from _let_go(client)
+
+
+def _deleted(client: Client, path: str) -> bool:
+    try:
+        client.delete(path, propagation="Background")
+    except ApiError as error:
+        if error.not_found:
+            return False
+        raise
+    return True
+
+
+def _await_end(client: Client, choices: InstallOptions, sleep: Callable[[float], None]) -> None:
+    """Wait for the controllers to end, who would put the finalizers back."""
+    chosen = ",".join(f"{name}={value}" for name, value in labels(CONTROLLERS).items())
+    deadline = time.monotonic() + PATIENCE
+    while client.list(PODS.path(choices.namespace), {"labelSelector": chosen}).items and time.monotonic() < deadline:
+        sleep(PAUSE)
+
+
+def _let_go(client: Client) -> Iterator[str]:
+    try:
+        queues = client.list(QUEUES.path()).items
+    except ApiError as error:
+        if error.not_found:
+            return
+        raise
+    for queue in queues:
+        if _freed(client, queue):
+            yield f"queue/{queue['metadata']['name']} waits for us no longer"
+
+
+def _freed(client: Client, queue: Object) -> bool:
+    """Take our finalizer from a queue, whoever else writes to it meanwhile; False if there was nothing to do."""
+    path = QUEUES.path(name=queue["metadata"]["name"])
+    for attempt in range(TRIES):
+        try:
+            about = queue["metadata"] if attempt == 0 else client.get(path)["metadata"]
+            before = about.get("finalizers") or []
+            kept = [name for name in before if name != QUEUE_FINALIZER]
+            if kept == before:
+                return False
+            known = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
+            client.merge(path, {"metadata": {**known, "finalizers": kept}})
+        except ApiError as error:
+            if error.not_found:
+                return False
+            if not error.conflict or attempt == TRIES - 1:
+                raise
+        else:
+            return True
+    return False

@@ -1,0 +1,90 @@
+"""Who may say whose a pod is, while no webhook answers: policies, which the API server judges by itself.
+
+The webhook writes down who made a pod and leaves out a user that the caller may not act as
+(docs/fairness.md, section 8.4). Pods are let in without it when it is down, and then a name in them would be whatever
+their maker wrote. A policy comes after all webhooks: as long as ours answers, it finds nothing to refuse. Podgroups are
+judged in the same way, since beside Volcano they do not wait for us either, and it is their user that counts.
+Namespaces that no webhook is asked about are not left out: nobody has to be up for this, and others may live where we
+do.
+
+To say it for others is a right that only our controllers have (``SAYING``); no name of an account stands in here, so
+that whoever installs elsewhere by an overlay has nothing to adapt. Volcano's accounts are known by theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.install.options import NAME, VOLCANOS, InstallOptions, labels
+from pumice.install.rbac import SAYING
+from pumice.install.webhook_configurations import named_user, ours
+from pumice.kube.decode.preemption_annotations import USER
+from pumice.kube.resources import POD_GROUPS, PODS, Resource
+
+Object = dict[str, Any]
+
+_GROUP = "admissionregistration.k8s.io/v1"
+_BEFORE = f"(request.operation == 'UPDATE' ? {named_user('oldObject')} : '')"
+_MESSAGE = (
+    f"'metadata.annotations[{USER}]: ' + request.userInfo.username + ' may not set this to \"' + variables.said + '\"; "
+    "name yourself or nobody, leave it as it is afterwards, or ask for the right to impersonate that user'"
+)
+
+
+def policies(choices: InstallOptions) -> list[Object]:
+    """For pods and for podgroups, a policy and what puts it into force."""
+    return [made for resource in (PODS, POD_GROUPS) for made in (_policy(resource, choices), _binding(resource))]
+
+
+def _policy(resource: Resource[Any], choices: InstallOptions) -> Object:
+    group, _, version = resource.api_version.rpartition("/")
+    rule = {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "resources": [resource.plural],
+        "operations": ["CREATE", "UPDATE"],
+        "scope": "Namespaced",
+    }
+    named = {"name": "user-changes", "expression": f"{named_user('object')} != {_BEFORE}"}
+    return {
+        **_head("ValidatingAdmissionPolicy", resource),
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "resourceRules": [rule],
+            },
+            "matchConditions": [*([ours(choices)] if resource is PODS else []), named],
+            "variables": [
+                {"name": "said", "expression": named_user("object")},
+                {"name": "user", "expression": f"variables.said != '' ? variables.said : {_BEFORE}"},
+            ],
+            "validations": [{"expression": _allowed(choices), "messageExpression": _MESSAGE, "reason": "Forbidden"}],
+        },
+    }
+
+
+def _allowed(choices: InstallOptions) -> str:
+    """Whoever names themselves, may act as that user (or the one of before), or may say it for everybody."""
+    (verb,), (resource,) = SAYING.verbs, SAYING.resources
+    ways = [
+        "variables.said == request.userInfo.username",
+        "authorizer.group('').resource('users').name(variables.user).check('impersonate').allowed()",
+        f"authorizer.group('{SAYING.group}').resource('{resource}').check('{verb}').allowed()",
+    ]
+    if choices.beside_volcano:
+        ways.append(f"request.userInfo.username.startsWith('{VOLCANOS}')")
+    return " || ".join(ways)
+
+
+def _binding(resource: Resource[Any]) -> Object:
+    spec = {"policyName": _name(resource), "validationActions": ["Deny"]}
+    return {**_head("ValidatingAdmissionPolicyBinding", resource), "spec": spec}
+
+
+def _head(kind: str, resource: Resource[Any]) -> Object:
+    return {"apiVersion": _GROUP, "kind": kind, "metadata": {"name": _name(resource), "labels": labels("webhooks")}}
+
+
+def _name(resource: Resource[Any]) -> str:
+    return f"{NAME}-users-of-{resource.plural}"

@@ -1,0 +1,37 @@
+"""Where the cluster is, for a program that runs in one of its pods: what the kubelet has put there.
+
+The token is replaced in its file from time to time, and the authorities are when the cluster gets others. So they are
+read again (``transport``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.decode.manifest_errors import FieldError
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+
+
+def in_cluster(environment: Mapping[str, str] | None = None, account: Path = ACCOUNT) -> Access | None:
+    """How to reach the cluster that this process runs in; None if it runs in none."""
+    environment = os.environ if environment is None else environment
+    host, port = environment.get(HOST, ""), environment.get(PORT, "") or "443"
+    token, authority = account / "token", account / "ca.crt"
+    if not host or not token.exists():
+        return None
+    try:
+        return Access(
+            server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+            namespace=(account / "namespace").read_text().strip() or "default",
+            token=token.read_text().strip(),
+            token_file=token,
+            authority=authority.read_bytes(),
+            authority_file=authority,
+        )
+    except OSError as error:
+        raise FieldError(str(account), f"cannot be read: {error.strerror}") from None

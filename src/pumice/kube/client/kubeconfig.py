@@ -1,0 +1,291 @@
+"""Where the cluster is and how to enter it, as kubectl is told: the kubeconfig.
+
+``$KUBECONFIG`` may name several files; as with kubectl the first that says something wins, name by name, and files
+that are not there are passed over. Certificates, keys and tokens stand in the file itself, or in files beside it, or
+a command supplies them (``exec_plugin``).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pumice.kube.client.credentials import CredentialSource, FixedCredential, TokenFile
+from pumice.kube.client.exec_plugin import ExecConfig, ExecPlugin
+from pumice.kube.decode.manifest_errors import FieldError
+
+VARIABLE = "KUBECONFIG"
+EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a cluster entry that its exec plugin is given as ``spec.cluster.config``."""
+INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach one cluster as one user."""
+
+    server: str
+    namespace: str = "default"
+    token: str = ""
+    authority: bytes = b""  # PEM; empty: those that the system trusts
+    client_certificate: bytes = b""
+    client_key: bytes = b""
+    verify: bool = True
+    server_name: str = ""
+    token_file: Path | None = None
+    """Where the token comes from, if it is one that is replaced from time to time."""
+    authority_file: Path | None = None
+    """Where ``authority`` comes from, if from a file."""
+    exec_plugin: ExecPlugin | None = None
+    """The command that supplies the credentials, if one does."""
+
+    def credential_source(self, now: Callable[[], float] = time.monotonic) -> CredentialSource:
+        """Where a client of this cluster gets the credential for each request from."""
+        if self.exec_plugin is not None:
+            return self.exec_plugin
+        if self.token_file is not None:
+            return TokenFile(self.token_file, self.token, now)
+        return FixedCredential(self.token)
+
+
+def default_paths(environment: Mapping[str, str]) -> list[Path]:
+    """The files that kubectl would read."""
+    listed = [Path(entry) for entry in environment.get(VARIABLE, "").split(os.pathsep) if entry]
+    try:
+        home = Path.home()
+    except RuntimeError:  # nobody in particular, as in a container: who has no home has no file there
+        home = Path("~")
+    return listed or [home / ".kube" / "config"]
+
+
+def read_kubeconfig(
+    path: Path | None = None, *, context: str = "", environment: Mapping[str, str] | None = None
+) -> Access:
+    """Read how to reach the cluster of the current context (or of another), or say what is missing where."""
+    paths = [path] if path else default_paths(os.environ if environment is None else environment)
+    merged, origin = _merged(paths, must_exist=path is not None)
+    files = ", ".join(map(str, paths))
+    name = context or merged["current-context"]
+    if not name:
+        raise FieldError(f"{files}: current-context", "none is set; choose one with kubectl config use-context NAME")
+    entry = _named(merged, "contexts", "context", name, f"{files}: {'contexts' if context else 'current-context'}")
+    where = origin["contexts", name]
+    cluster_name, user_name = entry.get("cluster", ""), entry.get("user", "")
+    cluster = _named(merged, "clusters", "cluster", cluster_name, f"{where}: contexts[{name}].cluster")
+    user = _named(merged, "users", "user", user_name, f"{where}: contexts[{name}].user") if user_name else {}
+    return _access(
+        entry,
+        cluster,
+        user,
+        _Place(origin["clusters", cluster_name], f"clusters[{cluster_name}]"),
+        _Place(origin.get(("users", user_name), where), f"users[{user_name}]"),
+    )
+
+
+def context_names(path: Path | None = None, *, environment: Mapping[str, str] | None = None) -> list[str]:
+    """The contexts that there are to choose from."""
+    paths = [path] if path else default_paths(os.environ if environment is None else environment)
+    merged, _ = _merged(paths, must_exist=path is not None)
+    return [str(name) for name in merged["contexts"]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An entry in a file, to find files beside it and to name its fields."""
+
+    file: Path
+    entry: str
+
+    def field(self, name: str) -> str:
+        return f"{self.file}: {self.entry}.{name}"
+
+
+def _merged(paths: list[Path], *, must_exist: bool) -> tuple[dict[str, Any], dict[tuple[str, str], Path]]:
+    """All files as one, and which file each entry comes from."""
+    merged: dict[str, Any] = {"current-context": "", "clusters": {}, "contexts": {}, "users": {}}
+    origin: dict[tuple[str, str], Path] = {}
+    found = False
+    for path in paths:
+        try:
+            document = yaml.safe_load(path.read_bytes())
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise FieldError(str(path), f"cannot be read: {error.strerror}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise FieldError(str(path), f"is not YAML: {' '.join(str(error).split())}") from None
+        found = True
+        document = _mapping({} if document is None else document, str(path))
+        merged["current-context"] = merged["current-context"] or document.get("current-context") or ""
+        for kind in ("clusters", "contexts", "users"):
+            entries = document.get(kind) or []
+            if not isinstance(entries, list):
+                raise FieldError(f"{path}: {kind}", "a list is needed")
+            for position, entry in enumerate(entries):
+                name = _mapping(entry, f"{path}: {kind}[{position}]").get("name", "")
+                if name not in merged[kind]:
+                    merged[kind][name] = entry
+                    origin[kind, name] = path
+    if not found:
+        listed = ", ".join(map(str, paths))
+        hint = "" if must_exist else f"; set {VARIABLE}, or start a cluster with pumice up and use the line it prints"
+        raise FieldError(listed, f"no kubeconfig there{hint}")
+    return merged, origin
+
+
+def _named(merged: Mapping[str, Any], kind: str, part: str, name: str, where: str) -> dict[str, Any]:
+    entry = merged[kind].get(name)
+    if entry is None:
+        known = ", ".join(merged[kind]) or "none"
+        raise FieldError(where, f"{name!r} is not among the {kind}; there are: {known}")
+    return _mapping(entry.get(part) or {}, f"{kind}[{name}].{part}")
+
+
+def _mapping(found: object, where: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise FieldError(where, f"{type(found).__name__} given, but a mapping is needed")
+    return found
+
+
+def _access(
+    context: Mapping[str, Any], cluster: Mapping[str, Any], user: Mapping[str, Any], at: _Place, who: _Place
+) -> Access:
+    server = cluster.get("server")
+    if not isinstance(server, str) or not server.startswith(("http://", "https://")):
+        raise FieldError(
+            at.field("cluster.server"), f"{server!r} is no address; write for example https://127.0.0.1:6443"
+        )
+    if cluster.get("proxy-url"):
+        raise FieldError(at.field("cluster.proxy-url"), "proxies are not supported")
+    certificate, key = _content(user, "client-certificate", who), _content(user, "client-key", who)
+    if bool(certificate) != bool(key):
+        missing = "client-key" if certificate else "client-certificate"
+        raise FieldError(who.field(f"user.{missing}"), "certificate and key belong together, but one is missing")
+    token, token_file = user.get("token") or "", None
+    if user.get("tokenFile"):  # the file wins over a token beside it, as with kubectl
+        token = _read(who, "user.tokenFile", user["tokenFile"]).decode().strip() or token
+        token_file = who.file.parent / user["tokenFile"]
+    authority_file = None
+    if cluster.get("certificate-authority") and not cluster.get("certificate-authority-data"):
+        authority_file = at.file.parent / cluster["certificate-authority"]
+    exec_plugin = None
+    if not token and not certificate:
+        _check_supported(user, who)
+        if user.get("exec"):
+            exec_plugin = ExecPlugin(_exec_config(_mapping(user["exec"], who.field("user.exec")), cluster, at, who))
+    return Access(
+        server=server.rstrip("/"),
+        namespace=context.get("namespace") or "default",
+        token=token,
+        authority=_content(cluster, "certificate-authority", at),
+        client_certificate=certificate,
+        client_key=key,
+        verify=not cluster.get("insecure-skip-tls-verify"),
+        server_name=cluster.get("tls-server-name") or "",
+        token_file=token_file,
+        authority_file=authority_file,
+        exec_plugin=exec_plugin,
+    )
+
+
+def _check_supported(user: Mapping[str, Any], who: _Place) -> None:
+    if user.get("auth-provider"):
+        raise FieldError(
+            who.field("user.auth-provider"),
+            "auth providers are not supported: Kubernetes 1.26 removed those of gcp and azure; use user.exec with the "
+            "credential plugin of your cloud (gke-gcloud-auth-plugin, kubelogin, aws eks get-token)",
+        )
+    if user.get("username"):
+        raise FieldError(
+            who.field("user.username"),
+            "Kubernetes 1.19 removed basic authentication; use a token, a client certificate or user.exec",
+        )
+
+
+def _exec_config(entry: Mapping[str, Any], cluster: Mapping[str, Any], at: _Place, who: _Place) -> ExecConfig:
+    version, command = entry.get("apiVersion"), entry.get("command")
+    if version not in EXEC_VERSIONS:
+        raise FieldError(
+            who.field("user.exec.apiVersion"), f"{version!r} is not supported; there are {', '.join(EXEC_VERSIONS)}"
+        )
+    if not isinstance(command, str) or not command:
+        raise FieldError(who.field("user.exec.command"), "the command that supplies the credentials is missing")
+    if os.sep in command:  # a name without one is looked up in PATH
+        command = str(who.file.parent / command)
+    mode = entry.get("interactiveMode") or ("IfAvailable" if version.endswith("v1beta1") else None)
+    if mode not in INTERACTIVE_MODES:
+        raise FieldError(
+            who.field("user.exec.interactiveMode"),
+            f"{version} needs one of {', '.join(INTERACTIVE_MODES)}" + (f", not {mode!r}" if mode else ""),
+        )
+    return ExecConfig(
+        field=who.field("user.exec"),
+        command=command,
+        api_version=version,
+        arguments=tuple(_strings(entry.get("args"), who.field("user.exec.args"))),
+        environment=tuple(_variables(entry.get("env"), who.field("user.exec.env"))),
+        install_hint=str(entry.get("installHint") or "").strip(),
+        interactive_mode=mode,
+        cluster=_cluster_info(cluster, at) if entry.get("provideClusterInfo") else None,
+    )
+
+
+def _cluster_info(cluster: Mapping[str, Any], at: _Place) -> dict[str, object]:
+    """What an exec plugin is told about the cluster: the certificate authority always inline."""
+    copied = ("server", "tls-server-name", "insecure-skip-tls-verify", "disable-compression")
+    info: dict[str, object] = {name: cluster[name] for name in copied if cluster.get(name)}
+    authority = _content(cluster, "certificate-authority", at)
+    if authority:
+        info["certificate-authority-data"] = base64.b64encode(authority).decode()
+    for extension in cluster.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == EXEC_EXTENSION:
+            info["config"] = extension.get("extension")
+    return info
+
+
+def _strings(found: object, where: str) -> list[str]:
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise FieldError(where, "a list of strings is needed")
+    return found
+
+
+def _variables(found: object, where: str) -> list[tuple[str, str]]:
+    variables = []
+    for position, each in enumerate([] if found is None else found if isinstance(found, list) else [found]):
+        variable = _mapping(each, f"{where}[{position}]")
+        name, value = variable.get("name"), variable.get("value", "")
+        if not isinstance(name, str) or not name or not isinstance(value, str):
+            raise FieldError(f"{where}[{position}]", "name and value are needed, both strings")
+        variables.append((name, value))
+    return variables
+
+
+def _content(entry: Mapping[str, Any], name: str, place: _Place) -> bytes:
+    """What stands in ``NAME-data``, or in the file that ``NAME`` names."""
+    part = place.entry.partition("s[")[0]
+    inline = entry.get(f"{name}-data")
+    if inline:
+        try:
+            return base64.b64decode(inline, validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            raise FieldError(place.field(f"{part}.{name}-data"), "is not base64") from None
+    return _read(place, f"{part}.{name}", entry[name]) if entry.get(name) else b""
+
+
+def _read(place: _Place, field: str, name: str) -> bytes:
+    path = place.file.parent / name
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FieldError(place.field(field), f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""Kubernetes objects become descriptions of the model: typed structs, checks, conversion."""

@@ -1,0 +1,88 @@
+"""Pods become tasks: what they ask for, to which job they belong, how far they have come."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from pumice.kube.decode import api_types
+from pumice.kube.decode.placement import claims, constraints
+from pumice.kube.decode.preemption_annotations import preemptable, preempts
+from pumice.kube.decode.struct_decode import microseconds, one_of
+from pumice.model.objects import TaskSpec, TaskStatus, Vector
+from pumice.model.podrequest import pod_request
+from pumice.model.resources import Registry
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+TASK_SPEC = "volcano.sh/task-spec"
+PLACED_BY = "pumice.dev/placed-by"
+"""Who bound a pod: what others have put somewhere is not ours to take back."""
+
+_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+
+
+def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, schedulers: Container[str]) -> TaskSpec:
+    """The task that a pod is. It is ours to place if it names one of our schedulers, or none."""
+    metadata, spec = pod.metadata, pod.spec
+    annotations, labels = metadata.annotations, metadata.labels
+    group = annotations.get(GROUP_NAME)
+    ours = not spec.scheduler_name or spec.scheduler_name in schedulers
+    managed = ours and not spec.scheduling_gates  # until somebody opens them, nobody may place it
+    return TaskSpec(
+        namespace=namespace,
+        name=metadata.name,
+        request=_request(spec, registry),
+        job=f"{namespace}/{group}" if group else None,
+        created=created,
+        role=annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or "",
+        priority=spec.priority,
+        priority_class=spec.priority_class_name or None,
+        node=spec.node_name or None,
+        status=_status(pod),
+        started=_started(pod.status),
+        labels=labels,
+        constraints=(constraints if managed else claims)(spec, namespace, labels),
+        managed=managed,
+        preemptable=preemptable(metadata),
+        preempts=preempts(spec.preemption_policy, "spec.preemptionPolicy"),
+        placed=PLACED_BY in annotations,
+    )
+
+
+def _request(spec: api_types.PodSpec, registry: Registry) -> Vector:
+    return pod_request(
+        registry,
+        [_container(container) for container in spec.containers],
+        [_container(container) for container in spec.init_containers],
+        spec.overhead,
+        _requirements(spec.resources) if spec.resources is not None else None,
+    )
+
+
+def _container(container: api_types.Container) -> dict[str, object]:
+    return {"resources": _requirements(container.resources), "restartPolicy": container.restart_policy}
+
+
+def _requirements(resources: api_types.Resources) -> dict[str, api_types.Quantities | None]:
+    return {"requests": resources.requests, "limits": resources.limits}
+
+
+def _started(status: api_types.PodStatus) -> int:
+    """When it was bound: the API server says so, by one clock for all. Else when its node says that it took it."""
+    bound = (each for each in status.conditions if each.type == "PodScheduled" and each.status == "True")
+    since = next((each.last_transition_time for each in bound), None) or status.start_time
+    return microseconds(since) if since is not None else 0
+
+
+def _status(pod: api_types.Pod) -> TaskStatus:
+    phase, node = pod.status.phase or "Pending", pod.spec.node_name
+    match one_of(phase, _PHASES, "status.phase"):
+        case "Succeeded":
+            return TaskStatus.SUCCEEDED
+        case "Failed":
+            return TaskStatus.FAILED
+    if pod.metadata.deletion_timestamp is not None:
+        # Nothing starts a pod that is being deleted; one without a node is as good as gone.
+        return TaskStatus.RELEASING if node else TaskStatus.FAILED
+    if not node:
+        return TaskStatus.PENDING
+    return TaskStatus.RUNNING if phase == "Running" else TaskStatus.BOUND

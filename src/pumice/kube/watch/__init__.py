@@ -1,0 +1,1 @@
+"""Local copies of collections, kept up to date by watches."""

@@ -1,0 +1,135 @@
+"""``/metrics``, ``/healthz`` and ``/readyz`` of a process that works in a loop.
+
+They are served by a thread with a loop of its own: whoever is stuck can't say so himself. ``/healthz`` and ``/readyz``
+only look. What ``/metrics`` says is collected by the loop that works, between two of its steps, where everything
+agrees, and is written out here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+from pumice.kube.client.loop_thread import LoopThread
+from pumice.observability.liveness import LoopHeartbeat
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+PATIENCE = 20.0
+"""Seconds that a scrape waits for the loop that works: a long cycle may be under way."""
+PORTS = 65_536
+
+T = TypeVar("T")
+
+Address = tuple[str, int]
+"""Host and port; an empty host is every address of the machine, port 0 any port that is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What can be asked. The first two answer with what is wrong, if anything is; another thread asks them."""
+
+    alive: Callable[[], str]
+    ready: Callable[[], str]
+    metrics: Callable[[], list[Metric]] | None = None
+
+
+class AddressError(ValueError):
+    """Something that is no address to listen at; the message says what would be one."""
+
+
+def parse_address(text: str) -> Address:
+    """The address that ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` is."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        port = ""  # an IPv6 address without brackets: where it ends is anybody's guess
+    if not (colon and port.isascii() and port.isdecimal() and int(port) < PORTS):
+        raise AddressError(f"{text!r} is no address to listen at; write for example 127.0.0.1:8080, [::1]:8080 or :0")
+    return host, int(port)
+
+
+class Endpoints:
+    """Answers while its context lasts."""
+
+    def __init__(self, address: Address, probes: Probes, pulse: LoopHeartbeat | None = None) -> None:
+        self._address = address
+        self._probes = probes
+        self._pulse = pulse or LoopHeartbeat()
+        self._stack = AsyncExitStack()
+        self.url = ""
+        """Where it answers, when it does."""
+
+    async def __aenter__(self) -> Self:
+        self._working = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            aside = await stack.enter_async_context(LoopThread("endpoints"))
+            await aside.enter(self._answering())
+            stack.callback(asyncio.create_task(self._pulse.run()).cancel)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
+        application = web.Application()
+        application.router.add_get("/healthz", self._healthz)
+        application.router.add_get("/readyz", self._readyz)
+        if self._probes.metrics is not None:
+            application.router.add_get("/metrics", self._metrics)
+        runner = web.AppRunner(application, access_log=None, handle_signals=False)
+        await runner.setup()
+        try:
+            host, port = self._address
+            await web.TCPSite(runner, host or None, port).start()
+            name, port = runner.addresses[0][:2]
+            self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
+            yield
+        finally:
+            await runner.cleanup()
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return _answer(self._pulse.unhealthy_reason() or self._probes.alive(), 500)
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        return _answer(self._probes.ready(), 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        assert self._probes.metrics is not None
+        asked = asyncio.run_coroutine_threadsafe(_call(self._probes.metrics), self._working)
+        try:
+            found = await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
+        except TimeoutError:
+            return _answer(f"a cycle has kept the answer waiting for {PATIENCE:.0f} s", 503)
+        text = generate_latest(_Collected(found))
+        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+
+def _answer(wrong: str, status: int) -> web.Response:
+    return web.Response(text=f"{wrong or 'ok'}\n", status=status if wrong else 200)
+
+
+async def _call(function: Callable[[], T]) -> T:
+    return function()
+
+
+class _Collected:
+    """Metrics that were collected, as the library wants to be given them."""
+
+    def __init__(self, found: list[Metric]) -> None:
+        self._found = found
+
+    def collect(self) -> list[Metric]:
+        return self._found

@@ -1,0 +1,1 @@
+"""The metrics of each program, one module for each subject."""

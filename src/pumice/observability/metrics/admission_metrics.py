@@ -1,0 +1,42 @@
+"""What ``/metrics`` of the webhooks says: what was asked, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from pumice.observability.metrics.metric_families import counts, gauge, gauges
+
+if TYPE_CHECKING:
+    from pumice.admission.webhooks.server import Webhooks
+
+
+class AdmissionMetrics:
+    """The metrics of webhooks."""
+
+    def __init__(self, webhooks: Webhooks) -> None:
+        self._webhooks = webhooks
+
+    def collect(self) -> list[Metric]:
+        """All there is to say."""
+        return list(self._all())
+
+    def _all(self) -> Iterator[Metric]:
+        answers = CounterMetricFamily(
+            "pumice_admission_answers", "Answers to the API server.", labels=("resource", "operation", "answer")
+        )
+        for labels, times in self._webhooks.answers.items():
+            answers.add_metric(labels, times)
+        yield answers
+        untrusted = float(bool(self._webhooks.ca_bundle.last_error))
+        yield gauge("pumice_certificate_trouble", "1 while the certificate cannot be kept.", untrusted)
+        informers = self._webhooks.view.informers
+        lists = {informer.resource.name: float(informer.lists) for informer in informers}
+        behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
+        yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
+        yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
+        for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+            yield from process.collect()

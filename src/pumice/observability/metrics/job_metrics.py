@@ -1,0 +1,67 @@
+"""What ``/metrics`` of the controllers says: how jobs ended, and what is still to be looked at.
+
+It listens to the changes that the controllers hear. A job that was over when it was first seen does not count: who
+counts rates must not see a jump at every start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.core import Metric
+
+from pumice.kube.resources import JOBS, Document
+from pumice.kube.watch.change_queue import Change
+from pumice.observability.metrics.metric_families import as_named, counts, gauges
+
+if TYPE_CHECKING:
+    from pumice.kube.watch.informer import Informer
+
+ENDS = {"Completed": "volcano_job_completed_phase_count", "Failed": "volcano_job_failed_phase_count"}
+"""Phases of jobs that are counted, and as what."""
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class JobMetrics:
+    """Counts jobs that end, as long as they are there."""
+
+    def __init__(self, informers: Callable[[], Iterable[Informer[Document]]]) -> None:
+        self._informers = informers
+        self._ended: dict[str, dict[str, tuple[Labels, int]]] = {phase: {} for phase in ENDS}
+
+    def on_change(self, change: Change[Document]) -> None:
+        """Something has changed."""
+        if change.resource != JOBS.name:
+            return
+        if change.new is None:
+            for ended in self._ended.values():
+                ended.pop(change.key, None)
+            return
+        phase = _phase(change.new)
+        if phase in ENDS and change.old is not None and _phase(change.old) != phase:
+            queue = change.new.get("spec", {}).get("queue") or "default"
+            _, times = self._ended[phase].get(change.key, ((), 0))
+            self._ended[phase][change.key] = (("job_name", change.key), ("queue_name", queue)), times + 1
+
+    def collect(self) -> list[Metric]:
+        """All there is to say."""
+        return list(self._all())
+
+    def _all(self) -> Iterator[Metric]:
+        for phase, name in ENDS.items():
+            yield as_named(name, f"How often a job became {phase}.", dict(self._ended[phase].values()))
+        informers = list(self._informers())
+        lists = {informer.resource.name: float(informer.lists) for informer in informers}
+        behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
+        yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
+        yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
+        for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+            yield from process.collect()
+
+
+def _phase(job: Document) -> str:
+    phase = job.get("status", {}).get("state", {}).get("phase", "")
+    return str(phase)

@@ -1,0 +1,177 @@
+"""What ``/metrics`` says: what was counted (``cycle_metrics``), and what is so now, looked up in the engine when asked.
+
+A scrape costs a walk over queues and jobs, a cycle nothing. What is gone is not in the engine, so it is not in the
+answer either: the number of series follows the cluster. Of jobs, which may be many, only the oldest that are not over
+are shown one by one; how many are left out is said too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from pumice.model.accounts import Job
+from pumice.model.objects import JobPhase
+from pumice.model.resources import dominant_share
+from pumice.observability.metrics.cycle_metrics import CycleMetrics
+from pumice.observability.metrics.metric_families import as_named, count, counts, gauge, gauges
+from pumice.observability.metrics.queue_metrics import of_namespaces, of_queues
+
+if TYPE_CHECKING:
+    from pumice.scheduler.loop import Scheduler
+    from pumice.scheduling.engine import Engine
+
+JOBS_SHOWN = 2_000
+"""Jobs that have series of their own, at most."""
+
+Families = Iterator[Metric]
+
+
+class SchedulerMetrics:
+    """The metrics of a scheduler; ``collect`` is called between cycles."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._meter = CycleMetrics()
+        scheduler.watchers.append(self._meter.observe_cycle)
+        scheduler.engine.entering = self._meter.enter_phase
+
+    def collect(self) -> list[Metric]:
+        """All there is to say."""
+        engine = self._scheduler.engine
+        found: list[Metric] = list(self._meter.registry.collect())
+        found += self._loop(engine)
+        found += self._writes()
+        found += of_queues(engine)
+        found += self._jobs(engine)
+        found += of_namespaces(engine)
+        for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+            found += process.collect()
+        return found
+
+    # ---- the loop -----------------------------------------------------------------------------------------
+
+    def _loop(self, engine: Engine) -> Families:
+        meter = self._meter
+        yield counts("pumice_cycle_part_seconds", "Time that went into the parts of cycles.", "part", meter.parts)
+        yield counts("pumice_events", "What the engine was told.", "kind", meter.events)
+        yield counts("pumice_decisions", "What the engine has decided.", "kind", meter.decisions)
+        yield count("pumice_solves", "How often targets were set anew.", engine.context.changes.target_version)
+        takers = (engine.context.reclaims, engine.context.preempts)
+        yield counts(
+            "volcano_eviction_transactions",
+            "How often a job took room from others, however many pods that cost.",
+            "action",
+            {taker.action: taker.committed for taker in takers},
+        )
+        yield counts(
+            "pumice_takings_without_gain",
+            "How often taking left jobs as far below their whole targets as before. Must stay 0.",
+            "action",
+            {taker.action: taker.without_gain for taker in takers},
+        )
+        yield gauge(
+            "volcano_pod_preemption_victims", "Pods that went the last time a job took from its queue.", meter.victims
+        )
+        yield as_named(
+            "volcano_total_preemption_attempts",
+            "How often a job took from its own queue.",
+            {(): engine.context.preempts.committed},
+        )
+        scheduler = self._scheduler
+        yield gauge(
+            "pumice_configuration_refused",
+            "1 while the last configuration that was wanted is refused; the one before is in force.",
+            float(bool(scheduler.configuration_error)),
+        )
+        if scheduler.decision_log is not None:
+            broken = float(bool(scheduler.decision_log.trouble))
+            yield gauge("pumice_decision_log_broken", "1 while decisions cannot be recorded.", broken)
+        lists = {informer.resource.name: informer.lists for informer in scheduler.informers}
+        behind = {informer.resource.name: float(informer.last_error is not None) for informer in scheduler.informers}
+        yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
+        yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
+        yield gauge(
+            "pumice_changes_waiting", "Changes that the engine has not been told yet.", scheduler.changes_waiting
+        )
+
+    def _writes(self) -> Families:
+        binder, cache = self._scheduler.binder, self._scheduler.cache
+        yield counts(
+            "volcano_schedule_attempts",
+            "Pods bound, jobs of which it was said that they find no room, and bindings refused.",
+            "result",
+            {
+                "scheduled": binder.bound,
+                "unschedulable": self._meter.found_no_room,
+                "error": binder.failed_binds,
+            },
+        )
+        yield gauge("pumice_writes_in_flight", "Bindings and evictions that are under way.", binder.in_flight)
+        yield count("pumice_binds", "Bindings carried out.", binder.bound)
+        yield count(
+            "pumice_binds_failed", "Bindings that the cluster refused, or that nobody answered.", binder.failed_binds
+        )
+        yield count("pumice_binds_retried", "Bindings of pods that could not be bound before.", binder.retried)
+        yield count("pumice_evictions", "Evictions carried out.", binder.evicted)
+        yield count(
+            "pumice_evictions_failed", "Evictions that the cluster refused.", binder.failed - binder.failed_binds
+        )
+        yield gauge("pumice_assumptions_open", "Decisions that the cluster has not shown yet.", cache.open_assumptions)
+
+    # ---- jobs ---------------------------------------------------------------------------------------------
+
+    def _jobs(self, engine: Engine) -> Families:
+        jobs = engine.state.jobs
+        going_on = [job for job in jobs.values() if job.spec is not None and job.phase is not JobPhase.COMPLETED]
+        waiting = {key: _pending(jobs[key]) for key in engine.context.decided.conditions if key in jobs}
+        waiting = {key: tasks for key, tasks in waiting.items() if tasks}
+        yield gauge("volcano_unschedule_job_count", "Jobs that find no room.", len(waiting))
+        yield gauge("pumice_jobs_not_shown", "Jobs without series of their own.", max(0, len(going_on) - JOBS_SHOWN))
+        shown = {job.key: job for job in islice(going_on, JOBS_SHOWN)}
+        yield gauges(
+            "volcano_unschedule_task_count",
+            "Tasks of a job that find no room.",
+            "job_id",
+            {key: waiting[key] for key in shown if key in waiting},
+        )
+        in_vain = self._meter.in_vain
+        yield as_named(
+            "volcano_job_retry_counts",
+            "How often it was said of a job that it finds no room.",
+            {(("job_id", key),): in_vain[key] for key in shown if key in in_vain},
+        )
+        yield from self._waits(shown)
+        share = GaugeMetricFamily("volcano_job_share", "Dominant share of a job.", labels=("job_ns", "job_id"))
+        for key, job in shown.items():
+            namespace, _, name = key.partition("/")
+            share.add_metric((namespace, name), dominant_share(job.held, engine.state.capacity))
+        yield share
+
+    def _waits(self, shown: Mapping[str, Job]) -> Families:
+        labels = ("job_name", "queue", "job_namespace")
+        took = GaugeMetricFamily(
+            "volcano_e2e_job_scheduling_duration",
+            "Milliseconds from the creation of a podgroup to when it was last served.",
+            labels=labels,
+        )
+        first = GaugeMetricFamily("volcano_e2e_job_scheduling_start_time", "When it was first served.", labels=labels)
+        last = GaugeMetricFamily("volcano_e2e_job_scheduling_last_time", "When it was last served.", labels=labels)
+        waits = self._meter.waits
+        for key, job in shown.items():
+            wait = waits.get(key)
+            if wait is None or job.spec is None:
+                continue
+            named = (job.spec.name, job.spec.queue, job.spec.namespace)
+            took.add_metric(named, max(0, wait[2] - wait[0]) / 1000)
+            first.add_metric(named, wait[1] // 1_000_000)
+            last.add_metric(named, wait[2] // 1_000_000)
+        yield from (took, first, last)
+
+
+def _pending(job: Job) -> int:
+    return sum(map(len, job.pending.values()))

@@ -1,0 +1,235 @@
+"""Execute the decisions of the engine: bindings, evictions, status and Events.
+
+Nothing is decided here. A call that the API rejects is reported to the engine as an event. A call whose outcome is
+unknown (the connection broke, the API is overloaded) is retried until the API answers. Before a binding counts as
+failed the pod is read again, because the attempt without an answer may have succeeded.
+
+A token bucket limits the calls in a second. Evictions have a bucket of their own: bindings that wait for their turn do
+not delay an eviction that frees capacity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
+from pumice.kube.client.rate_limit import Backoff, TokenBucket
+from pumice.kube.decode.pods import PLACED_BY
+from pumice.kube.event_recorder import EventRecorder, Subject
+from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
+from pumice.kube.times import stamp
+from pumice.model.events import Event
+from pumice.scheduler.cluster_cache import Assumption, ClusterCache
+from pumice.scheduler.queue_conditions import QueueConditions
+from pumice.scheduler.status_writer import LATER, Status, StatusWriter
+from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MOST_BRAKES = 10_000
+WRITE_RATE = 2000
+"""Bindings a second, and evictions, if nobody says otherwise; as many may go at once after a quiet second."""
+UNSAID = LATER - {500}
+"""Refusals after which the same may be asked again. One that went wrong inside may go wrong for ever."""
+NOT_NOW = 429
+"""With evictions that is an answer: a disruption budget has spoken."""
+WHY_ALONE = {
+    "mend": "because its gang could not be completed",
+    "relieve": "because the node holds more than it has",
+}
+"""Why pods go that make room for nobody."""
+OVER = {
+    "Halted": ("Resumed", "jobs may start here again"),
+    "DeservedClamped": ("DeservedFits", "what it deserves is what it says"),
+    "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has what the queues are guaranteed again"),
+}
+"""What is said of a queue when one of its conditions is over: reason and message."""
+GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
+
+
+class Binder:
+    """Writes decisions to the cluster; ``report`` hears of those that it refused."""
+
+    def __init__(
+        self,
+        api: Api,
+        cache: ClusterCache,
+        recorder: EventRecorder,
+        report: Callable[[Iterable[Event]], None],
+        rate: int = WRITE_RATE,
+    ) -> None:
+        self._api = api
+        self._binds, self._evictions = (TokenBucket(rate, burst=rate) for _ in range(2))
+        self._cache = cache
+        self._recorder = recorder
+        self._report = report
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._statuses = StatusWriter(api)
+        self._conditions = QueueConditions(api)
+        self._brakes: dict[str, Backoff] = {}  # of pods that something was refused for
+        self.bound = 0
+        self.evicted = 0
+        self.failed = 0  # bindings and evictions
+        self.failed_binds = 0
+        self.retried = 0  # bindings of pods that something was refused for before
+
+    def execute(self, decisions: Iterable[Decision]) -> None:
+        """Begin to do what was decided. The cache shows it from now on."""
+        for decision in decisions:
+            match decision:
+                case Bind(task, node):
+                    self._start(self._bind(task, node, self._cache.assume_bound(task, node)))
+                case Evict():
+                    self._start(self._evict(decision, self._cache.assume_evicted(decision.task)))
+                case Enqueue(job):
+                    self._cache.assume_enqueued(job)
+                    self.write_podgroup_status(job, {"phase": "Inqueue"})
+                case Condition():
+                    self._say_condition(decision)
+                case QueueCondition():
+                    self._say_of_queue(decision)
+                case Pipeline():
+                    pass  # the task waits; its binding follows
+
+    def _say_of_queue(self, decision: QueueCondition) -> None:
+        subject = Subject(GROUP_VERSION, "Queue", decision.queue)
+        kind, over = decision.type, OVER[decision.type]
+        self._conditions.say(decision.queue, kind, kind if decision.message else over[0], decision.message or over[1])
+        if decision.message:
+            self._recorder.record(subject, kind, decision.message, kind="Warning")
+        else:
+            self._recorder.record(subject, *over)
+
+    async def retire_conditions(self, holds: Callable[[str, str], bool]) -> None:
+        """After a start: end conditions of queues that an earlier scheduler left and that no longer hold."""
+        await self._conditions.retire(OVER, holds)
+
+    @property
+    def in_flight(self) -> int:
+        """How many bindings and evictions are under way."""
+        return len(self._tasks)
+
+    async def done(self) -> None:
+        """Wait for everything that is under way."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+        await self._statuses.done()
+        await self._conditions.done()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ---- pods ---------------------------------------------------------------------------------------------
+
+    async def _bind(self, key: str, node: str, assumed: Assumption) -> None:
+        namespace, name = key.split("/")
+        self.retried += key in self._brakes
+        try:
+            await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
+        except Exception as error:  # whatever it was: the engine must not take it for bound for ever
+            if not await self._retry_until_answered(key, lambda: self._is_bound_to(namespace, name, node, assumed.uid)):
+                await self._report_rejected(key, assumed, f"cannot be bound to {node}", error)
+                return
+        self.bound += 1
+        self._brakes.pop(key, None)
+        subject = Subject("v1", "Pod", name, namespace, assumed.uid)
+        self._recorder.record(subject, "Scheduled", f"Successfully assigned {key} to {node}")
+
+    async def _call_bind(self, namespace: str, name: str, node: str, uid: str) -> None:
+        await self._binds.take()
+        await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
+
+    async def _is_bound_to(self, namespace: str, name: str, node: str, uid: str) -> bool:
+        """Whether a pod is where it should be: an earlier attempt may have arrived, although its answer did not."""
+        try:
+            pod = await self._api.get(PODS.raw, name, namespace)
+        except ApiError as error:
+            if error.not_found:
+                return False
+            raise UnreachableError(str(error)) from None  # which is no answer to what was asked
+        return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
+
+    async def _retry_until_answered(
+        self, key: str, ask: Callable[[], Awaitable[T]], unsaid: Container[int] = UNSAID
+    ) -> T:
+        """What the cluster says. Without an answer nobody knows whether it was done: it is asked again, the same."""
+        backoff = Backoff()
+        while True:
+            try:
+                return await ask()
+            except (UnreachableError, ApiError) as error:
+                if isinstance(error, ApiError) and error.code not in unsaid:
+                    raise
+                pause = backoff.next(retry_after_seconds(error))
+                log.info("pod %s: %s; again in %.1f s", key, error, pause)
+            await asyncio.sleep(pause)
+
+    async def _evict(self, decision: Evict, assumed: Assumption) -> None:
+        namespace, name = decision.task.split("/")
+        # A job that goes whole says first that it does not run any more: if the rest gets lost, that is known then.
+        await self._statuses.wait_written(POD_GROUPS.name, decision.job)
+        try:
+            ask = partial(self._call_evict, namespace, name, assumed.uid)
+            await self._retry_until_answered(decision.task, ask, UNSAID - {NOT_NOW})
+        except Exception as error:
+            if not (isinstance(error, ApiError) and error.not_found):
+                await self._report_rejected(decision.task, assumed, "cannot be evicted", error)
+        else:
+            self.evicted += 1
+            subject = Subject("v1", "Pod", name, namespace, assumed.uid)
+            why = f"to make room for {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
+            words = f"evicted from {decision.node} {why} ({decision.action})"
+            self._recorder.record(subject, "Evict", words, kind="Warning")
+
+    async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
+        await self._evictions.take()
+        await self._api.evict(namespace, name, uid=uid)
+
+    async def _report_rejected(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
+        """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""
+        self.failed += 1
+        self.failed_binds += bool(assumed.node)
+        log.warning("pod %s %s: %s", key, what, error)
+        if len(self._brakes) > MOST_BRAKES:
+            self._brakes.clear()  # of pods that are long gone, most of them
+        await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())
+        events = self._cache.failed(key, assumed)
+        if not events:
+            self._brakes.pop(key, None)  # the cluster has shown what became of it
+        self._report(events)
+
+    # ---- podgroups ----------------------------------------------------------------------------------------
+
+    def _say_condition(self, decision: Condition) -> None:
+        now = stamp(time.time())
+        condition = {
+            "type": decision.type,
+            "status": "True",
+            "reason": decision.reason,
+            "message": decision.message,
+            "lastTransitionTime": now,
+            "transitionID": str(time.time_ns()),
+        }
+        self.write_podgroup_status(decision.job, {"conditions": [condition]})
+        namespace, name = decision.job.split("/")
+        subject = Subject(GROUP_VERSION, "PodGroup", name, namespace, self._cache.uid("podgroups", decision.job))
+        waits = decision.type == "Unschedulable"
+        self._recorder.record(subject, decision.type, decision.message, kind="Warning" if waits else "Normal")
+
+    def write_podgroup_status(self, job: str, status: Status) -> None:
+        """Write phase, counts or conditions of a podgroup."""
+        self._statuses.write(POD_GROUPS.name, job, status, self._cache.uid("podgroups", job))
+
+    def write_queue_status(self, name: str, status: Status) -> None:
+        """Write the status of a queue."""
+        self._statuses.write(QUEUES.name, name, status)

@@ -1,0 +1,161 @@
+"""The cache of the cluster that feeds the engine: watch events, overlaid with decisions that are not confirmed yet.
+
+Once the engine binds a pod, the cache reports the pod as bound, even if later watch events still show it unbound: they
+were sent before the binding. The assumption is dropped when the API confirms the decision in an object of the same uid,
+or rejects it; then the objects of the API count again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pumice.kube.decode.convert import SCHEDULERS, describe
+from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.watch.change_queue import Change
+from pumice.model.events import BindFailed, Changed, Described, Event, EvictFailed, Gone
+from pumice.model.objects import (
+    DisruptionBudget,
+    JobPhase,
+    JobSpec,
+    NodeSpec,
+    PriorityClass,
+    Queue,
+    Quota,
+    TaskSpec,
+    TaskStatus,
+)
+from pumice.model.resources import Registry
+
+KINDS: dict[str, tuple[str, type[Described]]] = {
+    "nodes": ("Node", NodeSpec),
+    "pods": ("Pod", TaskSpec),
+    "resourcequotas": ("ResourceQuota", Quota),
+    "poddisruptionbudgets.policy": ("PodDisruptionBudget", DisruptionBudget),
+    "priorityclasses.scheduling.k8s.io": ("PriorityClass", PriorityClass),
+    "queues.scheduling.volcano.sh": ("Queue", Queue),
+    "podgroups.scheduling.volcano.sh": ("PodGroup", JobSpec),
+}
+"""The resources that the engine hears of: their kind, and what it becomes."""
+
+ENTERED = (JobPhase.INQUEUE, JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assumption:
+    """Where a pod is by decision: on a node, or on its way out. Each is the one of one decision."""
+
+    uid: str
+    node: str = ""  # empty: it is being evicted
+
+
+class ClusterCache:
+    """Turns changes of the cluster into events of the engine."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        refused: Callable[[ObjectError], None] = lambda error: None,
+        schedulers: Collection[str] = SCHEDULERS,
+    ) -> None:
+        self._registry = registry
+        self._refused = refused
+        self._schedulers = schedulers  # whose pods are ours
+        self._tasks: dict[str, TaskSpec] = {}  # as last seen, by key
+        self._uids: dict[str, str] = {}  # of pods and podgroups, by resource and key
+        self._assumed: dict[str, Assumption] = {}
+        self._last_delivered: dict[
+            tuple[str, str], Described
+        ] = {}  # by resource and key: much that changes concerns nobody here
+        self._enqueued: dict[str, str] = {}  # jobs that were let in, and the uid of their group
+
+    # ---- what is seen -------------------------------------------------------------------------------------
+
+    def events_for(self, change: Change[Any]) -> Iterator[Event]:
+        """What a change tells the engine: nothing, if it is no news to it."""
+        kind, described = KINDS[change.resource]
+        if change.new is None:
+            self._forget(change)
+            self._last_delivered.pop((change.resource, change.key), None)
+            yield Gone(described, change.key)
+            return
+        try:
+            found = describe(kind, change.new, registry=self._registry, schedulers=self._schedulers)
+        except ObjectError as error:
+            self._refused(error)  # the last state that could be understood stays in force
+            return
+        if isinstance(found, TaskSpec):
+            self._uids[f"pods/{change.key}"] = change.uid
+            self._tasks[change.key] = found
+            found = self._as_assumed(change.key, change.uid, found)
+        elif isinstance(found, JobSpec):
+            self._uids[f"podgroups/{change.key}"] = change.uid
+            found = self._as_enqueued(change.key, change.uid, found)
+        place = (change.resource, change.key)
+        if found is not None and self._last_delivered.get(place) != found:
+            self._last_delivered[place] = found
+            yield Changed(found)
+
+    def _forget(self, change: Change[Any]) -> None:
+        if change.resource == "pods":
+            self._tasks.pop(change.key, None)
+            self._assumed.pop(change.key, None)
+            self._uids.pop(f"pods/{change.key}", None)
+        elif change.resource == "podgroups.scheduling.volcano.sh":
+            self._enqueued.pop(change.key, None)
+            self._uids.pop(f"podgroups/{change.key}", None)
+
+    def _as_assumed(self, key: str, uid: str, seen: TaskSpec) -> TaskSpec:
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return seen
+        is_over = seen.status in {TaskStatus.SUCCEEDED, TaskStatus.FAILED}
+        confirmed = is_over or (bool(seen.node) if assumed.node else seen.status is TaskStatus.RELEASING)
+        if assumed.uid != uid or confirmed:
+            del self._assumed[key]
+            return seen
+        if assumed.node:
+            return replace(seen, node=assumed.node, status=TaskStatus.BINDING)
+        return seen  # the engine knows by itself that it goes, until it is told that it does not
+
+    def _as_enqueued(self, key: str, uid: str, seen: JobSpec) -> JobSpec:
+        if self._enqueued.get(key) != uid:
+            return seen
+        if seen.phase in ENTERED:
+            del self._enqueued[key]
+            return seen
+        return replace(seen, phase=JobPhase.INQUEUE)
+
+    # ---- what is decided ----------------------------------------------------------------------------------
+
+    def uid(self, resource: str, key: str) -> str:
+        """The uid of a pod or podgroup, as last seen."""
+        return self._uids.get(f"{resource}/{key}", "")
+
+    def assume_bound(self, key: str, node: str) -> Assumption:
+        """A pod is on a node, by decision; the decision is about this very pod."""
+        assumed = self._assumed[key] = Assumption(self.uid("pods", key), node)
+        return assumed
+
+    def assume_evicted(self, key: str) -> Assumption:
+        """A pod goes, by decision."""
+        assumed = self._assumed[key] = Assumption(self.uid("pods", key))
+        return assumed
+
+    def assume_enqueued(self, job: str) -> None:
+        """A job was let in."""
+        self._enqueued[job] = self.uid("podgroups", job)
+
+    def failed(self, key: str, assumed: Assumption) -> list[Event]:
+        """A decision about a pod could not be carried out: what the engine must hear, unless it has moved on."""
+        if self._assumed.get(key) is not assumed:
+            return []
+        del self._assumed[key]
+        seen = self._last_delivered["pods", key] = self._tasks[key]
+        return [BindFailed(key) if assumed.node else EvictFailed(key), Changed(seen)]
+
+    @property
+    def open_assumptions(self) -> int:
+        """How many decisions the cluster has not shown yet."""
+        return len(self._assumed)

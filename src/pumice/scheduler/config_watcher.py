@@ -1,0 +1,72 @@
+"""The configuration file of a running scheduler: looked at again and again, and taken over when it says something else.
+
+It is read whole every time and compared by what it says, so it does not matter how it was replaced: written in place,
+renamed over, or swapped behind a symbolic link as Kubernetes does with a mounted ConfigMap. A file that cannot be used
+is refused, once, with its line; what is in force stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pumice.config.load import read_config
+from pumice.scheduling.config import ConfigError, SchedulerConfig
+
+EVERY = 2.0
+"""Seconds between two looks."""
+
+
+class ConfigWatcher:
+    """A file and what it said last. ``say`` tells people what became of a change."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self.path = path
+        self._say = say
+        self._text: str | None = None
+        self.problem = ""  # why the file as it is now is not followed; empty: it is
+        self._woken = asyncio.Event()
+
+    def first(self) -> SchedulerConfig:
+        """What the file says when everything starts; raises ConfigError, or OSError."""
+        self._text = self._read()
+        return read_config(self._text, str(self.path))
+
+    def read_if_changed(self) -> SchedulerConfig | None:
+        """What the file says, if that is new and can be used."""
+        try:
+            text = self._read()
+            if text == self._text:
+                self.problem = ""
+                return None
+            config = read_config(text, str(self.path))
+        except (ConfigError, OSError) as error:
+            if str(error) != self.problem:
+                self.problem = str(error)
+                self._say(f"{error}; the configuration in force stays")
+            return None
+        self._text, self.problem = text, ""
+        return config
+
+    def _read(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(str(self.path), 1, f"no UTF-8 text: {error.reason} at byte {error.start}") from None
+
+    def check_now(self) -> None:
+        """Look at once."""
+        self._woken.set()
+
+    async def watch(self, take: Callable[[SchedulerConfig], None]) -> None:
+        """Hand over whatever is new."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), EVERY)
+            self._woken.clear()
+            if (config := self.read_if_changed()) is not None:
+                for note in config.notes:
+                    self._say(f"note: {config.source}: {note}")
+                take(config)

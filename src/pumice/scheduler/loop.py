@@ -1,0 +1,253 @@
+"""The loop: take what has changed, let the engine decide, carry it out, and wait for more.
+
+A cycle costs what has changed, so one runs whenever something has, after a moment in which more of it may come; and
+once in a while in any case, because patience and brakes end by themselves. The engine is told of changes between
+cycles only, in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from pumice.config.plugin_loader import plugin_factories
+from pumice.decision_log.writer import DecisionLog
+from pumice.kube.client.api import Api
+from pumice.kube.decode.convert import SCHEDULERS
+from pumice.kube.event_recorder import EventRecorder
+from pumice.kube.resources import (
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_QUOTAS,
+)
+from pumice.kube.watch.change_queue import ChangeQueue
+from pumice.kube.watch.informer import Informer
+from pumice.model.events import Event
+from pumice.model.resources import Registry
+from pumice.scheduler.binder import WRITE_RATE, Binder
+from pumice.scheduler.cluster_cache import ClusterCache
+from pumice.scheduler.config_watcher import ConfigWatcher
+from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
+from pumice.scheduler.queue_status_updater import QueueStatusUpdater
+from pumice.scheduler.slewed_clock import SlewedClock
+from pumice.scheduling.brakes import NONE, Brakes
+from pumice.scheduling.config import SchedulerConfig
+from pumice.scheduling.decisions import Decision
+from pumice.scheduling.engine import Engine
+from pumice.scheduling.resume import inheritance, resume
+
+log = logging.getLogger(__name__)
+
+PERIOD = 1.0
+"""Seconds after which a cycle runs although nothing has changed."""
+GATHER = 0.02
+"""Seconds in which changes are gathered before a cycle."""
+
+STALLED = 30.0
+"""Seconds without a cycle after which something is wrong: one runs in every period."""
+
+WATCHED = (NODES, QUEUES, PRIORITY_CLASSES, RESOURCE_QUOTAS, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """A cycle that has been run, for those who watch."""
+
+    number: int  # counted from 1
+    started: float  # when, in seconds of the scheduler's clock
+    seconds: float  # how long it took, from taking in what was new to beginning to carry out what was decided
+    events: tuple[Event, ...]  # what the engine was told for it
+    decisions: tuple[Decision, ...]
+    engine: Engine
+
+
+class Scheduler:
+    """Schedules one cluster until cancelled."""
+
+    def __init__(
+        self,
+        api: Api,
+        config: SchedulerConfig,
+        *,
+        now: Callable[[], float] | None = None,
+        brakes: Brakes = NONE,
+        config_file: ConfigWatcher | None = None,
+        decision_log: DecisionLog | None = None,
+        schedulers: Collection[str] = SCHEDULERS,
+        write_rate: int = WRITE_RATE,
+    ) -> None:
+        self._now = now if now is not None else SlewedClock()
+        self._feed = ChangeQueue()
+        self._registry = Registry()
+        self.engine = Engine(config, plugin_factories(config), self._registry, brakes)
+        self.config = config  # in force
+        self.config_refused = ""  # why the one that was wanted last is not; empty: it is
+        self._wanted: SchedulerConfig | None = None  # that is to be in force from the next cycle on
+        self._config_file = config_file
+        self.decision_log = decision_log
+        self.cache = ClusterCache(self._registry, lambda error: log.warning("%s", error), schedulers)
+        self._recorder = EventRecorder(api, "pumice")
+        self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate)
+        self._phases = PodGroupStatusUpdater(self.binder)
+        self._queues = QueueStatusUpdater(self.binder)
+        self._schedulers = schedulers
+        self._queues.announce(config, schedulers)
+        self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
+        self._heard: list[Event] = []
+        self._told: list[Event] = []  # since the last cycle
+        self._woken = asyncio.Event()
+        self.cycles = 0
+        self.watchers: list[Callable[[Cycle], None]] = []  # called after each cycle; must not change the engine
+        self._begun = False
+        self._last = time.monotonic()  # when a cycle was last over
+
+    @property
+    def informers(self) -> Sequence[Informer[object]]:
+        """Who follows the cluster for it."""
+        return self._informers
+
+    @property
+    def changes_waiting(self) -> int:
+        """How many changes the engine has not been told yet."""
+        return len(self._feed)
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything that is there has been seen once."""
+        return all(informer.synced.is_set() for informer in self._informers)
+
+    @property
+    def queue_conditions(self) -> Collection[str]:
+        """The conditions of queues that hold, as ``queue/type``."""
+        return self.engine.context.decided.queue_conditions.keys()
+
+    @property
+    def alive(self) -> bool:
+        """Whether cycles run: the last one ended not long ago. Who still waits for the cluster is alive."""
+        return not self._begun or time.monotonic() - self._last < STALLED
+
+    @property
+    def configuration_error(self) -> str:
+        """Why the configuration that is wanted is not in force; empty: it is."""
+        return self.config_refused or (self._config_file.problem if self._config_file is not None else "")
+
+    def _report_failures(self, events: Iterable[Event]) -> None:
+        """Something that was decided could not be done."""
+        self._heard += events
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Watch, decide, carry out."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers:
+                tasks.create_task(informer.run())
+            tasks.create_task(self._recorder.run())
+            if self._config_file is not None:
+                tasks.create_task(self._config_file.watch(self.reconfigure))
+            for informer in self._informers:
+                await informer.synced.wait()
+            self._begun, self._last = True, time.monotonic()
+            self.cycle()
+            tasks.create_task(self.binder.retire_conditions(lambda *about: "/".join(about) in self.queue_conditions))
+            while True:
+                await self._wait_for_changes()
+                self.cycle()
+
+    async def done(self) -> None:
+        """Wait for what is being carried out."""
+        await self.binder.done()
+        if self.decision_log is not None:
+            self.decision_log.close()
+
+    def reconfigure(self, config: SchedulerConfig) -> None:
+        """Follow another configuration from the next cycle on, if it can be followed."""
+        self._wanted = config
+        self._woken.set()
+
+    def cycle(self) -> None:
+        """Tell the engine what is new, and do what it decides."""
+        began, now = time.perf_counter(), self._now()
+        self._replace_engine(int(now * 1_000_000))
+        heard, self._heard = self._heard, []
+        for event in heard:
+            self._deliver(event)
+        changes = self._feed.drain()
+        for change in changes:
+            for event in self.cache.events_for(change):
+                self._deliver(event)
+        decisions = self._decide(int(now * 1_000_000))
+        told, self._told = tuple(self._told), []
+        self.binder.execute(decisions)
+        for event in self._phases.refresh(self.engine, changes, decisions, heard):
+            self._deliver(event)
+        self._queues.refresh(self.engine, changes, moved=bool(changes or decisions or heard))
+        cycle = Cycle(self.cycles, now, time.perf_counter() - began, told, tuple(decisions), self.engine)
+        for watcher in self.watchers:
+            watcher(cycle)
+        self._last = time.monotonic()
+
+    def _deliver(self, event: Event) -> None:
+        """Whatever reaches the engine passes here, so that the log knows it."""
+        if self.decision_log is not None:
+            self.decision_log.told(event, self._registry)
+        self._told.append(event)
+        self.engine.apply(event)
+
+    def _decide(self, now: int) -> list[Decision]:
+        recorded = self.decision_log
+        if recorded is not None:
+            recorded.decides(self._registry)
+        decisions = self.engine.cycle(now)
+        self.cycles += 1
+        if recorded is not None:
+            recorded.decided(self.cycles, now, decisions, self.engine)
+        return decisions
+
+    def _replace_engine(self, now: int) -> None:
+        """Between cycles: go on with another engine, if the configuration is another or the log wants a new file.
+
+        It is given all that the one before knew. If it cannot be made, that one goes on as if nothing had happened.
+        """
+        wanted, self._wanted = self._wanted, None
+        recorded = self.decision_log if self.decision_log is not None and self.decision_log.wants_another else None
+        if wanted is None and recorded is None:
+            return
+        before, config = self.engine, wanted or self.config
+        inherited = inheritance(before)
+        try:
+            engine = resume(inherited, config, plugin_factories(config), self._registry, before.brakes)
+        except Exception as error:  # a plugin may do anything; nobody else must suffer from it
+            what = f"{config.source}: {type(error).__name__}: {error}"
+            if wanted is not None:
+                self.config_refused = what
+                log.error("%s; the configuration in force stays", what)
+            elif recorded is not None:
+                recorded.stop(error)
+            return
+        engine.entering = before.entering
+        self.engine = engine
+        if wanted is not None:
+            self.config, self.config_refused = wanted, ""
+            self._queues.announce(wanted, self._schedulers)
+            log.warning("%s: in force from now on", config.source)
+        if self.decision_log is not None:
+            self.decision_log.begin(config, engine.brakes, self._registry, self.cycles, inherited, now)
+
+    async def _wait_for_changes(self) -> None:
+        """Wait until there is something to do, and a moment longer for the rest of it."""
+        self._woken.clear()
+        waiting = [asyncio.ensure_future(self._feed.wait_nonempty()), asyncio.ensure_future(self._woken.wait())]
+        try:
+            done, _ = await asyncio.wait(waiting, timeout=PERIOD, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+        if done:
+            await asyncio.sleep(GATHER)

@@ -1,0 +1,90 @@
+"""What podgroups say of themselves: their phase, and how many of their pods run, succeeded or failed.
+
+Worked out after each cycle for the jobs that moved, and written only where it differs from what the group says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pumice.kube.decode import api_types
+from pumice.kube.watch.change_queue import Change
+from pumice.model.accounts import Job
+from pumice.model.events import BindFailed, Changed, Event, EvictFailed
+from pumice.model.objects import JobPhase, TaskStatus
+from pumice.scheduling.conclude import phase_of
+from pumice.scheduling.decisions import Bind, Decision, Evict
+
+if TYPE_CHECKING:
+    from pumice.scheduler.binder import Binder
+    from pumice.scheduling.engine import Engine
+
+COUNTED = {"running": TaskStatus.RUNNING, "succeeded": TaskStatus.SUCCEEDED, "failed": TaskStatus.FAILED}
+
+
+class PodGroupStatusUpdater:
+    """Keeps the status of podgroups."""
+
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
+        self._written: dict[str, dict[str, Any]] = {}
+
+    def refresh(
+        self, engine: Engine, changes: Iterable[Change[Any]], decisions: Iterable[Decision], heard: Iterable[Event] = ()
+    ) -> Iterator[Event]:
+        """Look at the jobs that changes, decisions or what could not be done (``heard``) are about.
+
+        Yields what the engine must hear of their phases.
+        """
+        moved = dict.fromkeys(decision.job for decision in decisions if isinstance(decision, Bind | Evict))
+        for event in heard:
+            failed = engine.state.tasks.get(event.task) if isinstance(event, BindFailed | EvictFailed) else None
+            if failed is not None and failed.job is not None:
+                moved[failed.job.key] = None
+        for change in changes:
+            if change.resource == "podgroups.scheduling.volcano.sh":
+                self._note(change)
+                moved[change.key] = None
+            elif change.resource == "pods":
+                task = engine.state.tasks.get(change.key)
+                if task is not None and task.job is not None:
+                    moved[task.job.key] = None
+                for pod in (change.old, change.new):
+                    if pod is not None and (group := pod.metadata.annotations.get("scheduling.k8s.io/group-name")):
+                        moved[f"{pod.metadata.namespace}/{group}"] = None
+        waiting = Counter(task.job for task in engine.context.pipelined.tasks)
+        for key in moved:
+            job = engine.state.jobs.get(key)
+            if job is not None and job.spec is not None:
+                phase = phase_of(job, waiting[job])
+                if phase is not job.phase:
+                    yield Changed(replace(job.spec, phase=phase))
+                self._write(job, phase)
+
+    def _note(self, change: Change[Any]) -> None:
+        """What a group says counts when it is first seen, and when somebody else has changed what we had it say."""
+        if change.new is None:
+            self._written.pop(change.key, None)
+        elif change.old is None or _said(change.old) == self._written.get(change.key):
+            self._written[change.key] = _said(change.new)
+
+    def _write(self, job: Job, phase: JobPhase) -> None:
+        counts = Counter(task.status for task in job.tasks.values())
+        # That it runs is said once it has been seen whole: after a crash, what it says tells how far its start came.
+        said = JobPhase.INQUEUE if phase in (JobPhase.RUNNING, JobPhase.UNKNOWN) and not job.whole else phase
+        status: dict[str, Any] = {"phase": said.value}
+        status |= {name: counts[each] for name, each in COUNTED.items()}
+        before = self._written.get(job.key, {})
+        changed = {name: value for name, value in status.items() if before.get(name) != value}
+        if changed:
+            self._written[job.key] = status
+            self._binder.write_podgroup_status(job.key, changed)
+
+
+def _said(group: api_types.PodGroup) -> dict[str, Any]:
+    """The parts of a group's status that are kept here; a count that nobody has written yet is none."""
+    status = group.status
+    return {"phase": status.phase or "", **{name: getattr(status, name) or 0 for name in COUNTED}}

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pumice.kube.client.kubeconfig import Access, default_paths, read_kubeconfig
+from pumice.kube.decode.manifest_errors import FieldError
+
+
+def config(name="a", server="https://127.0.0.1:6443", user=None, cluster=None, current=True, **context):
+    return {
+        "clusters": [{"name": name, "cluster": {"server": server, **(cluster or {})}}],
+        "users": [{"name": name, "user": user or {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, **context}}],
+    } | ({"current-context": name} if current else {})
+
+
+def write(path: Path, document) -> Path:
+    path.write_text(document if isinstance(document, str) else yaml.safe_dump(document))
+    return path
+
+
+def encoded(text: bytes) -> str:
+    return base64.b64encode(text).decode()
+
+
+def test_everything_inline(tmp_path):
+    user = {"token": "t", "client-certificate-data": encoded(b"cert"), "client-key-data": encoded(b"key")}
+    cluster = {"certificate-authority-data": encoded(b"ca"), "tls-server-name": "x"}
+    path = write(tmp_path / "config", config(user=user, cluster=cluster, namespace="ns", server="https://h:1/"))
+    assert read_kubeconfig(path) == Access("https://h:1", "ns", "t", b"ca", b"cert", b"key", True, "x")
+
+
+def test_files_are_found_beside_the_kubeconfig(tmp_path):
+    (tmp_path / "ca.crt").write_bytes(b"ca")
+    (tmp_path / "token").write_text("secret\n")
+    path = write(tmp_path / "config", config(user={"tokenFile": "token"}, cluster={"certificate-authority": "ca.crt"}))
+    access = read_kubeconfig(path)
+    assert (access.authority, access.token, access.namespace) == (b"ca", "secret", "default")
+
+
+def test_a_token_file_wins_over_a_token_beside_it(tmp_path):
+    (tmp_path / "token").write_text("rotated\n")
+    access = read_kubeconfig(write(tmp_path / "config", config(user={"token": "old", "tokenFile": "token"})))
+    assert (access.token, access.token_file) == ("rotated", tmp_path / "token")
+
+
+def test_of_several_files_the_first_that_says_something_wins(tmp_path):
+    first = write(tmp_path / "one", config("a", "http://first", current=False))
+    second = write(tmp_path / "two", config("a", "http://second") | {"current-context": "b"})
+    third = write(tmp_path / "three", config("b", "http://third", user={"token": "3"}))
+    listed = ":".join(map(str, [tmp_path / "absent", first, second, third]))
+    access = read_kubeconfig(environment={"KUBECONFIG": listed})
+    assert (access.server, access.token) == ("http://third", "3")
+    assert read_kubeconfig(context="a", environment={"KUBECONFIG": listed}).server == "http://first"
+
+
+def test_without_the_variable_it_is_the_file_in_the_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_paths({}) == [tmp_path / ".kube" / "config"]
+    assert default_paths({"KUBECONFIG": ""}) == [tmp_path / ".kube" / "config"]
+
+
+def test_nobody_has_no_home_and_no_file_there(monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.path.expanduser", str)  # as with a user whom the machine does not know
+    assert not any(path.exists() for path in default_paths({}))
+    with pytest.raises(FieldError, match=r"~/\.kube/config: no kubeconfig there"):
+        read_kubeconfig(environment={})
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        (config(current=False), "config: current-context: none is set"),
+        (config() | {"current-context": "z"}, "config: current-context: 'z' is not among the contexts; there are: a"),
+        (config() | {"clusters": []}, "config: contexts[a].cluster: 'a' is not among the clusters; there are: none"),
+        (config() | {"users": []}, "config: contexts[a].user: 'a' is not among the users"),
+        (config(server="127.0.0.1"), "config: clusters[a].cluster.server: '127.0.0.1' is no address"),
+        (config(user={"client-key-data": "*"}), "config: users[a].user.client-key-data: is not base64"),
+        (
+            config(user={"client-key-data": encoded(b"k")}),
+            "users[a].user.client-certificate: certificate and key belong",
+        ),
+        (
+            config(user={"auth-provider": {"name": "gcp"}}),
+            "users[a].user.auth-provider: auth providers are not supported: Kubernetes 1.26 removed those of gcp and",
+        ),
+        (config(user={"username": "u"}), "users[a].user.username: Kubernetes 1.19 removed basic authentication; use a"),
+        (config(cluster={"certificate-authority": "no.crt"}), "no.crt cannot be read"),
+        ("a: [", "is not YAML"),
+        ("[]", "config: list given, but a mapping is needed"),
+        ("clusters: 3", "config: clusters: a list is needed"),
+    ],
+)
+def test_errors_name_file_and_field(document, complaint, tmp_path):
+    path = write(tmp_path / "config", document)
+    with pytest.raises(FieldError) as refused:
+        read_kubeconfig(path)
+    assert str(tmp_path) in str(refused.value)
+    assert complaint in str(refused.value)
+
+
+def test_no_file_at_all(tmp_path):
+    with pytest.raises(FieldError, match="no kubeconfig there; set KUBECONFIG, or start a cluster with pumice up"):
+        read_kubeconfig(environment={"KUBECONFIG": str(tmp_path / "absent")})

@@ -1,0 +1,99 @@
+"""How long an informer waits, and what it does then, when lists are answered and watches are not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+
+from pumice.apiserver.connection import Answer, Request
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.rate_limit import Backoff
+from pumice.kube.client.transport import Session
+from pumice.kube.resources import Document, Resource
+from pumice.kube.watch.change_queue import ChangeQueue
+from pumice.kube.watch.informer import Informer
+from tests.support.scripted_server import answering
+
+CONFIG_MAPS: Resource[Document] = Resource("v1", "configmaps", "ConfigMap", dict)
+FIRST = 5
+"""The revision at the beginning; each watch may bring one more."""
+
+
+class Counting(Backoff):
+    """Says how long the pauses would be, and makes none."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0, 1000.0)
+        self.pauses: list[float] = []
+
+    def next(self, least: float = 0.0) -> float:
+        self.pauses.append(super().next(least))
+        return 0.0
+
+
+def followed(watch: Callable[[int], Answer], watches: int) -> tuple[list[str], list[float]]:
+    """What an informer asks for until that many watches were begun, and its pauses; ``watch`` gives the nth of them."""
+    asked: list[str] = []
+    done = asyncio.Event()
+
+    async def handle(request: Request) -> Answer:
+        if request.path.endswith("/namespaces/kube-system"):
+            return Answer(b"{}", 404)
+        if "watch" not in request.query:
+            revision = FIRST + asked.count("watch")
+            asked.append("one" if request.query.get("limit") == "1" else "list")
+            return Answer(msgspec.json.encode({"metadata": {"resourceVersion": str(revision)}, "items": []}))
+        asked.append("watch")
+        count = asked.count("watch")
+        if count == watches:
+            done.set()
+        return watch(count)
+
+    async def run() -> list[float]:
+        backoff = Counting()
+        async with answering(handle) as address, Session(Access(address)) as session:
+            informer = Informer(Api(session), CONFIG_MAPS, ChangeQueue(), backoff=backoff)
+            task = asyncio.create_task(informer.run())
+            await asyncio.wait_for(done.wait(), 20)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return backoff.pauses[: watches - 1]
+
+    pauses = asyncio.run(run())
+    return asked, pauses
+
+
+def test_lists_that_no_watch_can_follow_become_rare() -> None:
+    # Pauses of 1, 2, 4, 8 and 16 s, each shortened by up to a half: none is shorter than the one before it.
+    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    asked, pauses = followed(lambda _: Answer(msgspec.json.encode(status), 410), watches=6)
+    assert asked == ["list", "watch"] * 6
+    assert pauses == sorted(pauses) and pauses[-1] >= 8
+
+
+async def _broken() -> AsyncIterator[bytes]:
+    yield b'{"type":"MODI'
+    raise ConnectionError("torn")
+
+
+def test_what_never_comes_whole_is_listed() -> None:
+    # A watch that breaks goes on where it was; the second in a row that brought nothing is taken for hopeless.
+    asked, _ = followed(lambda _: Answer(stream=_broken()), watches=4)
+    assert asked == ["list", "watch", "one", "watch", "list", "watch", "one", "watch"]
+
+
+def test_watches_that_bring_something_go_on_without_a_list() -> None:
+    def brings(count: int) -> Answer:
+        async def chunks() -> AsyncIterator[bytes]:
+            about = {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": str(FIRST + count)}
+            yield msgspec.json.encode({"type": "ADDED" if count == 1 else "MODIFIED", "object": {"metadata": about}})
+            yield b"\n"
+            raise ConnectionError("torn")
+
+        return Answer(stream=chunks())
+
+    asked, _ = followed(brings, watches=4)
+    assert asked == ["list", *["watch", "one"] * 3, "watch"]

@@ -1,0 +1,113 @@
+"""What objects say of themselves arrives, in order, however long it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from unittest import mock
+
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.client.rate_limit import Backoff
+from pumice.kube.resources import POD_GROUPS, QUEUES
+from pumice.scheduler import status_writer
+from pumice.scheduler.status_writer import StatusWriter
+
+
+class Server:
+    """Keeps what is patched; ``troubles`` are raised instead, one after the other."""
+
+    def __init__(self, *troubles: Exception) -> None:
+        self.troubles = list(troubles)
+        self.found: dict[str, dict[str, Any]] = {}
+        self.uid = ""  # of all that is there; empty: whatever is asked for
+        self.calls = 0
+
+    async def _take(self, name: str, status: dict[str, Any]) -> None:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if self.troubles:
+            raise self.troubles.pop(0)
+        self.found.setdefault(name, {}).update(status)
+
+    async def patch(self, _: object, name: str, patch: dict[str, Any], namespace: str) -> None:
+        if self.uid and patch.get("metadata", {}).get("uid", self.uid) != self.uid:
+            self.calls += 1
+            raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
+        await self._take(f"{namespace}/{name}", patch["status"])
+
+    async def patch_status(self, _: object, name: str, status: dict[str, Any]) -> None:
+        await self._take(name, status)
+
+
+def play(server: Server, *writes: tuple[Any, ...]) -> Server:
+    async def run() -> None:
+        with mock.patch.object(status_writer, "Backoff", return_value=Backoff(0.001, 0.002)):
+            writing = StatusWriter(server)  # type: ignore[arg-type]  # it does what is needed of an API
+            for write in writes:
+                writing.write(*write)
+            await writing.done()
+
+    asyncio.run(run())
+    return server
+
+
+def test_what_comes_while_one_is_under_way_is_written_together_and_after_it() -> None:
+    phases = [{"phase": phase} for phase in ("Inqueue", "Running", "Completed")]
+    server = play(
+        Server(), *((POD_GROUPS.name, "ns/g", phase) for phase in phases), (POD_GROUPS.name, "ns/g", {"running": 2})
+    )
+    assert server.found == {"ns/g": {"phase": "Completed", "running": 2}}
+    assert server.calls == 1  # nothing had begun when the last one came
+
+
+def test_what_did_not_arrive_is_sent_again() -> None:
+    busy = ApiError(503, "ServiceUnavailable", "not now")
+    server = play(Server(UnreachableError("cut"), busy), (QUEUES.name, "q", {"share": 0.5}))
+    assert server.found == {"q": {"share": 0.5}} and server.calls == 3
+
+
+def test_what_is_refused_for_good_is_dropped() -> None:
+    gone = ApiError(404, "NotFound", "no such queue")
+    server = play(Server(gone), (QUEUES.name, "q", {"share": 0.5}), (QUEUES.name, "r", {"share": 0.1}))
+    assert server.found == {"r": {"share": 0.1}} and server.calls == 2
+
+
+def test_what_is_refused_because_of_who_asks_or_when_is_said_again() -> None:
+    # Nobody else would: what is under way counts as written.
+    troubles = [ApiError(code, "", "not you, not now") for code in (401, 403, 409)]
+    server = play(Server(*troubles), (POD_GROUPS.name, "ns/g", {"phase": "Completed"}, "u1"))
+    assert server.found == {"ns/g": {"phase": "Completed"}} and server.calls == 4
+
+
+def test_what_is_wrong_in_itself_is_not_said_again() -> None:
+    wrong = ApiError(422, "Invalid", "status.phase: no such phase")
+    server = play(Server(wrong), (POD_GROUPS.name, "ns/g", {"phase": "Sleeping"}), (QUEUES.name, "r", {"share": 0.1}))
+    assert server.found == {"r": {"share": 0.1}} and server.calls == 2
+
+
+def test_an_object_made_anew_does_not_say_what_the_one_before_had_to() -> None:
+    server = Server()
+    server.uid = "u2"
+    play(
+        server,
+        (POD_GROUPS.name, "ns/g", {"phase": "Running", "running": 3}, "u1"),
+        (POD_GROUPS.name, "ns/g", {"phase": "Pending"}, "u2"),
+    )
+    assert server.found == {"ns/g": {"phase": "Pending"}} and server.calls == 1
+    play(server, (POD_GROUPS.name, "ns/g", {"phase": "Running", "running": 3}, "u1"))
+    assert server.found == {"ns/g": {"phase": "Pending"}} and server.calls == 2
+
+
+def test_what_waits_to_be_sent_again_gives_way_to_an_object_made_anew() -> None:
+    async def run() -> dict[str, dict[str, Any]]:
+        server = Server(ApiError(403, "Forbidden", "not now"))
+        with mock.patch.object(status_writer, "Backoff", return_value=Backoff(0.02, 0.02)):
+            writing = StatusWriter(server)  # type: ignore[arg-type]  # it does what is needed of an API
+            writing.write(POD_GROUPS.name, "ns/g", {"phase": "Running", "running": 3}, "u1")
+            await asyncio.sleep(0.005)  # refused by now, and about to be sent again
+            server.uid = "u2"
+            writing.write(POD_GROUPS.name, "ns/g", {"phase": "Pending"}, "u2")
+            await writing.done()
+        return server.found
+
+    assert asyncio.run(run()) == {"ns/g": {"phase": "Pending"}}
