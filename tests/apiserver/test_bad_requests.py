@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
-from pumice.apiserver import shipped
+from pumice import crds
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.catalogue import Catalogue
 from tests.apiserver import wire
@@ -53,7 +53,7 @@ def _schema_of(group: str, version: str, plural: str) -> dict[str, Any] | None:
     """The schema of a kind: of a built-in one, or of one that a definition of ours brings."""
     if not _catalogues:
         catalogue = Catalogue(wire._resources())
-        for definition in [*shipped.manifests("crds"), DEFINITION]:
+        for definition in [*crds.definitions(), DEFINITION]:
             definitions.install(catalogue, definition)
         _catalogues.append(catalogue)
     resource = _catalogues[0].find(group, version, plural)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.apiserver import shipped
+from pumice import crds
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.builtin.crds import custom_resource_definitions
 from pumice.apiserver.catalogue import Object, Resource
@@ -17,7 +17,7 @@ from tests.apiserver.builtin.written import cells, create, headings, named, refu
 
 
 def defined() -> Iterator[Resource]:
-    for definition in shipped.manifests("crds"):
+    for definition in crds.definitions():
         for resource, _ in definitions.resources(create(custom_resource_definitions(), definition)):
             yield resource
 
@@ -259,7 +259,7 @@ def test_manifests_come_through_as_they_are(manifest: Object) -> None:
 
 
 def test_the_queues_of_a_new_cluster() -> None:
-    queues = {found["metadata"]["name"]: create(RESOURCES["Queue"], found) for found in shipped.manifests("crds/start")}
+    queues = {found["metadata"]["name"]: create(RESOURCES["Queue"], found) for found in crds.first_queues()}
     assert set(queues) == {"root", "default"}
     assert queues["default"]["spec"]["parent"] == "root"
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import pumice
-from pumice.apiserver import builtin, discovery, shipped
+from pumice import crds
+from pumice.apiserver import builtin, discovery
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.builtin.crds import custom_resource_definitions
 from pumice.apiserver.catalogue import Catalogue, Resource
@@ -19,7 +20,7 @@ EVERY = ["create", "delete", "deletecollection", "get", "list", "patch", "update
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
     found = Catalogue(builtin.resources())
-    for definition in shipped.manifests("crds"):
+    for definition in crds.definitions():
         definitions.install(found, create(custom_resource_definitions(), definition))
     return found
 

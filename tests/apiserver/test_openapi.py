@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pumice.apiserver import builtin, openapi, shipped
+from pumice import crds
+from pumice.apiserver import builtin, openapi
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.builtin.crds import custom_resource_definitions
 from pumice.apiserver.catalogue import Catalogue, Object
@@ -21,7 +22,7 @@ METHODS = {"get", "put", "post", "delete", "patch"}
 
 def stocked() -> Catalogue:
     found = Catalogue(builtin.resources())
-    for definition in shipped.manifests("crds"):
+    for definition in crds.definitions():
         definitions.install(found, create(custom_resource_definitions(), definition))
     return found
 
@@ -65,7 +66,7 @@ def test_the_address_of_a_document_changes_with_what_it_says() -> None:
     before = openapi.index(stocked())["paths"]
     assert before == openapi.index(CATALOGUE)["paths"]
     catalogue = stocked()
-    definition = next(found for found in shipped.manifests("crds") if found["metadata"]["name"].startswith("queues"))
+    definition = next(found for found in crds.definitions() if found["metadata"]["name"].startswith("queues"))
     old = create(custom_resource_definitions(), definition)
     versions = msgspec.json.decode(msgspec.json.encode(definition["spec"]["versions"]))
     versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["new"] = {"type": "string"}

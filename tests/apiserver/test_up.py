@@ -1,32 +1,34 @@
-"""``pumice up`` as a whole: what is there at the start, who may come, and what is left after the end."""
+"""A server as a whole: what is there at the start, who may come, and what is left after the end."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import json
 import socket
 import ssl
 import stat
 import urllib.error
 import urllib.request
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from pumice.apiserver.calls import ADMIN, Call
+from pumice.apiserver.catalogue import Object, Resource
 from pumice.apiserver.kubeconfig import require_ours, write_kubeconfig
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.private import write_private
 from pumice.apiserver.protection import is_loopback, own_tls
+from pumice.apiserver.requests import Deletion, Target
 from pumice.apiserver.server import bound
-from pumice.apiserver.status import ApiError
+from pumice.apiserver.status import ApiError, forbidden
 from pumice.apiserver.storage import DataHeld
 from pumice.apiserver.tls import certificates
-from pumice.apiserver.up import Cluster, Settings, cluster
+from pumice.apiserver.up import Settings, cluster
+from pumice.apiserver.verbs import Api
 from pumice.kube.errors import FieldError
 
 
@@ -73,7 +75,6 @@ def test_a_new_cluster_has_what_every_cluster_has(tmp_path: Path) -> None:
             }
         assert names["/api/v1/nodes"] == ["node-000", "node-001"]
         assert names["/api/v1/namespaces"] == ["default", "kube-node-lease", "kube-public", "kube-system"]
-        assert names["/apis/scheduling.volcano.sh/v1beta1/queues"] == ["default", "root"]
         assert names["/apis/scheduling.k8s.io/v1/priorityclasses"] == [
             "system-cluster-critical",
             "system-node-critical",
@@ -83,7 +84,6 @@ def test_a_new_cluster_has_what_every_cluster_has(tmp_path: Path) -> None:
         paths = (
             "/api/v1/nodes",
             "/api/v1/namespaces",
-            "/apis/scheduling.volcano.sh/v1beta1/queues",
             "/apis/scheduling.k8s.io/v1/priorityclasses",
         )
         return [(path, (await ask(server + path))[1]) for path in paths]
@@ -105,63 +105,36 @@ def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
     asyncio.run(live())
 
 
-QUEUES = "queues.scheduling.volcano.sh"
+def test_a_hook_admits_and_what_is_handed_in_is_there_before_the_first_request(tmp_path: Path) -> None:
+    class Hook:
+        """Marks what is created, refuses secrets, and keeps what is marked."""
 
+        def admit(self, resource: Resource, new: Object, old: Object | None, call: Call, *, dry_run: bool) -> Object:
+            if resource.qualified == "secrets":
+                raise forbidden(resource.plural, resource.group, new["metadata"]["name"], "no secrets here")
+            new["metadata"].setdefault("labels", {})["marked"] = "yes"
+            return new
 
-def test_rules_of_admission_are_on_unless_nobody_wants_them(tmp_path: Path) -> None:
-    lost = {"metadata": {"name": "lost"}, "spec": {"parent": "nowhere"}}
+        def admit_deletion(self, resource: Resource, old: Object, call: Call, *, dry_run: bool) -> None:
+            if "marked" in old["metadata"].get("labels", {}) and call.user == ADMIN:
+                raise forbidden(resource.plural, resource.group, old["metadata"]["name"], "is marked")
 
-    async def create(**more: Any) -> list[str]:
-        async with cluster(settings(tmp_path, **more)) as running:
-            with contextlib.suppress(ApiError):
-                await running.api.create(QUEUES, "", lost)
-            return [queue["metadata"]["name"] for queue in running.api.list(QUEUES)]
+    async def prepare(api: Api) -> None:
+        await api.create("configmaps", "default", {"metadata": {"name": "handed-in"}})
 
-    assert asyncio.run(create()) == ["default", "root"]
-    assert asyncio.run(create(admission=False)) == ["default", "lost", "root"]
-
-
-def test_what_is_there_from_the_start_is_what_admission_would_make_of_it(tmp_path: Path) -> None:
     async def look() -> None:
-        async with cluster(settings(tmp_path)) as running:
-            before = running.api.list(QUEUES)
-            for queue in before:
-
-                def touch(found: dict[str, Any]) -> None:
-                    found["metadata"]["labels"] = {"touched": "yes"}
-
-                after = await running.api.modify(QUEUES, "", queue["metadata"]["name"], touch)
-                assert after and after["spec"] == queue["spec"]
+        async with cluster(settings(tmp_path, admission=lambda _: Hook(), prepare=prepare)) as running:
+            code, found = await ask(f"{running.server}/api/v1/namespaces/default/configmaps/handed-in")
+            assert code == 200 and found["metadata"]["labels"] == {"marked": "yes"}
+            with pytest.raises(ApiError, match="no secrets here"):
+                await running.api.create("secrets", "default", {"metadata": {"name": "s"}})
+            maps = running.api.catalogue.stored("configmaps")
+            assert maps is not None
+            aim = Target(maps, "default", "handed-in")
+            with pytest.raises(ApiError, match="is marked"):
+                await running.api.writes.delete(aim, Deletion(), running.api.call(ADMIN))
 
     asyncio.run(look())
-
-
-def test_queues_wait_for_a_controller_only_where_one_works(tmp_path: Path) -> None:
-    """Through three starts: with controllers, without, with. What is being deleted stays as it was."""
-
-    def finalizers(running: Cluster) -> dict[str, list[str]]:
-        return {q["metadata"]["name"]: q["metadata"].get("finalizers", []) for q in running.api.list(QUEUES)}
-
-    async def live() -> None:
-        ours, theirs = "pumice.dev/queue", "example.com/theirs"
-        kept = settings(tmp_path, data=tmp_path / "data")
-        async with cluster(replace(kept, controllers=True)) as running:
-            for name in ("leaving", "staying"):
-                about = {"name": name, "finalizers": [theirs]}
-                await running.api.create(QUEUES, "", {"metadata": about, "spec": {}})
-            await running.api.delete(QUEUES, "", "leaving")
-            assert finalizers(running) == {
-                "default": [ours], "leaving": [theirs, ours], "root": [ours], "staying": [theirs, ours]
-            }  # fmt: skip
-        async with cluster(kept) as running:
-            assert finalizers(running) == {"default": [], "leaving": [theirs, ours], "root": [], "staying": [theirs]}
-            await running.api.create(QUEUES, "", {"metadata": {"name": "new"}, "spec": {}})
-            assert finalizers(running)["new"] == []
-        async with cluster(replace(kept, controllers=True)) as running:
-            assert finalizers(running)["new"] == [ours]
-            assert finalizers(running)["staying"] == [theirs, ours]
-
-    asyncio.run(live())
 
 
 def test_a_second_start_on_the_same_data_says_who_holds_it(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pumice.apiserver import builtin, shipped, up
-from pumice.apiserver.admission import Admission
+from pumice.apiserver import bootstrap, builtin, up
 from pumice.apiserver.catalogue import Catalogue, Resource
 from pumice.apiserver.connection import Answer, Connection, Request
 from pumice.apiserver.controllers import accounts
@@ -28,6 +27,9 @@ from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.server import bound, listening
 from pumice.apiserver.storage import Store
 from pumice.apiserver.verbs import Api
+from pumice.embedded import bootstrap as pumice_objects
+from pumice.embedded.admission import Admission
+from pumice.embedded.cluster import with_pumice
 
 PATIENCE = 20.0
 """Seconds that a client waits for bytes: only a server that hangs takes as long."""
@@ -110,7 +112,8 @@ def alone(loop: Loop) -> Iterator[Served]:
         api = Api(store, Catalogue(_resources()))
         api.writes.admission = Admission(store)
         await accounts.furnish(api)
-        await shipped.furnish(api)
+        await bootstrap.create_system_classes(api)
+        await pumice_objects.furnish(api)
         sockets = stack.enter_context(bound())
         return Served(await stack.enter_async_context(listening(api, sockets)), api)
 
@@ -126,7 +129,7 @@ def whole(loop: Loop, speed: float = 100.0) -> Iterator[Served]:
     async def start() -> Served:
         wanted = nodes(2, parse_capacity("cpu=8,memory=16Gi"))
         settings = up.Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=speed)
-        running = await stack.enter_async_context(up.cluster(settings))
+        running = await stack.enter_async_context(up.cluster(with_pumice(settings)))
         return Served(int(running.server.rpartition(":")[2]), running.api, running.broken)
 
     yield from _for_a_while(loop, stack, start)

@@ -15,6 +15,7 @@ from pumice.apiserver.up import Cluster, Settings, cluster
 from pumice.controllers.everybody import EVERYBODY
 from pumice.controllers.jobs import Jobs
 from pumice.controllers.together import Together
+from pumice.embedded.cluster import with_pumice
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
@@ -42,7 +43,7 @@ def live(place: Path, check: Callable[[Cluster], Awaitable[None]], makers: Seque
         wanted = nodes(2, parse_capacity("cpu=4,memory=64Gi"))
         settings = Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=SPEED)
         async with (
-            cluster(settings) as running,
+            cluster(with_pumice(settings)) as running,
             scheduling(running.server),
             controlling(running.server, makers),
             asyncio.timeout(60),

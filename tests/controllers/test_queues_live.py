@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from pumice.admission import Settings
-from pumice.apiserver.admission import Admission
 from pumice.apiserver.up import Cluster
 from pumice.controllers.queues import Queues
 from pumice.controllers.routed import Routed
 from pumice.controllers.together import Together
+from pumice.embedded.admission import Admission
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError

@@ -20,6 +20,7 @@ from benchmarks import kubernetes
 from benchmarks.kubernetes import Endpoint
 from pumice.apiserver.controllers import deployments, replicasets
 from pumice.apiserver.up import Settings, cluster
+from pumice.embedded.cluster import with_pumice
 
 
 @contextlib.contextmanager
@@ -53,12 +54,12 @@ def plain_server(token: str) -> Iterator[Endpoint]:
         mock.patch.object(deployments, "run", _nothing),
         mock.patch.object(replicasets, "run", _nothing),
     ):
-        settings = Settings(None, Path(place) / "kubeconfig", nodes=[], token=token, admission=False)
+        settings = Settings(None, Path(place) / "kubeconfig", nodes=[], token=token)
         address: Future[str] = Future()
 
         async def serve() -> None:
             try:
-                async with cluster(settings) as running:
+                async with cluster(with_pumice(settings, admission=False)) as running:
                     address.set_result(running.server)
                     await stop.wait()
             except BaseException as error:

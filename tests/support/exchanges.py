@@ -37,7 +37,7 @@ from urllib.parse import urlsplit
 import yaml
 
 ABSENT = "<absent>"
-SHIPPED = Path(__file__).parent.parent.parent / "src" / "pumice" / "apiserver" / "crds"
+SHIPPED = Path(__file__).parent.parent.parent / "src" / "pumice" / "crds"
 _IGNORED = {"managedFields", "storageVersionHash"}
 _TIMES = {  # which Go writes as null if they are not set
     "deprecatedFirstTimestamp",

@@ -11,6 +11,7 @@ from typing import Any
 
 from pumice.apiserver.nodes.description import nodes, parse_capacity
 from pumice.apiserver.up import Cluster, Settings, cluster
+from pumice.embedded.cluster import with_pumice
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
@@ -42,7 +43,7 @@ def live(place: Path, check: Callable[[Cluster], Awaitable[None]], *, count: int
     async def run() -> None:
         wanted = nodes(count, parse_capacity(f"cpu={CPU},memory=64Gi"))
         settings = Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted)
-        async with cluster(settings) as running, asyncio.timeout(60):
+        async with cluster(with_pumice(settings)) as running, asyncio.timeout(60):
             await check(running)
 
     asyncio.run(run())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import kubernetes
 from pumice.apiserver.nodes.description import nodes, parse_capacity
-from pumice.apiserver.shipped import manifests
+from pumice.crds import first_queues
 from pumice.install.rights import CONTROLLERS, SCHEDULER
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
@@ -24,7 +24,7 @@ from pumice.kube.session import Session
 from tests.support.installed import Component, Real, pumice, real_server, webhooks
 from tests.support.simulated_nodes import BESIDE, WORK, simulated_nodes
 
-START = {queue["metadata"]["name"]: queue for queue in manifests("crds/start")}
+START = {queue["metadata"]["name"]: queue for queue in first_queues()}
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from pumice.apiserver.controllers.conditions import is_true
 from pumice.apiserver.storage import Change
 from pumice.apiserver.verbs import Api
 
-QUEUES = "queues.scheduling.volcano.sh/"
-
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -19,7 +17,6 @@ class Figures:
     nodes: int
     ready: int
     phases: dict[str, int]
-    queues: int
     revision: int
 
 
@@ -35,8 +32,7 @@ class Tally:
     def figures(self) -> Figures:
         """The numbers now."""
         phases = {phase: n for phase, n in sorted(self._pods.items()) if n}
-        store = self._api.store
-        return Figures(sum(self._nodes.values()), self._nodes["ready"], phases, store.count(QUEUES), store.revision)
+        return Figures(sum(self._nodes.values()), self._nodes["ready"], phases, self._api.store.revision)
 
     async def follow_pods(self) -> None:
         """Count pods until cancelled."""

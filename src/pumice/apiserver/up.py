@@ -1,10 +1,10 @@
-"""``pumice up``, without the command line: one process, from a folder to a cluster that answers.
+"""A cluster in one process: from a folder to an API server with nodes and controllers that answers.
 
-The order matters. What can be wrong with what was asked for (a certificate, a kubeconfig of somebody else, data that
-another process holds, a port that is taken) is found before anything is written. What every cluster has (its
-namespaces, our definitions, its nodes) is there before the first request is answered; the kubeconfig is written when
-it is. It stops in reverse: no more requests, no more controllers, and then the store, when what is under way is on
-disk.
+The order matters. What can be wrong with what was asked for (a certificate, a kubeconfig of another cluster, data that
+another process holds, a port that is taken) is found before anything is written. What the cluster has from the start
+(namespaces, definitions handed in, nodes) is there before the first request is answered; the kubeconfig is written
+after that. It stops in reverse: no more requests, no more controllers, and then the store, when the writes under way
+are on disk.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pumice.admission import QUEUE_FINALIZER
-from pumice.admission import Settings as Rules
-from pumice.admission.request import DEEPEST
-from pumice.apiserver import builtin, controllers, shipped
-from pumice.apiserver.admission import Admission
+from pumice.apiserver import bootstrap, builtin, controllers
+from pumice.apiserver.admission import AdmissionFactory
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.catalogue import Catalogue, Object
 from pumice.apiserver.clock import Clock
@@ -51,14 +48,10 @@ class Settings:
     own_certificate: tuple[Path, Path] | None = None
     """A certificate and its key."""
     speed: float = 1.0
-    admission: bool = True
-    """Whether queues, jobs and podgroups are judged by our rules too; if not, by their definitions only."""
-    max_queue_depth: int = DEEPEST
-    """How many levels of queues there may be below root."""
-    scheduler: bool = False
-    """Whether our scheduler will work here, and no other."""
-    controllers: bool = False
-    """Whether our controllers will work here: a queue that is deleted then waits for them, by a finalizer."""
+    admission: AdmissionFactory | None = None
+    """Makes the hook that changes or refuses objects before they are stored."""
+    prepare: Callable[[Api], Awaitable[None]] | None = None
+    """Creates what this cluster has beyond every other (definitions, objects), before the first request is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +84,14 @@ async def cluster(settings: Settings) -> AsyncIterator[Cluster]:
         tls = own or (made_tls(inside, settings.data) if needs_tls(settings.host, settings.token) else None)
         token = settings.token or (made_token(settings.data) if tls else "")
         api = Api(store, Catalogue(builtin.resources()))
-        finalizer = QUEUE_FINALIZER if settings.controllers else ""
         if settings.admission:
-            rules = Rules(max_queue_depth=settings.max_queue_depth, queue_finalizer=finalizer, alone=settings.scheduler)
-            api.writes.admission = Admission(store, rules)
+            api.writes.admission = settings.admission(store)
         for definition in api.list(definitions.QUALIFIED):
             definitions.install(api.catalogue, definition)
         await accounts.furnish(api)
-        await shipped.furnish(api)
-        await shipped.settle_finalizers(api, finalizer)
+        await bootstrap.create_system_classes(api)
+        if settings.prepare:
+            await settings.prepare(api)
         fleet = Fleet(api, clock, settings.nodes)
         await fleet.register()
         work = [*controllers.everybody(api, clock), fleet.run(), compact(api)]

@@ -16,7 +16,7 @@ from http import HTTPStatus
 import msgspec
 
 from pumice.apiserver import metadata, status
-from pumice.apiserver.admission import Admission
+from pumice.apiserver.admission import AdmissionHook
 from pumice.apiserver.apply import UPDATE, Owner, Owners, Updating
 from pumice.apiserver.builtin import definitions
 from pumice.apiserver.calls import Call
@@ -44,7 +44,7 @@ class Writes:
         self._store = store
         self._catalogue = catalogue
         self.quotas = Ledger(store, catalogue)
-        self.admission: Admission | None = None
+        self.admission: AdmissionHook | None = None
         """The rules of a cluster that has any beyond Kubernetes' own: what webhooks are to a real server."""
 
     # ---- create -------------------------------------------------------------------------------------------

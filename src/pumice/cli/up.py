@@ -154,6 +154,7 @@ def up(
     from pumice.apiserver.nodes.description import nodes as make_nodes
     from pumice.apiserver.nodes.description import parse_capacity, read_nodes
     from pumice.apiserver.up import Settings
+    from pumice.embedded.cluster import with_pumice
     from pumice.kube.errors import FieldError
 
     folder = None if memory else (data or data_folder()).absolute()
@@ -181,13 +182,16 @@ def up(
             token=token or "",
             own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
             speed=speed,
+        )
+        served = with_pumice(
+            settings,
             max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
             scheduler=not no_scheduler,
             controllers=not no_controllers,
         )
         beside = [] if no_scheduler else [_scheduler(settings, config, metrics_address, decision_log)]
         beside += [] if no_controllers else [_controllers(settings)]
-        asyncio.run(_Up(settings, nodes, beside, verbose=verbose).run())
+        asyncio.run(_Up(served, nodes, beside, verbose=verbose).run())
 
 
 def _check_token(token: str | None) -> None:

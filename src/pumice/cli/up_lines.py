@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STATUS_SECONDS = 1.0
 ERASE = "\r\x1b[K"
+QUEUES = "queues.scheduling.volcano.sh/"  # where the store keeps them
 
 SCHEDULER, CONTROLLERS = "scheduler", "controllers"
 WHO_RUNS = {
@@ -87,14 +88,15 @@ async def keep_status_line(running: Cluster, companions: Sequence[Companion], li
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             states = {companion.name: companion.state for companion in companions}
-            lines.keep(status_text(tally.figures(), states, running.server))
+            queues = running.api.store.count(QUEUES)
+            lines.keep(status_text(tally.figures(), queues, states, running.server))
 
 
-def status_text(now: Figures, states: dict[str, str], server: str) -> str:
+def status_text(now: Figures, count: int, states: dict[str, str], server: str) -> str:
     """One line that says how the cluster is doing; what matters least comes last."""
     nodes = f"{now.ready:,} of {now.nodes:,} nodes ready" if now.ready != now.nodes else f"{now.nodes:,} nodes ready"
     pods = ", ".join(f"{n:,} {phase.lower()}" for phase, n in now.phases.items()) or "none"
     wrong = {name: state for name, state in states.items() if state != OK}
     who = ", ".join(f"{name} {state}" for name, state in (wrong or dict([*states.items()][:1])).items())
-    queues = f"{now.queues:,} queue{'' if now.queues == 1 else 's'}"
+    queues = f"{count:,} queue{'' if count == 1 else 's'}"
     return " | ".join([nodes, f"pods: {pods}", *([who] if who else []), queues, f"revision {now.revision:,}", server])

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from pumice.admission import Settings
-from pumice.apiserver import shipped
-from pumice.apiserver.admission import Admission
 from pumice.apiserver.calls import ADMIN
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.requests import Choice, Deletion, Target, Writing
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.verbs import Api
+from pumice.embedded import bootstrap
+from pumice.embedded.admission import Admission
 from tests.support.admitted import group, job, queue
 from tests.support.apiserver import memory_api
 
@@ -28,7 +28,7 @@ QUEUES, PODGROUPS, JOBS = "queues.scheduling.volcano.sh", "podgroups.scheduling.
 async def served(settings: Settings | None = None) -> AsyncIterator[Api]:
     async with memory_api() as api:
         api.writes.admission = Admission(api.store, settings)
-        await shipped.furnish(api)
+        await bootstrap.furnish(api)
         yield api
 
 
@@ -188,7 +188,7 @@ def test_after_a_failed_commit_the_world_is_made_anew() -> None:
     async def story() -> None:
         async with served() as api:
             admission = api.writes.admission
-            assert admission is not None
+            assert isinstance(admission, Admission)
             before = admission.world
             api.store._failed(OSError("disk full"))
             assert admission.world is not before
