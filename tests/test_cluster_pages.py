@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from kubebase import certificates
 from pumice.apiserver import formats, server
 from pumice.apiserver.controllers import events, nodelife
 from pumice.apiserver.nodes import description, program
 from pumice.apiserver.storage import fsck
-from pumice.kube import certificates
 from pumice.scheduling import mend
 from pumice.service import config_file, decision_log, scheduler
 from tests.support.api_servers import pumice_up

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from kubebase.certificates import VALID, Certificate, issue, renewed, serves, signer
 from pumice.admission.webhooks.sources import SECRETS, FromFiles, FromSecret
 from pumice.admission.webhooks.trust import MUTATING, VALIDATING, Trust
 from pumice.apiserver.up import Cluster
 from pumice.kube.api import Api
-from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves, signer
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError
 from pumice.kube.session import Session

@@ -12,13 +12,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from kubebase.certificates import Certificate, issue
 from pumice.admission import CREATE, Request, Settings
 from pumice.admission.request import QUEUES
 from pumice.admission.webhooks import server
 from pumice.admission.webhooks.server import Webhooks, bound
 from pumice.apiserver.up import Cluster
 from pumice.kube.api import Api
-from pumice.kube.certificates import Certificate, issue
 from pumice.kube.kubeconfig import Access
 from pumice.kube.session import Session
 from tests.admission.test_webhook_reviews import review

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubebase.field_error import FieldError
 from pumice.apiserver.kubeconfig import require_ours, write_kubeconfig
-from pumice.kube.errors import FieldError
 
 SERVER = "https://[::1]:6440"
 

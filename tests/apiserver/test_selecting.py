@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.apiserver.selecting import FieldSelector, Selector, field_selector, label_selector, selector_of
-from pumice.model.objects import Requirement
+from kubebase.label_selector import Requirement
+from pumice.apiserver.selecting import FieldSelector, Selector, field_selector, label_selector
 
 NAME_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
@@ -98,19 +98,6 @@ def test_labels_are_selected() -> None:
     assert not selector.matches({"app": "web", "tier": "a", "env": "dev"})
     assert not selector.matches({})
     assert Selector().matches({})
-
-
-def test_selectors_of_objects() -> None:
-    assert selector_of(None) is None
-    assert selector_of({}) == Selector()
-    found = selector_of(
-        {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "In", "values": ["2", "3"]},
-                                                         {"key": "c", "operator": "DoesNotExist"}]}
-    )  # fmt: skip
-    assert found is not None
-    assert found.matches({"a": "1", "b": "3"})
-    assert not found.matches({"a": "1", "b": "4"})
-    assert not found.matches({"a": "1", "b": "2", "c": ""})
 
 
 @pytest.mark.parametrize(

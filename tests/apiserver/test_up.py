@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebase.field_error import FieldError
 from pumice.apiserver.calls import ADMIN, Call
 from pumice.apiserver.catalogue import Object, Resource
 from pumice.apiserver.kubeconfig import require_ours, write_kubeconfig
@@ -29,7 +30,6 @@ from pumice.apiserver.storage import DataHeld
 from pumice.apiserver.tls import certificates
 from pumice.apiserver.up import Settings, cluster
 from pumice.apiserver.verbs import Api
-from pumice.kube.errors import FieldError
 
 
 def settings(place: Path, **more: Any) -> Settings:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from kubebase.field_error import FieldError
 from pumice.controllers.queues.clearing import remains
 from pumice.controllers.queues.expansion import contradiction, expanded, released, without
 from pumice.controllers.queues.patching import difference
 from pumice.controllers.routed import NEWS_SECONDS, is_news
 from pumice.controllers.telling import event
-from pumice.kube.errors import FieldError
 from pumice.kube.resources import EVENTS, QUEUES
 from tests.support.admitted import queue
 from tests.support.queue_clusters import MemoryCluster, Process

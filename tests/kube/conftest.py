@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
+from kubebase.resource_vector import Registry
 from pumice.kube.convert import decode
 from pumice.kube.errors import ObjectError
-from pumice.model.resources import Registry
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.kube.errors import FieldError
+from kubebase.field_error import FieldError
 from pumice.kube.hierarchy_entries import NESTED_LEVELS, check_entries, entry_errors
 
 Entry = dict[str, Any]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.kube.errors import FieldError
+from kubebase.field_error import FieldError
 from pumice.kube.incluster import in_cluster
 
 INSIDE = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}

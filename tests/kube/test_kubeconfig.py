@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.kube.errors import FieldError
+from kubebase.field_error import FieldError
 from pumice.kube.kubeconfig import Access, default_paths, read_kubeconfig
 
 

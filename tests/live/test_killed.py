@@ -25,10 +25,10 @@ import pytest
 import yaml
 
 from benchmarks.kubernetes import free_ports
+from kubebase.quantity import parse
 from pumice.kube.client import Client, Document
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError, UnreachableError
-from pumice.model.quantity import parse
 from tests.support.killable import PATIENCE, Gang, Orders, Program, Wire, Writer
 from tests.support.witness import PODS, Witness
 

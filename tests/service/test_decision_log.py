@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.model.objects import Queue, TaskSpec
-from pumice.model.resources import Registry
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.resume import inheritance
 from pumice.service import decision_log

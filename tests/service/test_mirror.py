@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from kubebase.resource_vector import Registry
 from pumice.kube import wire
 from pumice.kube.errors import ObjectError
 from pumice.kube.feed import Change
 from pumice.kube.resources import POD_GROUPS, PODS
 from pumice.model.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
-from pumice.model.resources import Registry
 from pumice.service.mirror import Mirror
 
 

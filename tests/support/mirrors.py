@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from kubebase.resource_vector import Registry
 from pumice.kube.feed import Change
 from pumice.kube.resources import PODS
-from pumice.model.resources import Registry
 from pumice.service.mirror import Mirror
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from kubebase.field_error import FieldError
 from pumice.admission.queue_change import QueueChange
 from pumice.admission.request import CREATE, Object, Request, Verdict, metadata_of, spec_of
 from pumice.admission.table import PLACE_RULES, admit, mutate
 from pumice.admission.tree import NEWEST
 from pumice.admission.world import World, described
-from pumice.kube.errors import FieldError
 from pumice.model.objects import ROOT, Queue
 
 Store = Callable[[Request, Object], None]

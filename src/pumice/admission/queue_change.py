@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from kubebase.field_error import FieldError
 from pumice.admission.request import Refusal, Request, spec_of
 from pumice.admission.tree import NEWEST, Tree, expanded
 from pumice.admission.world import World, described
-from pumice.kube.errors import FieldError
 from pumice.kube.hierarchy_entries import entry_errors
 from pumice.model.hierarchy import HIERARCHY, entries_below
 from pumice.model.objects import Queue

@@ -19,6 +19,9 @@ from fractions import Fraction
 from itertools import zip_longest
 from typing import Final
 
+from kubebase.field_error import FieldError
+from kubebase.pod_request import pod_request
+from kubebase.resource_vector import Registry, ResourceError, add, subtract
 from pumice.admission.request import (
     JOBS,
     NAMESPACES,
@@ -32,13 +35,10 @@ from pumice.admission.request import (
 )
 from pumice.admission.tree import Tree, planned_queues
 from pumice.kube import wire
-from pumice.kube.errors import FieldError
 from pumice.kube.policies import queue_name
 from pumice.kube.queues import queue as queue_of
 from pumice.kube.reading import microseconds, read
 from pumice.model.objects import ROOT, Queue, Vector
-from pumice.model.podrequest import pod_request
-from pumice.model.resources import Registry, ResourceError, add, subtract
 
 FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
 """The resources whose objects a world wants to be told of."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from pumice.kube.times import micro_stamp, stamp
+from kubebase.timestamps import micro_stamp, stamp
 
 __all__ = ["Clock", "micro_stamp", "moment", "stamp"]
 

@@ -9,8 +9,8 @@ import base64
 import json
 from pathlib import Path
 
+from kubebase.field_error import FieldError
 from pumice.apiserver.private import write_private
-from pumice.kube.errors import FieldError
 
 NAME = "pumice"
 INSTEAD = "and would be replaced; name another file with --kubeconfig"

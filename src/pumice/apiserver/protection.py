@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubebase.field_error import FieldError
 from pumice.apiserver.private import write_private
-from pumice.kube.errors import FieldError
 
 if TYPE_CHECKING:
     import ssl

@@ -21,11 +21,11 @@ from typing import Final
 
 import msgspec
 
+from kubebase.quantity import Quantity, parse
 from pumice.apiserver import status
 from pumice.apiserver.builtin.pods.usage import ONE, ZERO, Amounts, counts, in_scope, plus, unspecified, usage
 from pumice.apiserver.catalogue import Catalogue, Object, Resource
 from pumice.apiserver.storage import Store
-from pumice.model.quantity import Quantity, parse
 
 QUOTAS: Final = "resourcequotas"
 COUNT: Final = "count/"

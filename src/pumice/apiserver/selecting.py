@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from kubebase.label_selector import Requirement, meets
 from pumice.apiserver.metadata import check_label_key, check_label_value
 from pumice.apiserver.problems import Problem
-from pumice.model.objects import Requirement
-from pumice.model.selectors import meets
 
 LARGEST_BOUND: Final = 2**63 - 1
 
@@ -61,21 +60,6 @@ class FieldSelector:
 def label_selector(text: str) -> Selector:
     """Read a label selector."""
     return Selector(tuple(_Parser(text).requirements()))
-
-
-def selector_of(found: Mapping[str, Any] | None) -> Selector | None:
-    """The selector that an object carries (``matchLabels``, ``matchExpressions``), once it is known to be valid.
-
-    None, which is no selector, selects nothing; an empty one selects everything.
-    """
-    if found is None:
-        return None
-    labels = [Requirement(key, "In", (value,)) for key, value in (found.get("matchLabels") or {}).items()]
-    expressions = [
-        Requirement(expression["key"], expression["operator"], tuple(expression.get("values") or ()))
-        for expression in found.get("matchExpressions") or ()
-    ]
-    return Selector((*labels, *expressions))
 
 
 # ---- label selectors --------------------------------------------------------------------------------------

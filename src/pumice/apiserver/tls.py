@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from kubebase.certificates import Certificate, issue, serves
 from pumice.apiserver.private import write_private
-from pumice.kube.certificates import Certificate, issue, serves
 
 LEAST = timedelta(days=1)
 """What runs out sooner is made anew."""

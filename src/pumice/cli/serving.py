@@ -117,7 +117,7 @@ def _answering(context: click.Context, option: click.Parameter, value: str) -> A
 
 def reach(kubeconfig: Path | None, context: str) -> Access:
     """How to reach the cluster that the options name, else the one that kubectl would reach: in a pod, its own."""
-    from pumice.kube.errors import FieldError
+    from kubebase.field_error import FieldError
     from pumice.kube.incluster import in_cluster
     from pumice.kube.kubeconfig import default_paths, read_kubeconfig
 

@@ -86,8 +86,8 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
 
 
 def _client(kubeconfig: Path | None, context: str) -> Client:
+    from kubebase.field_error import FieldError
     from pumice.kube.client import Client
-    from pumice.kube.errors import FieldError
     from pumice.kube.kubeconfig import read_kubeconfig
 
     try:

@@ -150,12 +150,12 @@ def up(
         load_asyncio()  # before anybody else does
     import asyncio
 
+    from kubebase.field_error import FieldError
     from pumice.admission.request import DEEPEST
     from pumice.apiserver.nodes.description import nodes as make_nodes
     from pumice.apiserver.nodes.description import parse_capacity, read_nodes
     from pumice.apiserver.up import Settings
     from pumice.embedded.cluster import with_pumice
-    from pumice.kube.errors import FieldError
 
     folder = None if memory else (data or data_folder()).absolute()
     try:
@@ -331,9 +331,9 @@ async def _start(stack: AsyncExitStack, settings: Settings) -> Cluster:
     import errno
     import socket
 
+    from kubebase.field_error import FieldError
     from pumice.apiserver.storage import Damaged, DataHeld
     from pumice.apiserver.up import cluster
-    from pumice.kube.errors import FieldError
 
     try:
         return await stack.enter_async_context(cluster(settings))

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
+from kubebase.timestamps import stamp
 from pumice.controllers.abreast import abreast
 from pumice.controllers.keys import Keys
 from pumice.controllers.telling import tell
@@ -27,7 +28,6 @@ from pumice.kube.pods import GROUP_NAME
 from pumice.kube.policies import QUEUE_NAMES, USER, queue_name
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
-from pumice.kube.times import stamp
 
 QUEUE: Final = QUEUE_NAMES[1]
 MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+from kubebase.timestamps import stamp
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
 from pumice.controllers.keys import Keys
@@ -19,7 +20,6 @@ from pumice.kube.api import Api
 from pumice.kube.feed import Change
 from pumice.kube.pace import TokenBucket
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
-from pumice.kube.times import stamp
 
 NEWS_SECONDS = 3600.0
 """As long as a server keeps events."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.order import TIE, HeapOrder, dominant_share, entry_of
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
-from pumice.model.resources import PODS
 
 
 class DeservedOrder(HeapOrder):

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.paper import PaperOrder
 from pumice.fairness.taking import TOLERANCE, ByKeys
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import PODS
 
 Resources = tuple[int, ...]
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pumice.kube.errors import FieldError
+from kubebase.field_error import FieldError
 from pumice.kube.kubeconfig import Access
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from pumice.kube.errors import FieldError
+from kubebase.field_error import FieldError
 
 VARIABLE = "KUBECONFIG"
 _CREDENTIALS = ("exec", "auth-provider", "username")

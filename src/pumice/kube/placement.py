@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from kubebase.field_error import FieldError
 from pumice.kube import wire
-from pumice.kube.errors import FieldError
 from pumice.kube.reading import one_of
 from pumice.kube.selectors import label_selector, node_term, own_labels
 from pumice.model.objects import FREE, Constraints, NodeTerm, PodTerm, Spread, Toleration

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from kubebase.field_error import FieldError
 from pumice.kube import wire
-from pumice.kube.errors import FieldError
 from pumice.kube.reading import check_printable, one_of
 from pumice.kube.selectors import label_selector
 from pumice.model.duration import DurationError, microseconds_of

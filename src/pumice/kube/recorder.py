@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from kubebase.timestamps import stamp
 from pumice.kube.api import Api
 from pumice.kube.pace import Backoff, TokenBucket
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import EVENTS
-from pumice.kube.times import stamp
 
 WAITING = 10_000  # events that wait to be written before more are dropped: as many as pods start in a bad minute
 RATE = 200.0  # a second, so that those of 10,000 pods are written within a minute

@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from kubebase.field_error import FieldError
 from pumice.kube import wire
-from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.errors import ObjectError
 from pumice.kube.reading import read
 
 T = TypeVar("T")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from kubebase.resource_vector import Registry
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.events import Event, EvictFailed
 from pumice.model.hierarchy import Layout, inner_paths, lay_out
 from pumice.model.objects import JobPhase, Queue, QueueState, TaskStatus
-from pumice.model.resources import Registry
 from pumice.model.state import ClusterState
 from pumice.scheduling.brakes import NONE, Brakes, brakes_of
 from pumice.scheduling.candidates import Candidates

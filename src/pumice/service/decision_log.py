@@ -24,9 +24,9 @@ from pathlib import Path
 
 from msgspec import Raw
 
+from kubebase.resource_vector import Registry
 from pumice import __version__
 from pumice.model.events import Event
-from pumice.model.resources import Registry
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decisions import Decision

@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
+from kubebase.timestamps import stamp
 from pumice.kube.api import Api
 from pumice.kube.pace import Backoff, TokenBucket
 from pumice.kube.pods import PLACED_BY
 from pumice.kube.recorder import Recorder, Subject
 from pumice.kube.refusals import RefusedError, UnreachableError, patience
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
-from pumice.kube.times import stamp
 from pumice.model.events import Event
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 from pumice.service.mirror import Assumption, Mirror

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kubebase.timestamps import stamp
 from pumice.kube.api import Api
 from pumice.kube.pace import Backoff
 from pumice.kube.refusals import RefusedError, UnreachableError, patience
 from pumice.kube.resources import QUEUES
-from pumice.kube.times import stamp
 from pumice.service.statuses import WRONG
 
 log = logging.getLogger(__name__)

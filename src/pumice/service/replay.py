@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from kubebase.resource_vector import Registry
 from pumice.extensions import plugin_factories
 from pumice.model.events import Event
-from pumice.model.resources import Registry
 from pumice.scheduling.config import ConfigError
 from pumice.scheduling.decisions import Decision
 from pumice.scheduling.engine import Engine

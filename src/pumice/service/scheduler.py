@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from kubebase.resource_vector import Registry
 from pumice.extensions import plugin_factories
 from pumice.kube.api import Api
 from pumice.kube.convert import SCHEDULERS
@@ -29,7 +30,6 @@ from pumice.kube.resources import (
     RESOURCE_QUOTAS,
 )
 from pumice.model.events import Event
-from pumice.model.resources import Registry
 from pumice.scheduling.brakes import NONE, Brakes
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decisions import Decision

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kubebase.field_error import FieldError
 from pumice.admission import Object, Refusal
-from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.errors import ObjectError
 from pumice.kube.pods import GROUP_NAME
 from pumice.model.events import Described
 from pumice.model.objects import (

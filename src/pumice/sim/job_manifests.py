@@ -13,15 +13,16 @@ from typing import Any
 
 from msgspec import field
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
 from pumice.kube import wire
 from pumice.kube.convert import decode
-from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.errors import ObjectError
 from pumice.kube.pods import GROUP_NAME, TASK_SPEC
 from pumice.kube.policies import longest_wait, preemptable, user
 from pumice.kube.reading import check_name, check_printable, microseconds, read
 from pumice.model.events import Described
 from pumice.model.objects import DEFAULT_QUEUE, JobSpec, TaskSpec
-from pumice.model.resources import Registry
 
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
 

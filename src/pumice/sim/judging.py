@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from kubebase.resource_vector import Registry, add
 from pumice.admission import Object, Refusal, with_user_limits_settled
 from pumice.kube.convert import decode
 from pumice.kube.pods import GROUP_NAME
 from pumice.model.hierarchy import HIERARCHY, lay_out
 from pumice.model.objects import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
-from pumice.model.resources import Registry, add
 from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
 from pumice.sim.hierarchy import grown, parents_by_hierarchy

@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
 from pumice.kube import wire
 from pumice.kube.convert import decode
-from pumice.kube.errors import FieldError, ObjectError
+from pumice.kube.errors import ObjectError
 from pumice.kube.hierarchy_entries import check_entries
 from pumice.kube.policies import longest_wait, queue_name, user
 from pumice.kube.reading import read
 from pumice.model.events import Described
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec, TaskStatus
-from pumice.model.resources import Registry
 from pumice.model.root_queue import fields_without_effect
 from pumice.sim.job_manifests import expand_job
 from pumice.sim.objects import KINDS

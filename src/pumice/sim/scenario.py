@@ -13,10 +13,10 @@ from typing import Annotated, Any, get_args, get_origin
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
-from pumice.kube.errors import FieldError
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import ResourceError, milli_amounts
 from pumice.kube.reading import one_of, read
 from pumice.model.objects import JobPhase
-from pumice.model.resources import ResourceError, milli_amounts
 from pumice.model.states import COMMANDS
 from pumice.scheduling.config import ConfigError
 from pumice.sim.configuration import SchedulerConfig, default_config, read_config

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kubebase.ages import at
 from pumice.apiserver.builtin.events import events
-from pumice.kube.ages import at
 from tests.apiserver.builtin.written import cells, create, headings, named, refusal
 
 RESOURCE = events()

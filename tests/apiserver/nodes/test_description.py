@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubebase.field_error import FieldError
 from pumice.apiserver.nodes.description import (
     as_nodes,
     complete,
@@ -11,7 +12,6 @@ from pumice.apiserver.nodes.description import (
     parse_capacity,
     read_nodes,
 )
-from pumice.kube.errors import FieldError
 
 NOW = "2024-05-01T12:00:00Z"
 

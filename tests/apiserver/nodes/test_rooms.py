@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import Registry
 from pumice.apiserver.nodes.rooms import Room, request_of
-from pumice.model.resources import Registry
 
 
 def node(cidr="10.0.7.0/24", **allocatable):

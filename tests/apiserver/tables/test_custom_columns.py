@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kubebase.ages import at, seconds
 from pumice.apiserver.tables.custom import columns
-from pumice.kube.ages import at, seconds
 
 OBJECT: dict[str, Any] = {
     "metadata": {"name": "a", "creationTimestamp": "2026-11-15T10:00:00Z"},

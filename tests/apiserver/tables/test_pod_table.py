@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from kubebase.ages import at, seconds
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.tables import AGE, NAME
 from pumice.apiserver.tables.pods import columns, pod_status, ready, restarts
-from pumice.kube.ages import at, seconds
 
 NOW = seconds("2026-11-15T17:05:00Z")
 RUNS: Object = {"running": {}}

@@ -2,12 +2,12 @@
 
 import pytest
 
+from kubebase.ages import seconds
 from pumice.apiserver.builtin import pods
 from pumice.apiserver.catalogue import Resource
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.tables import partial, table
-from pumice.kube.ages import seconds
 
 NOW = seconds("2026-11-15T12:05:00Z")
 POD = {

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from kubebase.certificates import Certificate
 from pumice.admission.request import Settings
 from pumice.admission.webhooks.following import Following
 from pumice.admission.webhooks.judge import ClusterRights, Judge
@@ -26,7 +27,6 @@ from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, read, 
 from pumice.admission.webhooks.sources import Source
 from pumice.admission.webhooks.trust import Trust
 from pumice.kube.api import Api
-from pumice.kube.certificates import Certificate
 
 log = logging.getLogger(__name__)
 

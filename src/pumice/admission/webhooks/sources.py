@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from kubebase.certificates import VALID, Certificate, issue, renewed, serves
 from pumice.kube.api import Api
-from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import Document, Resource
 

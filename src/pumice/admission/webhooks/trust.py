@@ -13,9 +13,9 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from kubebase.certificates import Certificate, signer
 from pumice.admission.webhooks.sources import Source
 from pumice.kube.api import Api, Patch
-from pumice.kube.certificates import Certificate, signer
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import Document, Resource
 

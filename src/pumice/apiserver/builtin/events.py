@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from kubebase.ages import age
 from pumice.apiserver import metadata
 from pumice.apiserver.builtin.notation import OBJECT_REFERENCE, expand
 from pumice.apiserver.catalogue import Column, Object, Resource, Strategy
 from pumice.apiserver.problems import Problem, invalid, required
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.tables import NAME
-from pumice.kube.ages import age
 
 LONGEST_WORD: Final = 128
 LONGEST_MESSAGE: Final = 1024

@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from kubebase.ages import age, duration, seconds
+from kubebase.label_selector import matches
 from pumice.apiserver import metadata
 from pumice.apiserver.builtin.notation import expand
 from pumice.apiserver.builtin.pods.defaults import default_pod_spec
 from pumice.apiserver.builtin.pods.validation import check_template
 from pumice.apiserver.builtin.podspec import SHAPES as POD_SHAPES
-from pumice.apiserver.builtin.selectors import check_selector, matches, shown
+from pumice.apiserver.builtin.selectors import check_selector, shown
 from pumice.apiserver.catalogue import Column, Context, Object, Resource, Strategy
 from pumice.apiserver.problems import Problem, invalid, required, unsupported
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.tables import AGE, NAME
-from pumice.kube.ages import age, duration, seconds
 
 UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 NAME_LABEL: Final = "batch.kubernetes.io/job-name"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from kubebase.quantity import NANOS, parse
 from pumice.apiserver import metadata
 from pumice.apiserver.builtin.notation import expand
 from pumice.apiserver.builtin.pods.resources import canonical_amount
@@ -16,7 +17,6 @@ from pumice.apiserver.catalogue import Column, Context, Object, Resource, Strate
 from pumice.apiserver.problems import Problem, invalid, required
 from pumice.apiserver.schema import Schema
 from pumice.apiserver.tables import AGE, NAME
-from pumice.model.quantity import NANOS, parse
 
 SHAPES: Final = """
 ResourceQuota

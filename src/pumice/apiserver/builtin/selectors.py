@@ -1,25 +1,29 @@
-"""Label selectors inside objects: what is wrong with one, whether labels match it, and how it is printed."""
+"""Label selectors inside objects: what is wrong with one, and how tables print it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.metadata import check_label_key, check_label_value
 from pumice.apiserver.problems import Problem, forbidden, invalid, required
 
+NO_OPERATOR = "not a valid selector operator"
+
 
 def check_selector(selector: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with a selector."""
+    """What is wrong with a label selector."""
     for key, value in selector.get("matchLabels", {}).items():
         yield from check_label_key(key, f"{field}.matchLabels")
         yield from check_label_value(key, value, f"{field}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions", ())):
-        yield from _check_requirement(requirement, f"{field}.matchExpressions[{index}]")
+        yield from check_requirement(requirement, f"{field}.matchExpressions[{index}]")
 
 
-def _check_requirement(requirement: Object, field: str) -> Iterator[Problem]:
-    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or ()
+def check_requirement(requirement: Object, field: str, *, numeric: bool = False) -> Iterator[Problem]:
+    """What is wrong with a requirement; ``numeric``: of a node selector, which may compare numbers too."""
+    key, operator = requirement.get("key", ""), requirement.get("operator", "")
+    values: list[str] = requirement.get("values") or []
     match operator:
         case "In" | "NotIn":
             if not values:
@@ -28,32 +32,15 @@ def _check_requirement(requirement: Object, field: str) -> Iterator[Problem]:
             if values:
                 detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 yield forbidden(f"{field}.values", detail)
+        case "Gt" | "Lt" if numeric:
+            if len(values) != 1:
+                yield required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
         case _:
-            yield invalid(f"{field}.operator", operator, "not a valid selector operator")
+            yield invalid(f"{field}.operator", operator, NO_OPERATOR)
     yield from check_label_key(key, f"{field}.key")
-    for index, value in enumerate(values):
-        yield from check_label_value(key, value, f"{field}.values[{index}]")
-
-
-def matches(selector: Object, labels: Mapping[str, str]) -> bool:
-    """Whether labels meet every requirement of a selector that has nothing wrong with it."""
-    wanted = selector.get("matchLabels", {})
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(_meets(requirement, labels) for requirement in selector.get("matchExpressions", ()))
-
-
-def _meets(requirement: Object, labels: Mapping[str, str]) -> bool:
-    key, values = requirement["key"], requirement.get("values") or ()
-    match requirement["operator"]:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
+    if not numeric or operator in {"In", "NotIn"}:
+        for index, value in enumerate(values):
+            yield from check_label_value(key, value, f"{field}.values[{index}]")
 
 
 def shown(selector: Object | None) -> str:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kubebase.label_selector import matches
 from pumice.apiserver.builtin.jobs import of_containers
 from pumice.apiserver.builtin.notation import expand
 from pumice.apiserver.builtin.pods.defaults import default_pod_spec
 from pumice.apiserver.builtin.pods.validation import check_template
 from pumice.apiserver.builtin.podspec import SHAPES as POD_SHAPES
-from pumice.apiserver.builtin.selectors import check_selector, matches, shown
+from pumice.apiserver.builtin.selectors import check_selector, shown
 from pumice.apiserver.catalogue import Column, Context, Object, Resource, Scale, Strategy
 from pumice.apiserver.problems import Problem, forbidden, invalid, required, unsupported
 from pumice.apiserver.schema import Schema

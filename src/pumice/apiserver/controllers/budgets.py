@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kubebase.label_selector import matches
 from pumice.apiserver import status as answers
-from pumice.apiserver.builtin.selectors import matches
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.clock import Clock, moment, stamp
 from pumice.apiserver.controllers.conditions import condition, is_true, set_condition

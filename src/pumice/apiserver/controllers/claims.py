@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pumice.apiserver.builtin.selectors import matches
+from kubebase.label_selector import matches
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.controllers.owners import place
 from pumice.apiserver.storage import Change

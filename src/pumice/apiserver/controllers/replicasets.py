@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Sequence
 
-from pumice.apiserver.builtin.selectors import matches
+from kubebase.label_selector import matches
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.clock import Clock, moment, stamp
 from pumice.apiserver.controllers.claims import Claims, adopt, disown, is_going, owned_by

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import ResourceError, milli_amounts
 from pumice import __version__
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.controllers.conditions import set_condition
 from pumice.apiserver.discovery import KUBERNETES
-from pumice.kube.errors import FieldError
-from pumice.model.resources import ResourceError, milli_amounts
 
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 PODS = "110"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from kubebase.resource_vector import Registry, ResourceError, Vector
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.clock import Clock, moment
 from pumice.apiserver.controllers.events import Recorder
@@ -29,7 +30,6 @@ from pumice.apiserver.nodes.wheel import Wheel
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.storage import Change
 from pumice.apiserver.verbs import Api
-from pumice.model.resources import Registry, ResourceError, Vector
 
 log = logging.getLogger(__name__)
 

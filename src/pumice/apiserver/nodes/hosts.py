@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from kubebase.resource_vector import Registry
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.clock import Clock, micro_stamp, stamp
 from pumice.apiserver.controllers.conditions import is_true
@@ -20,7 +21,6 @@ from pumice.apiserver.nodes.description import complete, internal_address, numbe
 from pumice.apiserver.nodes.rooms import Room
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.verbs import Api
-from pumice.model.resources import Registry
 
 AT_ONCE = 256
 LEASE_SECONDS = 3600

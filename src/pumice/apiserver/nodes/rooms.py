@@ -10,9 +10,9 @@ from contextlib import suppress
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
+from kubebase.pod_request import pod_request
+from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, ResourceError, Vector, add, subtract, widen
 from pumice.apiserver.catalogue import Object
-from pumice.model.podrequest import pod_request
-from pumice.model.resources import CPU, MEMORY, PODS, Registry, ResourceError, Vector, add, subtract, widen
 
 FIRST_ADDRESS = 2  # 0 is the network, 1 the node
 

@@ -16,7 +16,7 @@ from datetime import date, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from pumice.model.quantity import QuantityError, parse
+from kubebase.quantity import QuantityError, parse
 
 Test = Callable[[str], bool]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from kubebase.ages import age, at
 from pumice.apiserver import status
 from pumice.apiserver.catalogue import Cell, Column, Object, Resource
 from pumice.apiserver.tables import pods
-from pumice.kube.ages import age, at
 
 GROUP_VERSION: Final = "meta.k8s.io/v1"
 

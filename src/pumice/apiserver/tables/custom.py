@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from kubebase.ages import age
 from pumice.apiserver.catalogue import Cell, Column, Object
 from pumice.apiserver.tables import AGE, NAME, jsonpath
-from pumice.kube.ages import age
 
 _MISSING: Final = object()
 

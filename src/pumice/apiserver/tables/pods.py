@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kubebase.ages import age, seconds
 from pumice.apiserver.catalogue import Column, Object
-from pumice.kube.ages import age, seconds
 
 NONE: Final = "<none>"
 

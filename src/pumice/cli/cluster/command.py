@@ -40,8 +40,8 @@ class Cluster:
     @cached_property
     def client(self) -> Client:
         """What calls it."""
+        from kubebase.field_error import FieldError
         from pumice.kube.client import Client
-        from pumice.kube.errors import FieldError
         from pumice.kube.kubeconfig import read_kubeconfig
 
         try:

@@ -27,7 +27,7 @@ def given(ctx: click.Context, name: str) -> Any:
 
 def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The contexts of the kubeconfig."""
-    from pumice.kube.errors import FieldError
+    from kubebase.field_error import FieldError
     from pumice.kube.kubeconfig import context_names
 
     try:
@@ -66,7 +66,7 @@ def priority_classes(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list[str]:
-    from pumice.kube.errors import FieldError
+    from kubebase.field_error import FieldError
     from pumice.kube.refusals import RefusedError, UnreachableError
 
     try:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from kubebase.timestamps import stamp
 from pumice.controllers.abreast import abreast
 from pumice.controllers.commands import failure, in_order, is_for, tell_failure
 from pumice.controllers.jobs.groups import group_name
@@ -28,7 +29,6 @@ from pumice.kube.feed import Change
 from pumice.kube.informer import Known
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
-from pumice.kube.times import stamp
 
 log = logging.getLogger(__name__)
 

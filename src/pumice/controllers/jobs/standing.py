@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubebase.timestamps import stamp
 from pumice.controllers.jobs.members import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, Members, moment
 from pumice.controllers.jobs.phases import Phase
 from pumice.controllers.jobs.spec import Job
 from pumice.kube.resources import Document
-from pumice.kube.times import stamp
 
 RESTART: Final = "restart."
 GENERATION: Final = "generation"

@@ -5,6 +5,7 @@ Also one that its hierarchy names no more: it is deleted when it is closed and n
 
 from __future__ import annotations
 
+from kubebase.field_error import FieldError
 from pumice.admission import PROTECTED, Object, with_user_limits_settled
 from pumice.admission.request import annotations_of
 from pumice.controllers.queues.clearing import remnant
@@ -13,7 +14,6 @@ from pumice.controllers.queues.patching import difference
 from pumice.controllers.queues.picture import Picture
 from pumice.controllers.queues.states import STAY, state_of
 from pumice.controllers.queues.writing import Pen
-from pumice.kube.errors import FieldError
 from pumice.kube.refusals import RefusedError
 from pumice.kube.resources import QUEUES
 from pumice.model.objects import QueueState

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import PODS
 from pumice.scheduling.plugin import Argument, Arguments, Plugin, PluginError
 
 FACTOR = "overcommit-factor"

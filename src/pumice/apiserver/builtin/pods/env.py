@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from kubebase.quantity import parse
 from pumice.apiserver.builtin.pods import names
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.metadata import check_label_key
 from pumice.apiserver.problems import Problem, invalid, required, unsupported
-from pumice.model.quantity import parse
 
 IN_VARIABLES: Final = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",

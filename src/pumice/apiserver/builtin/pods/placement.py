@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pumice.apiserver.builtin.pods import names
+from pumice.apiserver.builtin.selectors import NO_OPERATOR, check_requirement, check_selector
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.metadata import check_label_key, check_label_value
 from pumice.apiserver.problems import Problem, duplicate, forbidden, invalid, required, unsupported
@@ -20,8 +21,6 @@ GIVEN: Final[tuple[Object, ...]] = tuple(
     for taint in ("not-ready", "unreachable")
 )
 """The tolerations every pod is given: how long it stays bound to a node that has gone."""
-
-_NO_OPERATOR: Final = "not a valid selector operator"
 
 
 def check_placement(spec: Object, field: str) -> Iterator[Problem]:
@@ -76,44 +75,14 @@ def _check_toleration(toleration: Object, field: str) -> Iterator[Problem]:
 # ---- selectors --------------------------------------------------------------------------------------------
 
 
-def check_label_selector(selector: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with a selector of labels."""
-    for key, value in selector.get("matchLabels", {}).items():
-        yield from check_label_key(key, f"{field}.matchLabels")
-        yield from check_label_value(key, value, f"{field}.matchLabels")
-    for index, requirement in enumerate(selector.get("matchExpressions", ())):
-        yield from _check_requirement(requirement, f"{field}.matchExpressions[{index}]")
-
-
-def _check_requirement(requirement: Object, field: str, *, numeric: bool = False) -> Iterator[Problem]:
-    operator = requirement.get("operator", "")
-    values: list[str] = requirement.get("values", [])
-    if operator in {"In", "NotIn"}:
-        if not values:
-            yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-    elif operator in {"Exists", "DoesNotExist"}:
-        if values:
-            yield forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    elif numeric and operator in {"Gt", "Lt"}:
-        if len(values) != 1:
-            yield required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
-    else:
-        yield invalid(f"{field}.operator", operator, _NO_OPERATOR)
-    key = requirement.get("key", "")
-    yield from check_label_key(key, f"{field}.key")
-    if operator in {"In", "NotIn"}:
-        for index, value in enumerate(values):
-            yield from check_label_value(key, value, f"{field}.values[{index}]")
-
-
 def _check_node_term(term: Object, field: str) -> Iterator[Problem]:
     for index, requirement in enumerate(term.get("matchExpressions", ())):
-        yield from _check_requirement(requirement, f"{field}.matchExpressions[{index}]", numeric=True)
+        yield from check_requirement(requirement, f"{field}.matchExpressions[{index}]", numeric=True)
     for index, requirement in enumerate(term.get("matchFields", ())):
         where = f"{field}.matchFields[{index}]"
         operator, values = requirement.get("operator", ""), requirement.get("values", [])
         if operator not in {"In", "NotIn"}:
-            yield invalid(f"{where}.operator", operator, _NO_OPERATOR)
+            yield invalid(f"{where}.operator", operator, NO_OPERATOR)
         elif len(values) != 1:
             yield required(
                 f"{where}.values", "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
@@ -161,7 +130,7 @@ def _check_weight(preferred: Object, field: str) -> Iterator[Problem]:
 def _check_pod_term(term: Object, field: str) -> Iterator[Problem]:
     for selector in ("labelSelector", "namespaceSelector"):
         if selector in term:
-            yield from check_label_selector(term[selector], f"{field}.{selector}")
+            yield from check_selector(term[selector], f"{field}.{selector}")
     for name in term.get("namespaces", ()):
         yield from names.check_label(name, f"{field}.namespace")
     yield from _check_keys(term, "matchLabelKeys", field)
@@ -221,4 +190,4 @@ def _check_spread(constraints: list[Object], field: str) -> Iterator[Problem]:
                 yield from names.check_choice(constraint[policy], f"{where}.{policy}", INCLUSION)
         yield from _check_keys(constraint, "matchLabelKeys", where)
         if "labelSelector" in constraint:
-            yield from check_label_selector(constraint["labelSelector"], f"{where}.labelSelector")
+            yield from check_selector(constraint["labelSelector"], f"{where}.labelSelector")

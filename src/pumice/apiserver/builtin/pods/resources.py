@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from kubebase.quantity import NANOS, Quantity, QuantityError, parse
 from pumice.apiserver import status
 from pumice.apiserver.catalogue import Object
 from pumice.apiserver.metadata import check_label_key
 from pumice.apiserver.problems import Problem, forbidden, invalid, required, unsupported
-from pumice.model.quantity import NANOS, Quantity, QuantityError, parse
 
 HUGE_PAGES: Final = "hugepages-"
 COMPUTE: Final = ("cpu", "memory")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from kubebase.quantity import NANOS, Quantity, parse
 from pumice.apiserver.builtin.pods.resources import COMPUTE, HUGE_PAGES, OF_CONTAINERS, containers, native, quality
 from pumice.apiserver.catalogue import Object
-from pumice.model.quantity import NANOS, Quantity, parse
 
 Amounts = dict[str, Quantity]
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.model.objects import Requirement
-from pumice.model.selectors import meets
+from kubebase.label_selector import Requirement, matches, meets
 
 LABELS = {"app": "web", "size": "10", "odd": "ten"}
 
@@ -40,6 +39,22 @@ LABELS = {"app": "web", "size": "10", "odd": "ten"}
 )
 def test_one_requirement(operator: str, key: str, values: tuple[str, ...], holds: bool) -> None:
     assert meets((Requirement(key, operator, values),), LABELS) is holds
+    assert matches({"matchExpressions": [{"key": key, "operator": operator, "values": [*values]}]}, LABELS) is holds
+
+
+def test_a_selector_of_an_object() -> None:
+    selector = {
+        "matchLabels": {"a": "1"},
+        "matchExpressions": [
+            {"key": "b", "operator": "In", "values": ["2", "3"]},
+            {"key": "c", "operator": "DoesNotExist"},
+        ],
+    }
+    assert matches(selector, {"a": "1", "b": "3"})
+    assert not matches(selector, {"a": "2", "b": "3"})
+    assert not matches(selector, {"a": "1", "b": "4"})
+    assert not matches(selector, {"a": "1", "b": "2", "c": ""})
+    assert matches({}, {}) and matches({"matchLabels": None, "matchExpressions": None}, LABELS)
 
 
 def test_all_requirements_must_hold() -> None:

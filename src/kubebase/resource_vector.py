@@ -14,7 +14,7 @@ from operator import add as plus
 from operator import le, sub
 from typing import TypeAlias
 
-from pumice.model.quantity import Notation, Quantity, QuantityError, Scalar, parse
+from kubebase.quantity import Notation, Quantity, QuantityError, Scalar, parse
 
 CPU, MEMORY, PODS = 0, 1, 2
 

@@ -17,7 +17,7 @@ manifests that never passed through one.
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from pumice.model.resources import PODS, Registry, ResourceError, ResourceList, Vector, milli_amounts
+from kubebase.resource_vector import PODS, Registry, ResourceError, ResourceList, Vector, milli_amounts
 
 Container: TypeAlias = Mapping[str, object]
 """A container as a pod manifest has it: `resources` and `restartPolicy` are read."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pumice.model.quantity import NANOS, Notation, Quantity, QuantityError, parse
+from kubebase.quantity import NANOS, Notation, Quantity, QuantityError, parse
 
 SI, BINARY, EXPONENT = Notation.DECIMAL_SI, Notation.BINARY_SI, Notation.DECIMAL_EXPONENT
 INT64 = 2**63 - 1

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.model.quantity import parse
-from pumice.model.resources import (
+from kubebase.quantity import parse
+from kubebase.resource_vector import (
     CPU,
     LARGEST_AMOUNT,
     MEMORY,

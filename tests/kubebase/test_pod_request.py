@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.model.podrequest import Container, pod_request
-from pumice.model.quantity import parse
-from pumice.model.resources import LARGEST_AMOUNT, Registry, ResourceError, fits
+from kubebase.pod_request import Container, pod_request
+from kubebase.quantity import parse
+from kubebase.resource_vector import LARGEST_AMOUNT, Registry, ResourceError, fits
 
 GPU = "nvidia.com/gpu"
 HUGE = "hugepages-2Mi"
