@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.service.endpoints import Endpoints
 from pumice.service.probes import of_scheduler
 from tests.support.live_cluster import eventually, live, placed, scheduling, submit
@@ -41,7 +41,7 @@ def test_what_a_scheduler_gives_is_on_the_page(tmp_path: Path) -> None:
     listed = {name.removesuffix("_total"): set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
     assert len(listed) == len(rows) > 50
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with (
             scheduling(running.server) as scheduler,
             Endpoints(("127.0.0.1", 0), of_scheduler(scheduler)) as endpoints,

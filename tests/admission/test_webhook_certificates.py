@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kubebase.certificates import VALID, Certificate, issue, renewed, serves, signer
+from kubesim.server import RunningCluster
 from pumice.admission.webhooks.sources import SECRETS, FromFiles, FromSecret
 from pumice.admission.webhooks.trust import MUTATING, VALIDATING, Trust
-from pumice.apiserver.up import Cluster
 from pumice.kube.api import Api
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError
@@ -79,7 +79,7 @@ def test_what_does_not_belong_together_does_not_serve(part, content):
 
 
 def with_api(tmp_path: Any, check: Any) -> None:
-    async def run(running: Cluster) -> None:
+    async def run(running: RunningCluster) -> None:
         async with Session(Access(running.server)) as session:
             await check(Api(session))
 

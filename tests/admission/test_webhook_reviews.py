@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.timestamps import moment_of
+from kubesim.patches.json_patch import json_patch
 from pumice.admission import CREATE, DELETE, UPDATE, Request, Settings, World, admit
 from pumice.admission.request import JOBS, OPERATIONS, PODS, QUEUES
 from pumice.admission.webhooks.differences import difference
 from pumice.admission.webhooks.judge import Judge
 from pumice.admission.webhooks.reviews import Answer, Asked, ReviewError, User, read, write
-from pumice.apiserver.patches.json_patch import json_patch
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from tests.admission.test_admission_cases import CASES, surroundings
 from tests.support.admitted import group, job, queue, resource_of, world

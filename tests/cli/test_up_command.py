@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.apiserver.nodes import description
-from pumice.apiserver.tally import Figures
+from kubesim.kubelet import node_template
+from kubesim.stats import Figures
 from pumice.cli import up as command
 from pumice.cli.up_lines import WHO_RUNS, Lines, status_text
 from tests.cli.command import SOURCES, pumice_command
@@ -159,8 +159,8 @@ def test_a_file_that_is_no_database_and_what_fsck_says_of_it(home: dict[str, str
 
 
 def test_as_many_nodes_as_have_room() -> None:
-    assert command.MOST_NODES == description.MOST_NODES
-    assert command.DEFAULT_CAPACITY == description.DEFAULT_CAPACITY
+    assert command.MOST_NODES == node_template.MOST_NODES
+    assert command.DEFAULT_CAPACITY == node_template.DEFAULT_CAPACITY
 
 
 def test_the_status_line() -> None:

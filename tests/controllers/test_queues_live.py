@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesim.server import RunningCluster
 from pumice.admission import Settings
-from pumice.apiserver.up import Cluster
 from pumice.controllers.queues import Queues
 from pumice.controllers.routed import Routed
 from pumice.controllers.together import Together
@@ -49,7 +49,7 @@ spec:
 class Bench:
     """A cluster with a queue controller that can be killed."""
 
-    def __init__(self, running: Cluster, api: Api) -> None:
+    def __init__(self, running: RunningCluster, api: Api) -> None:
         self.running = running
         self.api = api
         self._together: Together | None = None
@@ -127,7 +127,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(running: Cluster) -> AsyncIterator[Bench]:
+async def bench(running: RunningCluster) -> AsyncIterator[Bench]:
     if running.api.writes.admission is None:
         running.api.writes.admission = Admission(running.api.store, Settings())
     async with Session(Access(running.server)) as session:
@@ -140,7 +140,7 @@ async def bench(running: Cluster) -> AsyncIterator[Bench]:
 
 
 def on_bench(place: Path, story: Any, *, nodes: int = 1) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with bench(running) as made:
             await story(made)
 

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubesim.api.client import InProcessClient
+from kubesim.api.request_context import ADMIN
+from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions
+from kubesim.api.status import ApiError
+from kubesim.registry.registry import Object
 from pumice.admission import Settings
-from pumice.apiserver.calls import ADMIN
-from pumice.apiserver.catalogue import Object
-from pumice.apiserver.requests import Choice, Deletion, Target, Writing
-from pumice.apiserver.status import ApiError
-from pumice.apiserver.verbs import Api
 from pumice.embedded import bootstrap
 from pumice.embedded.admission import Admission
 from tests.support.admitted import group, job, queue
@@ -25,29 +25,29 @@ QUEUES, PODGROUPS, JOBS = "queues.scheduling.volcano.sh", "podgroups.scheduling.
 
 
 @asynccontextmanager
-async def served(settings: Settings | None = None) -> AsyncIterator[Api]:
+async def served(settings: Settings | None = None) -> AsyncIterator[InProcessClient]:
     async with memory_api() as api:
         api.writes.admission = Admission(api.store, settings)
         await bootstrap.furnish(api)
         yield api
 
 
-def target(api: Api, resource: str, name: str = "") -> Target:
-    known = api.catalogue.stored(resource)
+def target(api: InProcessClient, resource: str, name: str = "") -> Target:
+    known = api.registry.stored(resource)
     assert known is not None
     return Target(known, "default" if known.namespaced else "", name)
 
 
-async def create(api: Api, resource: str, new: Object, **options: Any) -> Object:
+async def create(api: InProcessClient, resource: str, new: Object, **options: Any) -> Object:
     """As an administrator, through the write path of HTTP."""
     new["metadata"].pop("namespace", None)
     call = api.call(ADMIN)
-    record = await api.writes.create(target(api, resource), new, Writing(**options), call)
+    record = await api.writes.create(target(api, resource), new, WriteOptions(**options), call)
     return {**msgspec.json.decode(record.value), "warnings": call.warnings}
 
 
-async def delete(api: Api, resource: str, name: str) -> None:
-    await api.writes.delete(target(api, resource, name), Deletion(), api.call(ADMIN))
+async def delete(api: InProcessClient, resource: str, name: str) -> None:
+    await api.writes.delete(target(api, resource, name), DeleteOptions(), api.call(ADMIN))
 
 
 def test_a_refusal_is_answered_like_a_webhooks() -> None:
@@ -127,7 +127,9 @@ def test_root_default_and_what_is_protected_stay() -> None:
                     await delete(api, QUEUES, name)
                 assert caught.value.code == 403
             with pytest.raises(ApiError):
-                await api.writes.delete_collection(target(api, QUEUES), Choice(), Deletion(), api.call(ADMIN))
+                await api.writes.delete_collection(
+                    target(api, QUEUES), ObjectSelection(), DeleteOptions(), api.call(ADMIN)
+                )
             assert len(api.list(QUEUES)) == 4, "all or none"
             await api.delete(QUEUES, "", "c")  # the server itself may: a definition that goes takes all of them along
             await delete(api, QUEUES, "p")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
-from pumice.apiserver.connection import Answer, Request
+from kubesim.http.connection import Answer, Request
 from pumice.kube.api import Api
 from pumice.kube.feed import Feed
 from pumice.kube.informer import Informer

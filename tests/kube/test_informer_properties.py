@@ -21,7 +21,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import kubernetes
-from pumice.apiserver.storage import store
+from kubesim.storage import store
 from pumice.kube.api import Api, Choice
 from pumice.kube.feed import Change, Feed
 from pumice.kube.informer import Informer

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.service.endpoints import AddressError, Endpoints, Probes, parse_address
 from pumice.service.probes import of_scheduler
 from pumice.service.pulse import STUCK, Pulse
@@ -119,7 +119,7 @@ def test_an_address_that_is_taken_is_an_error_and_leaves_nothing_behind() -> Non
 
 
 def test_a_scheduler_without_its_cluster_is_alive_and_not_ready(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling("http://127.0.0.1:1") as lost, Endpoints(ANYWHERE, of_scheduler(lost)) as endpoints:
             await eventually(lambda: lost.informers[0].trouble is not None)
             code, why = await ask(f"{endpoints.url}/readyz")
@@ -134,7 +134,7 @@ def test_a_scheduler_without_its_cluster_is_alive_and_not_ready(tmp_path: Path) 
 
 
 def test_a_scheduler_whose_cycles_do_not_end_is_not_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server) as scheduler, Endpoints(ANYWHERE, of_scheduler(scheduler)) as endpoints:
             await eventually(lambda: scheduler.cycles > 0)
             monkeypatch.setattr(scheduler, "_last", time.monotonic() - STALLED - 1)

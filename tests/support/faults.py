@@ -37,8 +37,8 @@ from urllib.parse import urlsplit
 from benchmarks.kubernetes import free_ports
 from kubebase.quantity import parse
 from kubebase.timestamps import micro_stamp
-from pumice.apiserver.nodes.description import nodes as described
-from pumice.apiserver.nodes.description import parse_capacity
+from kubesim.kubelet.node_template import nodes as described
+from kubesim.kubelet.node_template import parse_capacity
 from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS
 from pumice.kube.client import Client
 from pumice.kube.kubeconfig import Access

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import kubernetes
-from pumice.apiserver.nodes.description import nodes, parse_capacity
+from kubesim.kubelet.node_template import nodes, parse_capacity
 from pumice.crds import first_queues
 from pumice.install.rights import CONTROLLERS, SCHEDULER
 from pumice.kube.api import Api

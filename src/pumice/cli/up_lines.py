@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.apiserver.tally import Figures, Tally
+from kubesim.stats import ClusterStats, Figures
 from pumice.cli.serving import OK
 from pumice.cli.terminal import echo, width
 
 if TYPE_CHECKING:
-    from pumice.apiserver.up import Cluster, Settings
+    from kubesim.server import RunningCluster, ServerSettings
     from pumice.cli.companions import Companion
 
 STATUS_SECONDS = 1.0
@@ -63,7 +63,9 @@ class Lines(logging.Handler):
         self.say(self.format(record))
 
 
-def announce(settings: Settings, running: Cluster, companions: Sequence[Companion], asked: int | None) -> None:
+def announce(
+    settings: ServerSettings, running: RunningCluster, companions: Sequence[Companion], asked: int | None
+) -> None:
     """Say where it is and how to use it. The export line alone goes to standard output, for scripts."""
     kept = settings.data or "memory only"
     kubeconfig = settings.kubeconfig.absolute()
@@ -79,9 +81,9 @@ def announce(settings: Settings, running: Cluster, companions: Sequence[Companio
     sys.stdout.flush()
 
 
-async def keep_status_line(running: Cluster, companions: Sequence[Companion], lines: Lines) -> None:
+async def keep_status_line(running: RunningCluster, companions: Sequence[Companion], lines: Lines) -> None:
     """Keep one line up to date, until cancelled."""
-    tally = Tally(running.api)
+    tally = ClusterStats(running.api)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(tally.follow_pods())
         tasks.create_task(tally.follow_nodes())

@@ -17,6 +17,12 @@ from typing import Final
 
 import msgspec
 
+from kubesim.api import status
+from kubesim.api.client import ITSELF
+from kubesim.api.request_context import ADMIN, RequestContext
+from kubesim.api.status import ApiError
+from kubesim.registry.registry import Resource
+from kubesim.storage import Store
 from pumice.admission import (
     ADMITTED,
     CREATE,
@@ -30,12 +36,6 @@ from pumice.admission import (
     World,
     admit,
 )
-from pumice.apiserver import status
-from pumice.apiserver.calls import ADMIN, Call
-from pumice.apiserver.catalogue import Resource
-from pumice.apiserver.status import ApiError
-from pumice.apiserver.storage import Store
-from pumice.apiserver.verbs import ITSELF
 
 WEBHOOKS: Final = "admission.pumice.dev"  # of each kind one, as they are installed on a real cluster
 
@@ -53,7 +53,9 @@ class Admission:
         self._news: dict[str, bytes | None] = {}  # by key: what it becomes; None: it is deleted
         store.witnesses.append(self._note)
 
-    def admit(self, resource: Resource, new: Object, old: Object | None, call: Call, *, dry_run: bool) -> Object:
+    def admit(
+        self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool
+    ) -> Object:
         """What to store of a new object, or of a later version of ``old``. ``ApiError`` if it is refused."""
         if resource.qualified not in ADMITTED:
             return new
@@ -61,7 +63,7 @@ class Admission:
         resource.schema.default(admitted)  # of what admission has added
         return admitted
 
-    def admit_deletion(self, resource: Resource, old: Object, call: Call, *, dry_run: bool) -> None:
+    def admit_deletion(self, resource: Resource, old: Object, call: RequestContext, *, dry_run: bool) -> None:
         """``ApiError`` if an object must stay.
 
         What the server itself deletes (the objects of a definition that goes, say) was decided elsewhere.
@@ -70,7 +72,13 @@ class Admission:
             self._judged(DELETE, resource, None, old, call, dry_run)
 
     def _judged(
-        self, operation: str, resource: Resource, new: Object | None, old: Object | None, call: Call, dry_run: bool
+        self,
+        operation: str,
+        resource: Resource,
+        new: Object | None,
+        old: Object | None,
+        call: RequestContext,
+        dry_run: bool,
     ) -> Verdict:
         request = Request(
             operation,
@@ -119,6 +127,6 @@ def _denied(resource: Resource, name: str, verdict: Verdict) -> ApiError:
     return ApiError(refused.code, refused.reason, message, refused.details)
 
 
-def _may_impersonate(call: Call) -> Callable[[str], bool]:
+def _may_impersonate(call: RequestContext) -> Callable[[str], bool]:
     """Administrators may act as anybody."""
     return lambda _: call.user in {ADMIN, ITSELF}

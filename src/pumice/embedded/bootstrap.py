@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import logging
 
+from kubesim.api.client import InProcessClient
+from kubesim.api.status import ApiError
+from kubesim.bootstrap import apply_definitions
+from kubesim.registry.registry import Object
 from pumice import crds
 from pumice.admission import QUEUE_FINALIZER
-from pumice.apiserver.bootstrap import apply_definitions
-from pumice.apiserver.catalogue import Object
-from pumice.apiserver.status import ApiError
-from pumice.apiserver.verbs import Api
 
 log = logging.getLogger(__name__)
 
 QUEUES = "queues.scheduling.volcano.sh"
 
 
-async def furnish(api: Api) -> None:
+async def furnish(api: InProcessClient) -> None:
     """Apply our definitions, and create the first queues where they are missing."""
     await apply_definitions(api, crds.definitions())
     for wanted in crds.first_queues():
@@ -30,7 +30,7 @@ async def furnish(api: Api) -> None:
                 log.warning("queue %s is missing and cannot be made: %s", wanted["metadata"]["name"], error.message)
 
 
-async def settle_finalizers(api: Api, finalizer: str) -> None:
+async def settle_finalizers(api: InProcessClient, finalizer: str) -> None:
     """Set ``finalizer`` on all queues, or remove it from all of them where it is empty.
 
     A queue that is deleted then waits for the controllers that are there, and for none that are not. Queues that are

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kubesim.api.client import InProcessClient
+from kubesim.server import ServerSettings
+from kubesim.storage import Store
 from pumice.admission import QUEUE_FINALIZER
 from pumice.admission import Settings as Rules
 from pumice.admission.request import DEEPEST
-from pumice.apiserver.storage import Store
-from pumice.apiserver.up import Settings
-from pumice.apiserver.verbs import Api
 from pumice.embedded import bootstrap
 from pumice.embedded.admission import Admission
 
 
 def with_pumice(
-    settings: Settings,
+    settings: ServerSettings,
     *,
     admission: bool = True,
     max_queue_depth: int = DEEPEST,
     scheduler: bool = False,
     controllers: bool = False,
-) -> Settings:
+) -> ServerSettings:
     """Add our kinds, the first queues and our rules to the settings of a server.
 
     Without ``admission`` queues, jobs and podgroups are judged by their definitions only. ``max_queue_depth`` limits
@@ -34,7 +34,7 @@ def with_pumice(
     def hook(store: Store) -> Admission:
         return Admission(store, rules)
 
-    async def prepare(api: Api) -> None:
+    async def prepare(api: InProcessClient) -> None:
         await bootstrap.furnish(api)
         await bootstrap.settle_finalizers(api, finalizer)
 

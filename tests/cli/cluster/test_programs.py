@@ -26,7 +26,7 @@ from tests.cli.cluster.calls import Caller
 from tests.cli.command import SOURCES, program, pumice_command, script
 
 SECONDS = 30.0
-HEAVY = ("numpy", "aiohttp", "rich", "asyncio", "pumice.scheduling", "pumice.apiserver")
+HEAVY = ("numpy", "aiohttp", "rich", "asyncio", "pumice.scheduling", "kubesim")
 PREFIX = "queue.scheduling.volcano.sh"
 
 

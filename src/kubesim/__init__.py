@@ -1,0 +1,16 @@
+"""A Kubernetes API server in one process, with controllers and simulated nodes: for tests, CI and trying things.
+
+A request comes in over HTTP (``http``) and is carried out by a verb (``api``), which looks the resource up in the
+``registry``, lets its schema and strategy default, prune and check the object, and writes it to the ``storage``: one
+log of revisions in SQLite. A write is answered after its commit is on disk, and only then do readers and watchers see
+it. Built-in kinds (``kinds``) and custom resources go the same way; they differ in what their strategies add.
+
+``controllers`` do what kube-controller-manager does where people would miss it (garbage collection, namespaces, jobs),
+``kubelet`` plays the kubelets of simulated nodes. Both use the API through ``api.client``, without HTTP.
+
+Imports ``kubebase`` and nothing else of this repository.
+"""
+
+__all__ = ["__version__"]
+
+__version__ = "0.1.0"
