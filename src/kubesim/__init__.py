@@ -9,8 +9,31 @@ it. Built-in kinds (``kinds``) and custom resources go the same way; they differ
 ``kubelet`` plays the kubelets of simulated nodes. Both use the API through ``api.client``, without HTTP.
 
 Imports ``kubebase`` and nothing else of this repository.
+
+``__all__`` is the public API; everything else may change. Its names are loaded when they are first used, because a
+server that imports only what it needs is smaller.
 """
 
-__all__ = ["__version__"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubesim.api.admission import AdmissionHook
+    from kubesim.api.status import ApiError
+    from kubesim.cluster import Cluster
+
+__all__ = ["AdmissionHook", "ApiError", "Cluster", "__version__"]
 
 __version__ = "0.1.0"
+
+_HOMES = {"AdmissionHook": "kubesim.api.admission", "ApiError": "kubesim.api.status", "Cluster": "kubesim.cluster"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module in which it lives."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

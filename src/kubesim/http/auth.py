@@ -67,7 +67,7 @@ def made_tls(host: str, data: Path | None) -> Tls:
     from kubesim.http.tls import certificates
 
     if data is None:
-        with TemporaryDirectory(prefix="pumice-tls-") as folder:  # OpenSSL reads files only
+        with TemporaryDirectory(prefix="kubesim-tls-") as folder:  # OpenSSL reads files only
             made = certificates(Path(folder), host)
             return Tls(made.context(), made.authority.read_bytes())
     made = certificates(data / TLS, host)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kubesim.api.field_errors import Problem, invalid, required
 
-APPLIED_KEYS: Final = "x-pumice-applied-keys"
-APPLIED_SET: Final = "x-pumice-applied-set"
+APPLIED_KEYS: Final = "x-kubesim-applied-keys"
+APPLIED_SET: Final = "x-kubesim-applied-set"
 """How lists of built-in kinds are applied: as a list-type says it, but without a check that the keys differ."""
 
 _TEXT: Final = {"type": "string"}
