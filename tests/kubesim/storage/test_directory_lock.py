@@ -18,8 +18,8 @@ from tests.cli.command import SOURCES
 HOLD = """
 import sys, time
 from pathlib import Path
-from kubesim.storage.directory_lock import Holder
-holder = Holder.take(Path(sys.argv[1]), "pumice up", "http://127.0.0.1:1")
+from kubesim.storage.directory_lock import DirectoryLock
+holder = DirectoryLock.take(Path(sys.argv[1]), "pumice up", "http://127.0.0.1:1")
 print("held", flush=True)
 time.sleep(60)
 """
