@@ -7,6 +7,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 WORKERS ?= 2
+SPREAD  := --dist worksteal # neighbours stay on one worker, so that a cluster of a module is started once
 PIP     := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 LOCKED  := $(PIP) install --require-hashes
 
@@ -15,7 +16,7 @@ CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kube test-long lint format bench bench-peers lock clean
+.PHONY: help demo test test-quick test-kube test-long lint format bench bench-peers lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,7 +25,10 @@ demo: $(VENV)/.runtime ## see it schedule: a small cluster, its share tree and i
 	@$(BIN)/pumice demo
 
 test: $(VENV)/.dev ## the test suite (WORKERS=2)
-	$(BIN)/pytest -n $(WORKERS) $(AGAIN)
+	$(BIN)/pytest -n $(WORKERS) $(SPREAD) $(AGAIN)
+
+test-quick: $(VENV)/.dev ## the tests of engine, model, client and rules, which start no processes (WORKERS=2)
+	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),quick) $(BIN)/pytest --quick -n $(WORKERS) $(SPREAD) $(AGAIN)
 
 test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, which are built once if need be
 	@place=$$($(BIN)/python -m tools.kubernetes_binaries); status=$$?; \
@@ -35,11 +39,13 @@ test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, whi
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
 
-lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms
+lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms, undeclared dependencies
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict src tools $(wildcard benchmarks)
 	$(BIN)/lint-imports
+	$(BIN)/deptry src
+	$(BIN)/deptry benchmarks tests tools --config requirements/deptry.toml
 
 format: $(VENV)/.dev ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --fix

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from pumice.cli.cluster.programs import PROGRAMS
 from pumice.cli.main import cli
+from pumice.kube import credentials, exec_plugin
+from pumice.kube.kubeconfig import read_kubeconfig
 from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
@@ -37,6 +40,30 @@ def test_completion(terminal: Terminal) -> None:
         command = re.sub(r"source <\((.*)\)|(.*) \| source", r"\1\2", line.partition("#")[0]).strip()
         assert re.fullmatch(r"pumice completion \w+", command)
         assert "_PUMICE_COMPLETE" in terminal.run(command).stdout
+
+
+def test_the_exec_entry_can_be_used(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "config"
+    around = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "gke"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(around) + block)
+    found = read_kubeconfig(path).exec_plugin
+    assert found is not None
+    assert found.config.command == "gke-gcloud-auth-plugin" and found.config.cluster == {
+        "server": "https://127.0.0.1:1"
+    }
+
+
+def test_figures_about_credentials() -> None:
+    flat = " ".join(PAGE.split())
+    assert f"read again every {credentials.TOKEN_FILE_SECONDS:.0f} s" in flat
+    assert f"refreshed {exec_plugin.REFRESH_SECONDS:.0f} s before it expires" in flat
+    assert f"runs again after {exec_plugin.RETRY_SECONDS:.0f} s at the earliest" in flat
+    assert f"it has {exec_plugin.RUN_SECONDS:.0f} s to answer" in flat
 
 
 def test_every_program_and_every_verb_is_on_the_page() -> None:

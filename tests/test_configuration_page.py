@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.sim.configuration import default_config, read_config
+from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent
 ARGUMENTS = [(name, argument) for name, plugin in sorted(BUILT_IN.items()) for argument in plugin.takes]
@@ -18,7 +18,7 @@ ARGUMENTS = [(name, argument) for name, plugin in sorted(BUILT_IN.items()) for a
 
 def test_the_page_is_up_to_date():
     """If not: python tools/configuration_page.py > docs/configuration.md."""
-    done = subprocess.run(
+    done = run_process(
         [sys.executable, "tools/configuration_page.py"],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"},

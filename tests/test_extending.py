@@ -14,6 +14,7 @@ import pytest
 
 from pumice.scheduling.flags import Flag
 from pumice.scheduling.plugin import Plugin
+from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -27,7 +28,7 @@ def command(line: str, target: Path) -> subprocess.CompletedProcess[str]:
     if module == "pip":
         arguments += ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target)]
     path = os.pathsep.join([str(target), str(ROOT / "src")])
-    return subprocess.run(
+    return run_process(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},

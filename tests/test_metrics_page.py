@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kubesim.server import RunningCluster
 from pumice.service.endpoints import Endpoints
 from pumice.service.probes import of_scheduler
 from tests.support.live_cluster import eventually, live, placed, scheduling, submit
+from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 def test_the_page_is_up_to_date() -> None:
     """If not: python tools/metrics_page.py > docs/metrics.md."""
-    done = subprocess.run(
+    done = run_process(
         [sys.executable, "tools/metrics_page.py"],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"},

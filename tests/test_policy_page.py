@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import run_process
 from tools.outcome_table import rows
 
 ROOT = Path(__file__).parent.parent
@@ -21,7 +21,7 @@ FILES = sorted(set(re.findall(r"examples/[\w-]+\.yaml", TEXT)))
 
 
 def pumice(command: str) -> str:
-    done = subprocess.run(
+    done = run_process(
         [sys.executable, "-m", "pumice", *shlex.split(command)[1:]],
         cwd=ROOT,
         capture_output=True,

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import run_process
+
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(r"^(pumice .*?)(?: +#.*)?$", TEXT, re.MULTILINE)
 
 
 def pumice(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_process(
         [sys.executable, "-m", "pumice", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
 

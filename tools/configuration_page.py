@@ -116,7 +116,7 @@ def _arguments(heading: str, arguments: Iterable[Argument]) -> Iterator[str]:
 def _about(docstring: str | None, name: str) -> str:
     """The first sentence of a module, without its name and the places in the design it refers to."""
     first = (docstring or "").split("\n\n")[0].replace("\n", " ").removeprefix(f"{name}: ")
-    text = first.partition(" (fairness.md")[0].rstrip(".")
+    text = first.partition(" (docs/fairness.md")[0].rstrip(".")
     return f"{text[0].upper()}{text[1:]}."
 
 

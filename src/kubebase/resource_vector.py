@@ -149,16 +149,22 @@ def fits(a: Sequence[int], b: Sequence[int]) -> bool:
     return all(x <= y for x, y in zip_longest(a, b, fillvalue=0))
 
 
-def dominant_share(vector: Sequence[int], capacity: Sequence[int], *, skip: int = PODS) -> float:
-    """The largest part of the capacity that the vector holds of any resource but `skip`.
+def dominant_share(vector: Sequence[int], capacity: Sequence[int]) -> float:
+    """The largest part of the capacity that the vector holds of any resource; places on nodes do not count.
 
-    Something held of a resource of which there is none counts as all of it.
+    Something held of a resource of which there is none counts as all of it. A hot loop: every key of a job or namespace
+    is computed here.
     """
     share = 0.0
-    for place, held in enumerate(vector):
-        if held > 0 and place != skip:
-            whole = capacity[place] if place < len(capacity) else 0
-            share = max(share, held / whole if whole > 0 else 1.0)
+    try:
+        for place, held in enumerate(vector):
+            if held and place != PODS:
+                whole = capacity[place]
+                part = held / whole if whole > 0 else 1.0
+                if part > share:
+                    share = part
+    except IndexError:  # the capacity knows fewer resources: of the others there is none
+        return dominant_share(vector, [*capacity, *[0] * (len(vector) - len(capacity))])
     return share
 
 

@@ -22,7 +22,7 @@ ADMITTED = {name: objects(SERVED[name]) for name in (QUEUES, PODGROUPS, JOBS)}
 anything_served = st.sampled_from(sorted(ADMITTED)).flatmap(lambda name: st.tuples(st.just(name), ADMITTED[name]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(anything_served, max_size=4), anything_served, st.sampled_from((CREATE, UPDATE, DELETE)), st.data())
 def test_whatever_passes_the_schema_is_judged(around: Any, asked: Any, operation: str, data: st.DataObject) -> None:
     world = World(Settings(max_queue_depth=2))
@@ -160,7 +160,7 @@ def check_sound(served: Served) -> None:
             assert limit <= nearest, (path, "capability")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(steps)
 def test_a_tree_that_only_admitted_writes_touched_is_sound(taken: list[tuple[str, Any]]) -> None:
     served = Served()

@@ -55,7 +55,7 @@ def one_by_one(objects: list[Object], around: World) -> list[str]:
     return said
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(written, max_size=2), st.lists(written, max_size=7) | plain)
 def test_the_verdicts_are_those_of_lone_requests(before: Any, given_queues: Any) -> None:
     around = [queue(**one) for one in before]

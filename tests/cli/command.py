@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pumice
+from tests.support.processes import run_process
 
 SOURCES = Path(pumice.__file__).parents[1]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -36,7 +37,7 @@ def _run(
     python: list[str], arguments: tuple[object, ...], given: str | None, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     surroundings = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
-    return subprocess.run(
+    return run_process(
         [sys.executable, *python, *map(str, arguments)],
         input=given,
         capture_output=True,

@@ -21,6 +21,7 @@ import yaml
 from pumice.cli import companions
 from pumice.cli.companions import Companion, UnusableError
 from tests.cli.command import SOURCES, pumice_command
+from tests.support.processes import run_process, started_process
 
 SECONDS = 60.0
 WORK = "import sys; print('ok', flush=True); sys.stdin.read()"  # until we are gone
@@ -37,7 +38,7 @@ def eventually(holds: Callable[[], Any]) -> Any:
 
 def processes() -> dict[int, tuple[int, str]]:
     """Everybody who lives: parent and command."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True)
+    listed = run_process(["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
     return {int(row[0]): (int(row[1]), row[3]) for row in rows if len(row) == 4 and not row[2].startswith("Z")}
 
@@ -95,20 +96,18 @@ class Up:
 @contextmanager
 def up(place: Path, *arguments: str) -> Iterator[Up]:
     command = [sys.executable, "-m", "pumice", "up", "--memory", "--port", "0", "--kubeconfig", "kubeconfig"]
-    with (place / "log").open("w") as log:
-        process = subprocess.Popen(
+    with (
+        (place / "log").open("w") as log,
+        started_process(
             [*command, "--nodes", "1", *arguments],
             stdout=subprocess.DEVNULL,
             stderr=log,
             text=True,
             cwd=place,
             env=os.environ | {"PYTHONPATH": str(SOURCES)},
-        )
-    try:
+        ) as process,
+    ):
         yield Up(process, place)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def gone(*pids: int) -> bool:

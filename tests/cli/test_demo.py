@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 
@@ -12,6 +11,7 @@ from pumice.cli.demo import SLEEPER, Story
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import open_simulation
 from tests.cli.command import EXAMPLES, SOURCES, pumice_command
+from tests.support.processes import run_process
 
 
 def test_it_tells_its_story_in_snapshots_where_there_is_no_terminal():
@@ -79,7 +79,7 @@ def test_in_a_terminal_the_tree_is_drawn_again_after_every_cycle():
         "import sys; from pumice.cli import demo, main; demo.READ = demo.FRAME = 0;"
         "sys.argv = ['pumice', 'demo']; main.main()"
     )
-    done = subprocess.run(
+    done = run_process(
         ["script", "-qec", f'{sys.executable} -c "{code}"', "/dev/null"],
         capture_output=True,
         text=True,

@@ -19,6 +19,7 @@ import yaml
 from pumice.kube.client import Client
 from pumice.kube.kubeconfig import read_kubeconfig
 from tests.support.api_servers import pumice_up
+from tests.support.processes import end_process, start_process
 
 PUMICE = (sys.executable, "-m", "pumice")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -32,7 +33,7 @@ class Replica:
         elect = ["--leader-elect", "--metrics-address", "127.0.0.1:0"]
         command = [*PUMICE, "scheduler", "--kubeconfig", str(kubeconfig), *elect]
         with log.open("wb") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            self.process = start_process(command, stdout=output, stderr=subprocess.STDOUT)
 
     def says(self, words: str) -> bool:
         return words in self.log.read_text()
@@ -59,8 +60,7 @@ def replicas(kubeconfig: Path, folder: Path, count: int) -> Iterator[list[Replic
         yield started
     finally:
         for replica in started:
-            replica.process.kill()
-            replica.process.wait()
+            end_process(replica.process)
 
 
 def until(holds: Any, what: str) -> None:

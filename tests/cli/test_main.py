@@ -1,6 +1,5 @@
 """The command as a whole: help, version, how it ends."""
 
-import subprocess
 import sys
 
 import click
@@ -9,6 +8,7 @@ import pytest
 import pumice
 from pumice.cli import main as entry
 from tests.cli.command import EXAMPLES, SOURCES, pumice_command
+from tests.support.processes import run_process
 
 HEAVY = ("numpy", "aiohttp", "rich", "yaml", "msgspec")
 
@@ -20,7 +20,7 @@ def test_asking_for_help_loads_nothing_heavy(arguments):
         f"try:\n    cli.main({arguments!r}, standalone_mode=False)\n"
         f"finally:\n    print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])\n"
     )
-    done = subprocess.run(
+    done = run_process(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCES)}
     )
     assert done.stdout.endswith("loaded: []\n")
@@ -81,7 +81,7 @@ def test_an_interrupt_ends_quietly(monkeypatch, capsys):
 
 def test_a_reader_that_goes_away_is_no_error():
     command = f"{sys.executable} -m pumice run --trace -o json {EXAMPLES}/blocking.yaml | head -1"
-    done = subprocess.run(
+    done = run_process(
         command,
         shell=True,
         capture_output=True,

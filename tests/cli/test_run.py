@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from tests.cli.command import EXAMPLES, SOURCES, pumice_command
+from tests.support.processes import run_process
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -112,7 +112,7 @@ def test_options_without_effect_are_noted_beside_the_result(tmp_path):
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
 def test_colour_is_for_terminals_and_for_those_who_want_it(no_color, coloured):
     command = f"{sys.executable} -m pumice run {EXAMPLES}/namespaces.yaml"
-    done = subprocess.run(
+    done = run_process(
         ["script", "-qec", command, "/dev/null"],
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -28,8 +29,9 @@ from pumice.kube.client import Client
 from pumice.kube.kubeconfig import read_kubeconfig
 from tests.cli.command import SOURCES, pumice_command
 from tests.support.api_servers import pumice_up
+from tests.support.processes import started_process
 
-SECONDS = 30
+SECONDS = 60
 
 
 def queue(name: str, parent: str = "", used: int = 0, due: int | None = 0, **about: Any) -> dict[str, Any]:
@@ -209,21 +211,18 @@ def cluster() -> Iterator[tuple[Client, Path]]:
 def on_a_terminal(kubeconfig: Path, columns: int, lines: int) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pumice", "top", "--kubeconfig", str(kubeconfig)],
+    command = [sys.executable, "-m", "pumice", "top", "--kubeconfig", str(kubeconfig)]
+    with started_process(
+        command,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
         env=os.environ | {"PYTHONPATH": str(SOURCES), "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"},
-    )
-    try:
+    ) as process:
         yield ours, process
-    finally:
-        process.kill()
-        process.wait()
-        os.close(theirs)
-        os.close(ours)
+    os.close(theirs)
+    os.close(ours)
 
 
 def read_until(terminal: int, words: str) -> str:
@@ -255,7 +254,7 @@ def test_the_screen_follows_the_cluster_and_ends_on_q(cluster: tuple[Client, Pat
 def test_an_interrupt_ends_it_cleanly(cluster: tuple[Client, Path]) -> None:
     with on_a_terminal(cluster[1], 140, 40) as (terminal, process):
         read_until(terminal, "q quits")
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         said = read_until(terminal, "\x1b[?1049l")
         assert process.wait(timeout=SECONDS) == 0
         assert "Traceback" not in said

@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from kubesim.stats import Figures
 from pumice.cli import up as command
 from pumice.cli.up_lines import WHO_RUNS, Lines, status_text
 from tests.cli.command import SOURCES, pumice_command
+from tests.support.processes import started_process
 
 SECONDS = 30.0
 
@@ -42,25 +42,21 @@ def home(tmp_path: Path) -> dict[str, str]:
 def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[str]]:
     """Run it for the time of a ``with`` block. Gives the lines that it printed, errors first."""
     surroundings = {key: value for key, value in os.environ.items() if key != "PUMICE_TOKEN"}
-    process = subprocess.Popen(
+    with started_process(
         [sys.executable, "-m", "pumice", "up", "--port", str(port), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=home["HOME"],
         env=surroundings | home | {"PYTHONPATH": str(SOURCES)},
-    )
-    assert process.stdout and process.stderr
-    try:
+    ) as process:
+        assert process.stdout and process.stderr
         export = process.stdout.readline()
         lines: list[str] = []
         while not lines or lines[-1].rstrip() not in WHO_RUNS.values():
             lines.append(process.stderr.readline())
             assert lines[-1], lines
         yield [*lines, export]
-    finally:
-        process.terminate()
-        process.communicate(timeout=SECONDS)
     assert process.returncode == 0
 
 
@@ -190,21 +186,17 @@ def test_lines_that_stay_and_the_one_that_is_kept(capsys: pytest.CaptureFixture[
 def test_the_status_line_stays_one_line_on_a_narrow_terminal(home: dict[str, str]) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-    process = subprocess.Popen(
+    with started_process(
         [sys.executable, "-m", "pumice", "up", "--memory", "--port", "0"],
         stdout=subprocess.DEVNULL,
         stderr=theirs,
         env=os.environ | home | {"PYTHONPATH": str(SOURCES)},
-    )
-    os.close(theirs)
-    try:
-        said, end = b"", time.monotonic() + SECONDS
-        while said.count(b"\r\x1b[K") < 2 and time.monotonic() < end:
+    ):
+        os.close(theirs)
+        said = b""
+        while said.count(b"\r\x1b[K") < 2:
             said += os.read(ours, 4096)
-    finally:
-        process.terminate()
-        process.wait(timeout=SECONDS)
-        os.close(ours)
+    os.close(ours)
     line = said.decode().split("\r\x1b[K")[1]
     assert line.startswith("3 nodes ready | pods: none | ")
     assert len(line) == 39

@@ -24,6 +24,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.processes import end_process, run_process, start_process, started_process
+
 CORE = "/api/v1"
 SPACE = f"{CORE}/namespaces/default"
 MERGE = "application/merge-patch+json"
@@ -64,7 +66,7 @@ class Server:
     def start(self) -> None:
         self._kubeconfig.unlink(missing_ok=True)
         with self.log.open("wb") as output:
-            self.process = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL, stderr=output)
+            self.process = start_process(self.command(), stdout=subprocess.DEVNULL, stderr=output)
         end = time.monotonic() + PATIENCE
         while not self._kubeconfig.exists():
             assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
@@ -78,7 +80,7 @@ class Server:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE)
 
     def stop(self) -> int:
         """SIGTERM; the exit status."""
@@ -97,8 +99,8 @@ class Server:
 def server(tmp_path: Path) -> Iterator[Server]:
     found = Server(tmp_path)
     yield found
-    if found.process is not None and found.process.poll() is None:
-        found.kill()
+    if found.process is not None:
+        end_process(found.process)
 
 
 class Caller:
@@ -400,7 +402,7 @@ def _await_nodes(server: Server) -> None:
 
 def fsck(server: Server) -> tuple[int, str]:
     command = [sys.executable, "-m", "pumice", "fsck", str(server.data)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = run_process(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -441,21 +443,24 @@ def test_it_stops_when_told_even_with_watchers_and_requests_under_way(server: Se
     assert "Traceback" not in said and "rror" not in said, said
     assert fsck(server)[0] == 0
     server.start()  # everything is there: the writer settles, and goes on
-    time.sleep(0.5)
+    writer = workers[0]
+    assert isinstance(writer, Writer)
+    while len(writer.acknowledged) <= 10 and writer.failure is None:
+        time.sleep(0.05)
     for worker in workers:
         worker.finish()
-    assert isinstance(workers[0], Writer) and len(workers[0].acknowledged) > 10
     assert server.stop() == 0
 
 
 def test_killed_while_it_starts_it_starts_again(server: Server) -> None:
     """With nothing there at first: whatever of its beginnings a start left, the next one goes on from there."""
     for moment in (0.05, 0.2, 0.3, 0.4, 0.5, 0.6):
-        with server.log.open("wb") as output:
-            process = subprocess.Popen(server.command(), stdout=subprocess.DEVNULL, stderr=output)
-        time.sleep(moment)
-        process.kill()
-        process.wait()
+        with (
+            server.log.open("wb") as output,
+            started_process(server.command(), stdout=subprocess.DEVNULL, stderr=output) as process,
+        ):
+            time.sleep(moment)
+            process.kill()
     server.start()
     _await_nodes(server)
     assert server.stop() == 0
@@ -466,7 +471,7 @@ def test_a_second_start_on_the_same_data_says_who_holds_it(server: Server) -> No
     server.start()
     assert server.process is not None
     other = Server(server.data.parent)
-    done = subprocess.run(
+    done = run_process(
         [*other.command()[:-4], "--kubeconfig", str(server.data.parent / "other")],
         capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Taking back where queues deserve by weight (fairness.md 9): the judgement, and what is left of it at rest."""
+"""Taking back where queues deserve by weight: the judgement, and what is left of it at rest.
+
+See docs/fairness.md, section 9.6.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubebase.resource_vector import CPU, MEMORY, PODS
-from pumice.fairness.order import DrfOrder, PlainOrder, dominant_share
+from kubebase.resource_vector import CPU, MEMORY, PODS, dominant_share
+from pumice.fairness.order import DrfOrder, PlainOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from tests.support.groves import Grove, asks, below, groves
 
@@ -102,19 +102,6 @@ def test_the_smallest_dominant_share_first() -> None:
         served.append(job.name)
         order.offer(job, None, False)
     assert served == ["C", "A", "B"]
-
-
-@pytest.mark.parametrize(
-    ("held", "capacity", "share"),
-    [
-        ([0, 0, 0], [10, 10, 10], 0.0),
-        ([5, 2, 9], [10, 10, 10], 0.5),  # places on nodes do not count
-        ([1, 0, 0], [0, 10, 10], 1.0),  # some of nothing is all of it
-        ([0, 3, 0], [0, 10, 10], 0.3),
-    ],
-)
-def test_dominant_share(held: list[int], capacity: list[int], share: float) -> None:
-    assert dominant_share(held, capacity) == share
 
 
 def test_weights_below_one_count_as_they_are() -> None:

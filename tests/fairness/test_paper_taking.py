@@ -1,4 +1,7 @@
-"""Taking back under the rule ``paper``, held against the rule in fractions by full recursion (fairness.md 3 and 9)."""
+"""Taking back under the rule ``paper``, held against the rule in fractions by full recursion.
+
+See docs/fairness.md, sections 3.5 and 9.4.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ STEPS = 2**30
 CHANGES = ["start", "start", "end", "demand", "weight", "tiers", "turn", "capacity", "gang"]
 Vector = list[int]
 
-# --- the rule, the slow way (fairness.md 3, step 1) ----------------------------------------------------------
+# --- the rule, the slow way (docs/fairness.md, section 3.2) ----------------------------------------------------------
 
 
 def slow_whole_targets(grove: Grove) -> dict[str, Vector]:

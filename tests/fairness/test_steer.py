@@ -16,7 +16,7 @@ from tests.support.groves import GPU, Grove, asks, below, groves, weights
 
 STEPS = 2**30
 
-# --- the rule, the slow way (fairness.md 3, step 2) ----------------------------------------------------------
+# --- the rule, the slow way (docs/fairness.md, section 3.3) ----------------------------------------------------------
 
 
 def slow_walk(grove: Grove) -> tuple[list[ShareNode], bool]:

@@ -1,4 +1,7 @@
-"""Taking back, the judgement alone: who is how far above its part, may lose what, and who inherits (fairness.md 9)."""
+"""Taking back, the judgement alone: who is how far above its part, may lose what, and who inherits.
+
+See docs/fairness.md, sections 9.2 and 9.3.
+"""
 
 from __future__ import annotations
 

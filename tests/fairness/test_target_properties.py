@@ -1,4 +1,4 @@
-"""What must hold of every target (fairness.md 3), on trees that hypothesis makes."""
+"""What must hold of every target (docs/fairness.md, section 3.7), on trees that hypothesis makes."""
 
 from __future__ import annotations
 

@@ -42,6 +42,12 @@ def test_files_are_found_beside_the_kubeconfig(tmp_path):
     assert (access.authority, access.token, access.namespace) == (b"ca", "secret", "default")
 
 
+def test_a_token_file_wins_over_a_token_beside_it(tmp_path):
+    (tmp_path / "token").write_text("rotated\n")
+    access = read_kubeconfig(write(tmp_path / "config", config(user={"token": "old", "tokenFile": "token"})))
+    assert (access.token, access.token_file) == ("rotated", tmp_path / "token")
+
+
 def test_of_several_files_the_first_that_says_something_wins(tmp_path):
     first = write(tmp_path / "one", config("a", "http://first", current=False))
     second = write(tmp_path / "two", config("a", "http://second") | {"current-context": "b"})
@@ -79,7 +85,11 @@ def test_nobody_has_no_home_and_no_file_there(monkeypatch):
             config(user={"client-key-data": encoded(b"k")}),
             "users[a].user.client-certificate: certificate and key belong",
         ),
-        (config(user={"exec": {"command": "x"}}), "users[a].user.exec: not supported; use a token"),
+        (
+            config(user={"auth-provider": {"name": "gcp"}}),
+            "users[a].user.auth-provider: auth providers are not supported: Kubernetes 1.26 removed those of gcp and",
+        ),
+        (config(user={"username": "u"}), "users[a].user.username: Kubernetes 1.19 removed basic authentication; use a"),
         (config(cluster={"certificate-authority": "no.crt"}), "no.crt cannot be read"),
         ("a: [", "is not YAML"),
         ("[]", "config: list given, but a mapping is needed"),

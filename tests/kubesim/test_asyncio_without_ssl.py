@@ -15,6 +15,7 @@ import yaml
 
 from kubesim.http.auth import needs_tls
 from kubesim.http.tls import certificates
+from tests.support.processes import run_process, started_process
 
 SECONDS = 30.0
 
@@ -22,7 +23,7 @@ SECONDS = 30.0
 def python(code: str, *arguments: object) -> str:
     """What a fresh interpreter prints."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS).stdout.strip()
+    return run_process(command, capture_output=True, text=True, check=True, timeout=SECONDS).stdout.strip()
 
 
 def test_asyncio_comes_without_it_and_the_module_itself_stays() -> None:
@@ -106,17 +107,13 @@ def test_the_command_speaks_tls_where_it_should(how: str, tmp_path: Path) -> Non
     chosen = {"token": ["--token", "t"], "certificate": ["--tls-cert", own.certificate, "--tls-key", own.key]}[how]
     place = tmp_path / "data"
     command = [sys.executable, "-m", "pumice", "up", "--data", place, "--port", "0", "--nodes", "0", *chosen]
-    with subprocess.Popen(
+    with started_process(
         [*map(str, command), "--no-scheduler", "--no-controllers"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        try:
-            assert process.stdout and process.stdout.readline().startswith(b"export ")
-            config = yaml.safe_load((place / "kubeconfig").read_text())
-            cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
-            trusted = base64.b64decode(cluster["certificate-authority-data"]).decode() + own.authority.read_text()
-            asked = urllib.request.Request(f"{cluster['server']}/version", headers={"Authorization": f"Bearer {token}"})
-            with urllib.request.urlopen(asked, context=ssl.create_default_context(cadata=trusted)) as answer:
-                assert json.load(answer)["major"]
-        finally:
-            process.terminate()
-            process.communicate(timeout=SECONDS)
+        assert process.stdout and process.stdout.readline().startswith(b"export ")
+        config = yaml.safe_load((place / "kubeconfig").read_text())
+        cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
+        trusted = base64.b64decode(cluster["certificate-authority-data"]).decode() + own.authority.read_text()
+        asked = urllib.request.Request(f"{cluster['server']}/version", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(asked, context=ssl.create_default_context(cadata=trusted)) as answer:
+            assert json.load(answer)["major"]

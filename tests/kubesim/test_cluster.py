@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import threading
 import urllib.request
@@ -22,6 +21,7 @@ from kubesim.api.request_context import RequestContext
 from kubesim.api.status import forbidden
 from kubesim.cluster import InProcessClient
 from kubesim.registry.registry import Object, Resource
+from tests.support.processes import run_process
 
 README = Path(kubesim.__file__).parent / "README.md"
 WIDGETS = "widgets.example.com"
@@ -175,14 +175,14 @@ def blocks(language: str) -> list[str]:
 
 def test_the_example_of_the_readme_prints_what_it_says() -> None:
     example, printed = blocks("python")[0], blocks("text")[0]
-    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, timeout=60, check=False)
+    done = run_process([sys.executable, "-c", example], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (printed, "")
 
 
 def test_the_readme_shows_tests_that_pass(tmp_path: Path) -> None:
     (tmp_path / "test_shown.py").write_text("\n\n".join(reversed(blocks("python")[1:])))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    done = run_process(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
@@ -202,5 +202,5 @@ def test_the_public_names() -> None:
 
 def test_importing_the_package_loads_none_of_it() -> None:
     code = "import sys, kubesim; print(*(name for name in sys.modules if name.startswith(('kubesim', 'asyncio'))))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    done = run_process([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "kubesim\n"

@@ -12,7 +12,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import time
 import urllib.request
@@ -30,6 +29,7 @@ from pumice.kube.client import Client, Document
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError, UnreachableError
 from tests.support.killable import PATIENCE, Gang, Orders, Program, Wire, Writer
+from tests.support.processes import run_process
 from tests.support.witness import PODS, Witness
 
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
@@ -93,6 +93,11 @@ class Torment:
         self.rivals: list[Gang] = []
         self.minimum: dict[str, int] = {}
         self.witness = Witness(Access(self.address), NODE_CPU, self.minimum)
+
+    @property
+    def _quiet(self) -> float:
+        """Seconds without an event after which nothing is under way."""
+        return 1.5 + 2 * self.size.delay
 
     # ---- processes ------------------------------------------------------------------------------------------------
 
@@ -231,7 +236,7 @@ class Torment:
             lambda: not self.witness.parts, f"{parts} are complete, or gone; now {self.witness.parts}", LIMIT
         )
         self.eventually(self._all_is_made, "all is made")
-        self.eventually(lambda: self.witness.silence > 1.5 + 2 * self.size.delay, "nothing happens any more")
+        self.eventually(lambda: self.witness.silence > self._quiet, "nothing happens any more")
         assert not self.witness.parts
 
     def check_counters(self) -> None:
@@ -275,7 +280,7 @@ class Torment:
     def replay(self) -> None:
         """What each of the schedulers has decided is decided again, the same."""
         command = [sys.executable, "-m", "pumice", "replay", str(self.folder / "decisions")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        done = run_process(command, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
     # ---- from beginning to end ------------------------------------------------------------------------------------
@@ -328,11 +333,20 @@ class Torment:
         return ", ".join(f"{count} by {action}" for action, count in sorted(found.items())) or "none"
 
     def _await_moment(self, room: int) -> None:
-        """A random moment: after some more pods were bound, or after some time."""
-        end = time.monotonic() + self.chosen.uniform(2.0, 5.0)
+        """A random moment: after some more pods were bound, or when the scheduler has nothing left to bind.
+
+        Until a kill has found a gang half bound, it is a moment at which some gang is.
+        """
         enough = self.witness.binds + self.chosen.randint(1, room // 3)
-        while time.monotonic() < end and self.witness.binds < enough:
+        quiet = self._quiet
+        if not self.found_parts:
+            self.eventually(self._is_ready, "the scheduler is ready")
+            quiet *= 3
+        began = time.monotonic()
+        while self.witness.binds < enough if self.found_parts else not self.witness.parts:
             self.witness.check()
+            if self._all_is_made() and min(self.witness.silence, time.monotonic() - began) > quiet:
+                return
             time.sleep(0.005)
 
 
@@ -350,6 +364,7 @@ def tormenting(folder: Path, size: Size, seed: int) -> Iterator[Torment]:
         torment.end()
 
 
+@pytest.mark.timeout(900)
 def test_gangs_that_a_crash_left_incomplete_are_completed_first(tmp_path: Path) -> None:
     with tormenting(tmp_path, SMALL, seed=3) as torment:
         print(torment.run())

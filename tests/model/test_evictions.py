@@ -144,7 +144,7 @@ def evict_and_back(state: ClusterState) -> None:
 
 def pipeline_and_back(state: ClusterState) -> None:
     state.pipeline(state.tasks["ns/w"], state.nodes["n"], 5)
-    # Who waits on a node counts as what its job holds (fairness.md 3), but occupies nothing there.
+    # Who waits on a node counts as what its job holds (docs/fairness.md, section 1.2), but occupies nothing there.
     assert state.jobs["ns/j"].held[CPU] == 15 and state.jobs["ns/j"].running == 3
     assert state.nodes["n"].ours[CPU] == 10 and not state.jobs["ns/j"].pending
     state.validate()
@@ -328,7 +328,7 @@ def test_who_waits_may_be_seen_to_run_elsewhere() -> None:
     assert not state.nodes["n"].waiting and state.nodes["m"].ours[CPU] == 4
 
 
-# --- capacity (fairness.md 1) ---------------------------------------------------------------------------------------
+# --- capacity (docs/fairness.md, section 1.1) -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("away", [{"unschedulable": True}, {"ready": False}, None], ids=["cordoned", "lost", "gone"])

@@ -1,4 +1,4 @@
-"""Where queues stand: three ways to write it, one tree (fairness.md 4)."""
+"""Where queues stand: three ways to write it, one tree (docs/fairness.md, section 4)."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_the_same_event_again_changes_nothing(seed: int) -> None:
         assert picture(state) == before
 
 
-# --- capacity (fairness.md 1) ---------------------------------------------------------------------------------------
+# --- capacity (docs/fairness.md, section 1.1) -----------------------------------------------------------------------
 
 
 def test_capacity_is_what_ready_nodes_offer_less_what_others_hold() -> None:

@@ -2,7 +2,7 @@
 
 Reads nothing of the share tree but its structure, weights, what jobs hold, when their tasks started and what
 they were offered. ``steps`` rounds every child's term in its parent's sums to multiples of 1 / steps, as
-fairness.md ("Numerics") says; without it the rule is exact.
+docs/fairness.md, section 3.6 says; without it the rule is exact.
 """
 
 from __future__ import annotations

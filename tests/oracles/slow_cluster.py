@@ -174,7 +174,7 @@ class SlowCluster:
         return add_up([{j: pod.spec.request[j] for j in resources(pod.spec.request)} for pod in pods])
 
     def capacity(self) -> Vector:
-        """What there is to share (fairness.md 1)."""
+        """What there is to share (docs/fairness.md, section 1.1)."""
         total = [0] * max(len(thing) for thing in self._vectors())
         for name in {*self.nodes, *(str(pod.node) for pod in self.pods.values() if pod.node is not None)}:
             node = self.nodes.get(name)

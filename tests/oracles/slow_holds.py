@@ -1,4 +1,4 @@
-"""Room kept for owed jobs that find none, from the rule (fairness.md 3, step 3).
+"""Room kept for owed jobs that find none, from the rule (docs/fairness.md, section 3.4).
 
 A hold is remembered by the name of the job: for which unit, on which nodes, how much it lacked when last looked at,
 and when that last shrank. Everything else is worked out anew.

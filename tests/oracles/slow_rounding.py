@@ -1,4 +1,4 @@
-"""Rounding by levels the slow and obvious way (fairness.md 3, step 1): sets, loops and exact fractions.
+"""Rounding by levels the slow and obvious way (docs/fairness.md, section 3.2): sets, loops and exact fractions.
 
 It is told of every job the nodes above it, what it is entitled to, and its line of units; every number is added up
 again at every step, and every condition of the rule is checked at every node it names.

@@ -1,7 +1,8 @@
 """A whole scheduling cycle, the slow and obvious way: every number is computed again each time it is needed.
 
 ``SlowScheduler`` takes the same events as the engine and decides the same: serve the owed, keep room for those that
-find none, lend what is left, place what asks for nothing. Written from the rules (fairness.md 1, 2, 3, 4, 7, 10).
+find none, lend what is left, place what asks for nothing. Written from the rules
+(docs/fairness.md, sections 1, 2, 3, 4, 7 and 10).
 
     slow_cluster    what was described, and what can be read off that: units, demand
     slow_targets    what every job is entitled to

@@ -1,4 +1,6 @@
-"""What every job is entitled to, in real numbers and in whole tasks, from scratch (fairness.md 3).
+"""What every job is entitled to, in real numbers and in whole tasks, from scratch.
+
+See docs/fairness.md, sections 3.1 and 3.2.
 
 The divisible target comes from the solver, which has its own exact test, and rounding by levels from ``slow_rounding``;
 everything around them is here: the path of a job's demand, what the solver is given, entitlements without the noise of

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.workload import GPU
@@ -43,6 +43,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN
 from tests.oracles.slow_nodes import NodeRules
 from tests.oracles.slow_scheduler import Rules, SlowScheduler
+from tests.support.examples import fewer_examples
 
 CONFIG = """
 actions: "enqueue, allocate, backfill"
@@ -333,49 +334,50 @@ steer, flat = Rules(), Rules(hierarchy=False)
 bare = NodeRules(predicates=False, nodeorder=False)
 
 
-@settings(max_examples=20)
+@fewer_examples(6)
 @given(seeds)
 def test_steer_decides_like_the_slow_scheduler(seed):
     compare(random.Random(seed), steer, cycles=4)
 
 
-@settings(max_examples=14)
+@fewer_examples(10)
 @given(seeds, st.sampled_from([0.3, 0.8]))
 def test_steer_where_all_tasks_are_alike(seed, ending):
     compare(random.Random(seed), steer, cycles=5, alike=True, unlike=0, constrained=0, upheaval=0, ending=ending)
 
 
-@settings(max_examples=10)
+@fewer_examples(10)
 @given(seeds)
 def test_steer_where_nodes_and_queues_come_and_go(seed):
     compare(random.Random(seed), steer, cycles=5, upheaval=0.4)
 
 
-@settings(max_examples=10)
+@fewer_examples(10)
 @given(seeds)
 def test_steer_without_namespaces_and_node_plugins(seed):
     compare(random.Random(seed), Rules(namespaces=False, nodes=bare), cycles=4, unlike=0.4)
 
 
-@settings(max_examples=10)
+@fewer_examples(10)
 @given(seeds, st.sampled_from([0, 60]))
 def test_steer_keeps_room_like_the_slow_scheduler(seed, patience):
     # Steps of 50 s and a limit of 120 s: holds begin at once or after two cycles, and some give up.
     compare(random.Random(seed), Rules(patience=patience), cycles=6)
 
 
-@settings(max_examples=20)
+@fewer_examples(6)
 @given(seeds)
 def test_flat_drf_decides_like_the_slow_scheduler(seed):
     compare(random.Random(seed), flat, cycles=4)
 
 
-@settings(max_examples=10)
+@fewer_examples(10)
 @given(seeds)
 def test_flat_drf_without_namespaces_and_node_plugins(seed):
     compare(random.Random(seed), Rules(hierarchy=False, namespaces=False, nodes=bare), cycles=4, upheaval=0.3)
 
 
+@fewer_examples(3)
 @given(seeds, st.booleans())
 def test_the_order_of_arrival_decides_nothing(seed, hierarchy):
     rng = random.Random(seed)
@@ -390,7 +392,7 @@ def test_the_order_of_arrival_decides_nothing(seed, hierarchy):
     assert decisions[0] == decisions[1]
 
 
-@settings(max_examples=2)
+@fewer_examples(30)
 @given(st.integers(1, 1000))
 def test_a_small_workload_e(seed):
     workload, rivals = WorkloadE.load(scale=0.002), Rivals(steer)

@@ -1,4 +1,7 @@
-"""Brakes: how long a job must have been owed, and a task have run, before anybody is evicted (fairness.md 9)."""
+"""Brakes: how long a job must have been owed, and a task have run, before anybody is evicted.
+
+See docs/fairness.md, section 9.1.
+"""
 
 from __future__ import annotations
 

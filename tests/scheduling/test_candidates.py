@@ -15,6 +15,7 @@ from pumice.scheduling.decisions import Condition, Decision
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugin import Plugin
 from tests.support.engines import ENGINES, run
+from tests.support.examples import fewer_examples
 from tests.support.histories import History, seeds
 from tests.support.pools import make_engine
 
@@ -25,6 +26,7 @@ def fits(engine: Engine, shape: Shape) -> bool:
 
 
 @pytest.mark.parametrize("make", list(ENGINES.values()), ids=list(ENGINES))
+@fewer_examples(3)
 @given(seed=seeds)
 def test_what_is_known_to_be_full_is_full(make: Callable[[], Engine], seed: int) -> None:
     engine = make()

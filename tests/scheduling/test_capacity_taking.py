@@ -1,4 +1,6 @@
-"""Taking back what queues deserve, cycle by cycle, where some name only a part of the resources (fairness.md 6, 9).
+"""Taking back what queues deserve, cycle by cycle, where some name only a part of the resources.
+
+See docs/fairness.md, sections 6.3 and 9.5.
 
 What a parent does not name it leaves to those below it; what a queue does not name itself it can only borrow.
 """

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.fairness.order import dominant_share
+from kubebase.resource_vector import dominant_share
 from pumice.fairness.tree import Kind
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, Quota, TaskSpec, TaskStatus

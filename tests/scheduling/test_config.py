@@ -1,4 +1,3 @@
-import subprocess
 import sys
 from textwrap import dedent
 from typing import Any
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from pumice.scheduling import config_yaml
 from pumice.scheduling.config import DEFAULT_CONFIG, ConfigError, SchedulerConfig, parse_config
 from pumice.scheduling.flags import Flag
+from tests.support.processes import run_process
 
 PLUGINS = ("binpack", "conformance", "drf", "gang", "nodeorder", "predicates", "priority")
 ACTIONS = ("allocate", "backfill", "enqueue")
@@ -467,6 +467,7 @@ def test_any_text_is_read_or_refused_on_one_of_its_lines(text: str) -> None:
     assert 1 <= line <= len(text.splitlines()) + 1
 
 
+@pytest.mark.process
 def test_reading_a_configuration_does_not_load_numpy() -> None:
     script = "import sys, pumice.scheduling.config; sys.exit('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    assert run_process([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,4 +1,7 @@
-"""Which plugins speak for a taker: with their flags off they have no say, and nobody is taken (fairness.md 9)."""
+"""Which plugins speak for a taker: with their flags off they have no say, and nobody is taken.
+
+See docs/fairness.md, section 9.9.
+"""
 
 from __future__ import annotations
 

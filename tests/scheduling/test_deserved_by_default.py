@@ -1,4 +1,4 @@
-"""The default policy serves what queues deserve before weights share the rest (fairness.md 3)."""
+"""The default policy serves what queues deserve before weights share the rest (docs/fairness.md, section 3.1)."""
 
 from __future__ import annotations
 

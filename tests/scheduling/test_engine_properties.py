@@ -21,6 +21,7 @@ from pumice.model.shape import Shape
 from pumice.scheduling.decisions import Bind, Decision, Enqueue
 from pumice.scheduling.engine import Engine
 from tests.support.engines import ENGINES, WITH_HOLDS, carried_out, everything, run, started_now
+from tests.support.examples import fewer_examples
 from tests.support.histories import History, as_seen, seeds
 
 each_engine = pytest.mark.parametrize("make", list(ENGINES.values()), ids=list(ENGINES))
@@ -31,6 +32,7 @@ each_engine_and_holds = pytest.mark.parametrize("make", list(ALL.values()), ids=
 
 
 @each_engine_and_holds
+@fewer_examples(3)
 @given(seed=seeds)
 def test_accounts_add_up_and_nobody_gets_what_is_not_there(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
@@ -48,6 +50,7 @@ def test_accounts_add_up_and_nobody_gets_what_is_not_there(make: Callable[[], En
 
 
 @each_engine_and_holds
+@fewer_examples(3)
 @given(seed=seeds)
 def test_a_job_starts_whole_or_not_at_all(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
@@ -64,6 +67,7 @@ def test_a_job_starts_whole_or_not_at_all(make: Callable[[], Engine], seed: int)
 
 
 @each_engine
+@fewer_examples(3)
 @given(seed=seeds)
 def test_nothing_waits_that_could_run(make: Callable[[], Engine], seed: int) -> None:
     engine = make()
@@ -132,6 +136,7 @@ def room(engine: Engine, shape: Shape) -> int:
 
 
 @each_engine_and_holds
+@fewer_examples(3)
 @given(seed=seeds)
 def test_the_same_events_give_the_same_decisions(make: Callable[[], Engine], seed: int) -> None:
     history = History(seed).steps()
@@ -145,6 +150,7 @@ def test_the_same_events_give_the_same_decisions(make: Callable[[], Engine], see
 
 
 @each_engine
+@fewer_examples(3)
 @given(seed=seeds)
 def test_an_engine_that_starts_now_sees_and_does_the_same(make: Callable[[], Engine], seed: int) -> None:
     engine, history = make(), History(seed)

@@ -1,4 +1,7 @@
-"""What is said about room that is kept (fairness.md 3, step 3): when it begins, moves and ends; and that it ends."""
+"""What is said about room that is kept: when it begins, moves and ends; and that it ends.
+
+See docs/fairness.md, section 3.4.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +19,7 @@ from pumice.model.objects import TaskStatus
 from pumice.scheduling.decisions import Condition, Decision
 from tests.cli.command import pumice_command
 from tests.sim.samples import job, node, queue, scenario
+from tests.support.examples import fewer_examples
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -108,6 +113,7 @@ def test_without_patience_the_first_wait_is_as_long_as_the_hold_was_in_vain() ->
     assert [at for at, reason in said.items() if reason == "HoldEnded"] == [8, 19, 35, 61]
 
 
+@fewer_examples(3)
 @given(seed=seeds)
 def test_a_hold_never_lasts_without_progress(seed: int) -> None:
     # Whatever comes and goes: as long as it is active its lack has shrunk within the limit, and everybody was told.
@@ -154,6 +160,7 @@ tiers:
 """
 
 
+@pytest.mark.process
 def test_holds_stand_in_the_report(tmp_path: Path) -> None:
     # small fills 4 cpu at second 0 and wants 4 more; big, from cycle 2, is entitled to 2 cpu in one task. It waits for
     # 2 s, then room is kept for it. One small task ends before cycle 6: half of what it lacks.

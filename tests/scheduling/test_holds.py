@@ -1,4 +1,7 @@
-"""Holds: room for an owed job that finds none, when it begins, what it keeps out, and when it ends (fairness.md 3)."""
+"""Holds: room for an owed job that finds none, when it begins, what it keeps out, and when it ends.
+
+See docs/fairness.md, section 3.4.
+"""
 
 from __future__ import annotations
 
@@ -219,6 +222,15 @@ def test_it_ends_without_progress_and_the_next_wait_is_twice_as_long() -> None:
     assert cluster.cycle(201) == ["ns/small"]
     cluster.end_one()
     assert cluster.cycle(202) == []  # 40
+
+
+def test_a_limit_of_minus_one_keeps_the_reservation_for_ever() -> None:
+    cluster = Cluster(Cluster.job("big"), *big(), patience=10, limit=-1)
+    cluster.cycle(0)
+    cluster.cycle(10)
+    cluster.end_one()
+    assert cluster.cycle(20) == []  # it is reserved, and nothing more becomes free
+    assert cluster.cycle(100_000) == []
 
 
 def test_a_gang_that_gathers_room_node_by_node_makes_progress() -> None:

@@ -1,4 +1,7 @@
-"""First come first served: queues with dequeueStrategy fifo, and drf without job order (fairness.md 3)."""
+"""First come first served: queues with dequeueStrategy fifo, and drf without job order.
+
+See docs/fairness.md, section 3.1.
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.mend import LIMIT
 from pumice.scheduling.plugins import BUILT_IN
 from pumice.scheduling.resume import inheritance, resume
+from tests.support.examples import fewer_examples
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -340,6 +341,7 @@ class Crash:
 
 
 @pytest.mark.parametrize("rule", ["steer", "flat"])
+@fewer_examples(3)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_with_room_every_part_is_completed_at_once_and_first(rule: str, seed: int) -> None:
     crash = Crash(seed, rule, "allocate, backfill")
@@ -355,6 +357,7 @@ def test_with_room_every_part_is_completed_at_once_and_first(rule: str, seed: in
 
 
 @pytest.mark.parametrize("rule", ["steer", "flat"])
+@fewer_examples(3)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_whatever_happened_no_part_is_left_after_the_limit(rule: str, seed: int) -> None:
     crash = Crash(seed, rule)
@@ -378,6 +381,7 @@ def test_whatever_happened_no_part_is_left_after_the_limit(rule: str, seed: int)
     assert not crash.shell.engine.incomplete
 
 
+@fewer_examples(3)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_same_again_is_the_same(seed: int) -> None:
     runs = [[crash.cycle() for _ in range(5)] for crash in (Crash(seed, "steer"), Crash(seed, "steer"))]

@@ -390,6 +390,7 @@ def test_a_terminating_pod_keeps_its_port_and_its_distance(how: str) -> None:
 # --- through a scenario ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("cycles", [0, 1, 3])
 def test_an_evicted_pod_takes_its_cycles_to_be_gone(tmp_path: Path, cycles: int) -> None:
     """``terminationCycles``: evicted in cycle 2, a pod is gone at the end of cycle 2 + n; b starts in the next."""

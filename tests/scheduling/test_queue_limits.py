@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.tree import Kind, ShareNode
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from pumice.scheduling.engine import Engine
+from tests.support.examples import fewer_examples
 from tests.support.histories import seeds
 from tests.support.policies import policy_engine
 
@@ -99,7 +100,7 @@ def claimed(node: ShareNode) -> list[int]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(seed=seeds)
-@settings(max_examples=25)
+@fewer_examples(4)
 def test_nobody_is_ever_above_its_real_capability(policy: str, seed: int) -> None:
     world = Restless(policy, seed)
     for _ in range(8):
@@ -115,7 +116,7 @@ def test_nobody_is_ever_above_its_real_capability(policy: str, seed: int) -> Non
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(seed=seeds)
-@settings(max_examples=25)
+@fewer_examples(4)
 def test_a_guarantee_is_there_when_it_is_asked_for(policy: str, seed: int) -> None:
     world = Restless(policy, seed)
     for _ in range(world.rng.randint(1, 6)):
@@ -137,7 +138,7 @@ def test_a_guarantee_is_there_when_it_is_asked_for(policy: str, seed: int) -> No
 
 @pytest.mark.parametrize("policy", ["capacity", "proportion", "drf and capacity"])
 @given(seed=seeds)
-@settings(max_examples=15)
+@fewer_examples(4)
 def test_a_lost_node_starts_nothing_beyond_the_limits(policy: str, seed: int) -> None:
     world = Restless(policy, seed)
     world.engine.apply(Changed(NodeSpec("m", (12, 12, 9999))))

@@ -1,4 +1,7 @@
-"""Quiet clusters: once nothing happens from outside, evictions stop after a few cycles (fairness.md 9)."""
+"""Quiet clusters: once nothing happens from outside, evictions stop after a few cycles.
+
+See docs/fairness.md, section 9.2.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugin import Plugin, PluginError
 from pumice.scheduling.plugins import BUILT_IN
 from tests.support.engines import carried_out, everything
+from tests.support.examples import fewer_examples
 from tests.support.histories import final_objects
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -103,6 +104,7 @@ def busy(kind: str, seed: int) -> tuple[Shell, random.Random]:
     return shell, chance
 
 
+@fewer_examples(3)
 @given(seed=seeds)
 def test_it_decides_what_a_fresh_engine_would(seed: int) -> None:
     chance = random.Random(seed)
@@ -128,6 +130,7 @@ def test_it_decides_what_a_fresh_engine_would(seed: int) -> None:
         assert seen == should, f"{before} -> {after}, cycle {i}"
 
 
+@fewer_examples(3)
 @given(seed=seeds)
 def test_there_and_back_again(seed: int) -> None:
     # From one kind to another and back between two cycles: nothing has happened.
@@ -298,6 +301,7 @@ def bad_config(name: str) -> SchedulerConfig:
     return parse_config(text, known_plugins=[*BUILT_IN, *BAD], known_actions=ACTIONS)
 
 
+@fewer_examples(3)
 @given(seed=seeds)
 def test_a_bad_configuration_leaves_the_old_engine_as_it_was(seed: int) -> None:
     chance = random.Random(seed)

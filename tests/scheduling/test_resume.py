@@ -15,6 +15,7 @@ from pumice.model.objects import JobPhase, TaskStatus
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
 from pumice.scheduling.resume import inheritance
 from tests.support.engines import carried_out
+from tests.support.examples import fewer_examples
 from tests.support.lives import KINDS, Life
 from tests.support.recorded import Recorded
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -22,6 +23,7 @@ from tests.support.taking import SECOND, Shell, taking_engine
 seeds = st.integers(0, 2**32 - 1)
 
 
+@fewer_examples(3)
 @given(seed=seeds)
 def test_who_takes_the_place_of_another_knows_what_that_one_knew(seed: int) -> None:
     chance = random.Random(seed)

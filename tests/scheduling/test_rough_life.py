@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pumice.model.events import Gone
 from pumice.model.objects import NodeSpec, QueueState, TaskStatus
+from tests.support.examples import fewer_examples
 from tests.support.restless import EVERYTHING, Restless
 from tests.support.taking import Shell, taking_engine
 
@@ -103,6 +104,7 @@ def lived_through(seed: int, rule: str, cycles: int) -> int:
 
 
 @pytest.mark.parametrize("rule", ["steer", "paper", "flat"])
+@fewer_examples(3)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_rough_life(rule: str, seed: int) -> None:
     lived_through(seed, rule, 15)

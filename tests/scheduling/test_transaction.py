@@ -15,6 +15,7 @@ from pumice.scheduling.decisions import Bind
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.transaction import Transaction
 from tests.support.engines import ENGINES, WITH_HOLDS, everything, run
+from tests.support.examples import fewer_examples
 from tests.support.histories import History, seeds
 from tests.support.pools import make_engine
 
@@ -59,6 +60,7 @@ def place_something(engine: Engine, transaction: Transaction, history: History) 
 
 
 @pytest.mark.parametrize("make", list(ALL.values()), ids=list(ALL))
+@fewer_examples(3)
 @given(seed=seeds)
 def test_a_discard_leaves_no_trace(make: Callable[[], Engine], seed: int) -> None:
     engine, history = make(), History(seed)

@@ -19,6 +19,7 @@ from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins.predicates import PredicatesPlugin
 from pumice.scheduling.transaction import Departure, Transaction
 from tests.support.engines import everything
+from tests.support.examples import fewer_examples
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -146,6 +147,7 @@ def busy_cluster(seed: int, rule: str) -> tuple[Engine, random.Random]:
 
 
 @pytest.mark.parametrize("rule", ["steer", "flat", "paper", "capacity"])
+@fewer_examples(3)
 @given(seed=seeds)
 def test_a_discard_leaves_no_trace(rule: str, seed: int) -> None:
     engine, chance = busy_cluster(seed, rule)
@@ -158,6 +160,7 @@ def test_a_discard_leaves_no_trace(rule: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("rule", ["steer", "flat"])
+@fewer_examples(3)
 @given(seed=seeds)
 def test_a_commit_keeps_all_accounts_true_and_says_everything_once(rule: str, seed: int) -> None:
     engine, chance = busy_cluster(seed, rule)

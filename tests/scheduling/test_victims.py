@@ -1,4 +1,4 @@
-"""Victims: who is asked first, who is never asked, and who goes together (fairness.md 9)."""
+"""Victims: who is asked first, who is never asked, and who goes together (docs/fairness.md, section 9.7)."""
 
 from __future__ import annotations
 

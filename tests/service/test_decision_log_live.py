@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,12 +13,13 @@ from kubesim.server import RunningCluster
 from pumice.kube.refusals import RefusedError
 from pumice.service.decision_log import DecisionLog, log_files
 from tests.support.live_cluster import CPU, QUEUES, eventually, live, phase, placed, scheduling, submit
+from tests.support.processes import run_process
 
 
 def replayed(*arguments: object, seed: str = "123") -> tuple[int, dict[str, Any]]:
     """``pumice replay`` in a process of its own, with other hashes than this one."""
     command = [sys.executable, "-m", "pumice", "replay", "-o", "json", *map(str, arguments)]
-    done = subprocess.run(
+    done = run_process(
         command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode < 2, done.stderr

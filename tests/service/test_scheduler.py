@@ -16,6 +16,13 @@ def status(running: RunningCluster, queue: str) -> dict[str, Any]:
     return found
 
 
+def summary(running: RunningCluster, queue: str) -> dict[str, Any]:
+    """The status of a queue, with its amounts in cpu."""
+    shown = status(running, queue)
+    amounts = {name: shown.get(name, {}).get("cpu") for name in ("allocated", "entitled")}
+    return {"share": shown.get("share"), "running": shown.get("running"), **amounts}
+
+
 def test_a_gang_starts_whole_and_one_that_does_not_fit_waits(tmp_path: Path) -> None:
     async def check(running: RunningCluster) -> None:
         async with scheduling(running.server):
@@ -57,12 +64,11 @@ def test_a_queue_that_wakes_has_its_part_back(tmp_path: Path) -> None:
             await eventually(lambda: len(placed(running)["lent"]) == 12)
             await submit(running, "owner", 12, queue="a", least=1)
             # By weight 2 : 1 of 12 cpu: 8 and 4.
-            await eventually(lambda: len(placed(running)["owner"]) == 8)
+            await eventually(lambda: len(placed(running)["owner"]) == 8 and len(placed(running)["lent"]) == 4)
             await asyncio.sleep(0.5)
             assert len(placed(running)["owner"]) == 8 and len(placed(running)["lent"]) == 4
-            await eventually(lambda: status(running, "a").get("share") == 0.6667)
-            shown = status(running, "a")
-            assert (shown["allocated"]["cpu"], shown["entitled"]["cpu"], shown["running"]) == ("8", "8", 1)
+            wanted = {"share": 0.6667, "allocated": "8", "entitled": "8", "running": 1}
+            await eventually(lambda: summary(running, "a") == wanted)
             await eventually(lambda: status(running, "b")["allocated"]["cpu"] == "4")
             # The root counts for everything below it.
             await eventually(lambda: status(running, "root")["running"] == 2)

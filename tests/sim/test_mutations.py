@@ -12,6 +12,7 @@ from pumice.sim.overview import overview_of_run
 from pumice.sim.problems import BadInput
 from pumice.sim.report import entitle_report, run_report
 from tests.sim.samples import group, job, node, opened, pod, queue, queue_at, scenario
+from tests.support.examples import fewer_examples
 
 DOCUMENTS = [
     scenario(
@@ -86,6 +87,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 PLACES = [path for path in places(DOCUMENTS) if len(path) > 1]
 
 
+@fewer_examples(3)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from([*VALUES, "delete"])), min_size=1, max_size=3))
 def test_it_runs_or_is_refused(changes):
     documents = copy.deepcopy(DOCUMENTS)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from pumice.kube.kubeconfig import read_kubeconfig
 from pumice.kube.resources import PODS
 from tests.support.api_servers import pumice_up
 from tests.support.kubectl import Namespace, run
+from tests.support.processes import run_process
 
 Object = dict[str, Any]
 Counts = Mapping[str, int]
@@ -118,7 +118,7 @@ class World:
     def _call(self, program: str, *words: str) -> str:
         code = f"from pumice.cli.cluster.programs import run_{program}; run_{program}()"
         command = [sys.executable, "-c", code, *words, "--kubeconfig", str(self.kubectl.kubeconfig)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = run_process(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, f"{program} {' '.join(words)}: {done.stdout}{done.stderr}"
         return done.stdout
 

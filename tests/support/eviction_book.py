@@ -1,4 +1,6 @@
-"""The book of evictions: follows the decisions of each cycle and holds every committed taking against fairness.md 9.
+"""The book of evictions: follows the decisions of each cycle and holds every committed taking against the rules.
+
+See docs/fairness.md, section 9.
 
 It knows what goes in, what is decided and the whole targets; the accounts it makes itself. A ``Commit`` is one taking:
 who went, and where the units of those who took start. The book hears of each as it is made: only then is it known who

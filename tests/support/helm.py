@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import run_process
 from tools import helm_binary
 
 
@@ -37,7 +37,7 @@ class Helm:
 
     def tried(self, *arguments: str) -> tuple[int, str, str]:
         """How a command ended, and what it said on either stream."""
-        done = subprocess.run(
+        done = run_process(
             [*self._command, *arguments],
             capture_output=True,
             text=True,

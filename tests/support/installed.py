@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import sys
 import time
 import urllib.error
@@ -25,6 +24,7 @@ from pumice.install.rights import CONTROLLERS, SCHEDULER, WEBHOOKS
 from pumice.kube.client import Client
 from pumice.kube.kubeconfig import Access
 from tests.support.kubectl import Namespace
+from tests.support.processes import run_process
 
 HOME = "pumice-system"
 POLICY = {
@@ -38,7 +38,7 @@ POLICY = {
 def pumice(kubeconfig: Path, *arguments: str) -> tuple[int, str, str]:
     """A command of ours: how it ended, and what it said on either stream."""
     command = [sys.executable, "-m", "pumice", *arguments, "--kubeconfig", str(kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run_process(command, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from pumice.kube.client import Client, Document
 from pumice.kube.kubeconfig import Access
 from pumice.kube.refusals import RefusedError, UnreachableError
+from tests.support.processes import end_process, start_process
 from tests.support.unsteady_proxy import Proxy, unsteady
 from tests.support.witness import GROUP
 
@@ -37,14 +38,17 @@ class Program:
     def start(self) -> None:
         with self._log.open("ab") as output:
             command = [sys.executable, "-m", "pumice", *self._arguments]
-            self._process = subprocess.Popen(command, stdout=output, stderr=output)
+            self._process = start_process(command, stdout=output, stderr=output)
         self.starts += 1
 
     def end(self, how: signal.Signals = signal.SIGKILL) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(PATIENCE)
-            self._process = None
+            try:
+                self._process.wait(PATIENCE)
+            finally:
+                end_process(self._process)
+                self._process = None
 
     def said(self) -> str:
         return self._log.read_text(errors="replace")[-4000:] if self._log.exists() else ""

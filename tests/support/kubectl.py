@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.support.processes import run_process
 
 KUBECTL = shutil.which("kubectl")
 
@@ -31,7 +32,7 @@ def run(
     kubeconfig: Path, *arguments: str, given: str = "", environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
     """The exit status of a command, and what it said on both streams."""
-    done = subprocess.run(
+    done = run_process(
         [
             KUBECTL or "kubectl",
             "--kubeconfig",
@@ -42,7 +43,6 @@ def run(
         input=given,
         capture_output=True,
         text=True,
-        timeout=30,
         check=False,
         env={**os.environ, **(environment or {})},
     )
@@ -71,7 +71,7 @@ class Namespace:
         """An object or list, decoded."""
         return json.loads(self("get", *arguments, "-o", "json"))
 
-    def until(self, seen: Callable[[], bool], seconds: float = 15) -> None:
+    def until(self, seen: Callable[[], bool], seconds: float = 60) -> None:
         """Wait for something that controllers or simulated nodes do."""
         deadline = time.monotonic() + seconds
         while not seen():

@@ -32,7 +32,7 @@ from tests.support import exchanges
 from tests.support.exchanges import Script, put
 from tests.support.kubectl import Namespace, run
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 _MADE = "[bcdfghjklmnpqrstvwxz2456789]"
 _CHANGING = [
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),

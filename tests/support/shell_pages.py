@@ -21,12 +21,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
 from typing import NamedTuple
 
 import pytest
 
 from pumice.cli.cluster.programs import PROGRAMS
+from tests.support.processes import end_process, killed_after, run_process, start_process, started_process
 
 ROOT = Path(__file__).parent.parent.parent
 HOME = "$HOME"
@@ -121,7 +121,7 @@ class Terminal:
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         """Type a command, and wait for its end."""
-        return subprocess.run(
+        return run_process(
             ["bash", "-c", command],
             cwd=self._folder,
             env=self._environment,
@@ -136,7 +136,7 @@ class Terminal:
         """Type a command that does not end by itself; what it said when all that is shown was there."""
         lines = []
         wanted = [self._steady(line) for line in one.output]
-        with subprocess.Popen(
+        with started_process(
             ["bash", "-c", f"exec {command}"],
             cwd=self._folder,
             env=self._environment,
@@ -144,35 +144,32 @@ class Terminal:
             stdout=subprocess.PIPE,
             text=True,
         ) as process:
-            timer = Timer(SECONDS, process.kill)
-            timer.start()
-            for line in process.stdout or ():
-                lines.append(line)
-                if wanted and self._steady(line) == wanted[0]:
-                    del wanted[0]
-                if not wanted:
-                    process.send_signal(signal.SIGINT)
-                    break
-            timer.cancel()
+            with killed_after(process, SECONDS):
+                for line in process.stdout or ():
+                    lines.append(line)
+                    if wanted and self._steady(line) == wanted[0]:
+                        del wanted[0]
+                    if not wanted:
+                        break
+            process.send_signal(signal.SIGINT)
+            process.wait(SECONDS)
         return "".join(lines)
 
     def _ask(self, command: str, answer: str) -> str:
         """Type a command on a real terminal, and the answer to what it asks."""
         ours, theirs = pty.openpty()
         environment = self._environment | {"TERM": "dumb"}
-        with subprocess.Popen(
+        with started_process(
             ["bash", "-c", command], cwd=self._folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
         ) as process:
             os.close(theirs)
-            timer = Timer(SECONDS, process.kill)
-            timer.start()
             said, typed = b"", False
-            with suppress(OSError):  # when nobody has the other end any more
+            with killed_after(process, SECONDS), suppress(OSError):  # when nobody has the other end any more
                 while part := os.read(ours, 4096):
                     said += part
                     if said.endswith(b"[y/N]: ") and not typed:
                         typed = bool(os.write(ours, f"{answer}\n".encode()))
-            timer.cancel()
+            process.wait(SECONDS)
         os.close(ours)
         return _COLOUR.sub("", said.decode())
 
@@ -192,7 +189,7 @@ class Terminal:
         self._started += 1
         log = self.home / f"up-{self._started}.log"
         with log.open("wb") as output:
-            self._up = subprocess.Popen(
+            self._up = start_process(
                 ["bash", "-c", UP.sub(lambda match: f"{match[1] or ''}exec pumice up", command)],
                 cwd=self._folder,
                 env=self._environment,
@@ -212,7 +209,10 @@ class Terminal:
             return
         process, self._up = self._up, None
         process.send_signal(how)
-        status = process.wait(timeout=SECONDS)
+        try:
+            status = process.wait(timeout=SECONDS)
+        finally:
+            end_process(process)
         assert status == (-how if how is signal.SIGKILL else 0)
 
     @staticmethod

@@ -1,14 +1,16 @@
 """The numbers by which protobuf knows the fields that the shapes of ``kinds`` know by name.
 
-They are those of the public API and never change. A shape is a name on a line of its own, then its fields::
+``python -m tools.protobuf_numbers`` made this file from k8s.io/api and k8s.io/apimachinery v0.36.4: do not edit it.
+A shape is a name on a line of its own, then its fields::
 
     VolumeMount
       name=1 readOnly=2 mountPath=3 mountPropagation=5*
 
 ``2.19`` is field 19 of a message 2 that has no name in JSON: there its fields stand beside the others. ``*`` is a
-field that is only sent if it is set, so that a zero is meant; the others are always sent, and their zeros are left
-out unless the shape requires the field. After ``:`` comes what the wire holds, where it is not what the shape says:
-``micro`` (a time in microseconds), ``bytes`` (of which JSON has the base64) or ``nothing`` that anybody needs.
+field of which JSON shows the zero, because it is only sent if it is set or because JSON never leaves it out; zeros of
+the others are left out unless the shape requires the field. After ``:`` comes what the wire holds, where it is not what
+the shape says: ``micro`` (a time in microseconds), ``bytes`` (of which JSON has the base64) or ``nothing`` that the
+server keeps.
 """
 
 from typing import Final
@@ -72,8 +74,8 @@ DNSOption
 Toleration
   key=1 operator=2 value=3 effect=4 tolerationSeconds=5*
 TopologySpreadConstraint
-  maxSkew=1 topologyKey=2 whenUnsatisfiable=3 labelSelector=4 minDomains=5* nodeAffinityPolicy=6*
-  nodeTaintsPolicy=7* matchLabelKeys=8
+  maxSkew=1 topologyKey=2 whenUnsatisfiable=3 labelSelector=4 minDomains=5* nodeAffinityPolicy=6* nodeTaintsPolicy=7*
+  matchLabelKeys=8
 Affinity
   nodeAffinity=1 podAffinity=2 podAntiAffinity=3
 NodeAffinity
@@ -96,9 +98,9 @@ LabelSelector
   matchLabels=1 matchExpressions=2
 Container
   name=1 image=2 command=3 args=4 workingDir=5 ports=6 env=7 resources=8 volumeMounts=9 livenessProbe=10
-  readinessProbe=11 lifecycle=12 terminationMessagePath=13 imagePullPolicy=14 securityContext=15 stdin=16
-  stdinOnce=17 tty=18 envFrom=19 terminationMessagePolicy=20 volumeDevices=21 startupProbe=22 resizePolicy=23
-  restartPolicy=24* restartPolicyRules=25
+  readinessProbe=11 lifecycle=12 terminationMessagePath=13 imagePullPolicy=14 securityContext=15 stdin=16 stdinOnce=17
+  tty=18 envFrom=19 terminationMessagePolicy=20 volumeDevices=21 startupProbe=22 resizePolicy=23 restartPolicy=24*
+  restartPolicyRules=25
 EphemeralContainer
   name=1.1 image=1.2 command=1.3 args=1.4 workingDir=1.5 ports=1.6 env=1.7 resources=1.8 volumeMounts=1.9
   livenessProbe=1.10 readinessProbe=1.11 lifecycle=1.12 terminationMessagePath=1.13 imagePullPolicy=1.14
@@ -280,8 +282,8 @@ SuccessPolicy
 SuccessRule
   succeededIndexes=1* succeededCount=2*
 JobStatus
-  conditions=1 startTime=2 completionTime=3 active=4 succeeded=5 failed=6 completedIndexes=7
-  uncountedTerminatedPods=8 ready=9* failedIndexes=10* terminating=11*
+  conditions=1 startTime=2 completionTime=3 active=4 succeeded=5 failed=6 completedIndexes=7 uncountedTerminatedPods=8
+  ready=9* failedIndexes=10* terminating=11*
 JobCondition
   type=1 status=2 lastProbeTime=3 lastTransitionTime=4 reason=5 message=6
 UncountedPods

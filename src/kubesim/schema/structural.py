@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kubesim.api.field_errors import Fault, Problem, forbidden, invalid, required, unsupported
 from kubesim.schema.extensions import extension_problems, is_int_or_string
-from kubesim.schema.go_regexp import PatternError, compiled
+from kubesim.schema.go_regexp import PatternError, check_syntax
 from kubesim.schema.value_checks import type_name
 
 DEEPEST_SCHEMA: Final = 90
@@ -187,7 +187,7 @@ def _keyword_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
         yield forbidden(f"{path}.uniqueItems", detail)
     if pattern := openapi.get("pattern"):
         try:
-            compiled(pattern)
+            check_syntax(pattern)
         except PatternError as error:
             detail = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", pattern, detail)

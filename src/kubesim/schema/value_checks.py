@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kubesim.api.field_errors import Fault, Problem, invalid
 from kubesim.schema.formats import TEXTS
-from kubesim.schema.go_regexp import compiled
+from kubesim.schema.go_regexp import Pattern
 
 OpenApi = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ def text_checks(openapi: OpenApi) -> list[Check]:
     if pattern := openapi.get("pattern"):
         checks.append(
             Check(
-                compiled(pattern).found_in,
+                Pattern(pattern).found_in,
                 lambda path, text: invalid(path, text, f"{path} in body should match '{pattern}'"),
             )
         )

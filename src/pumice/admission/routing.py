@@ -1,4 +1,4 @@
-"""Which leaf a job goes to that names a parent, or no queue at all (fairness.md 11).
+"""Which leaf a job goes to that names a parent, or no queue at all (docs/fairness.md, section 11).
 
 The Open leaf below with the lowest utilisation: what it holds and what its jobs wait for, by what it deserves or, where
 it names nothing, by its part of the cluster by weight; of all resources but ``pods`` the one of which it has most.

@@ -1,4 +1,4 @@
-"""User limits belong to leaves (fairness.md 8).
+"""User limits belong to leaves (docs/fairness.md, section 8.5).
 
 A leaf that becomes a parent has both of them set to null and keeps them in an annotation; when it is a leaf again
 they come back. Which of the two a queue is depends on *other* queues: the write that makes it a parent is that of its

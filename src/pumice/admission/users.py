@@ -1,4 +1,4 @@
-"""Whose an object is (fairness.md 8): whoever made the request, or whom they may act for.
+"""Whose an object is (docs/fairness.md, section 8.4): whoever made the request, or whom they may act for.
 
 Our controllers make objects for others and copy the user from the owner, which was judged when it was made. What those
 of Kubernetes make comes from templates that were not: a user named there is left out, and then the namespace counts as

@@ -68,7 +68,7 @@ def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> N
 
 
 def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str) -> None:
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.refusals import CredentialError, RefusedError, UnreachableError
 
     client = _client(kubeconfig, context)
     try:
@@ -79,6 +79,8 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
             echo(f"node/{name} {done}")
     except RefusedError as error:
         raise click.ClickException(str(error)) from None
+    except CredentialError as error:
+        raise click.ClickException(f"getting credentials: {error}") from None
     except UnreachableError as error:
         raise click.ClickException(f"nobody answers: {error}. Is the cluster up? pumice up starts one.") from None
     finally:

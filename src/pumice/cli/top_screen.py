@@ -131,6 +131,8 @@ def show(cluster: Cluster, *, wide: bool, namespaces: bool = True) -> int:
     access, changed = cluster.client.access, threading.Event()
     queues = Followed(Client(access), QUEUES.path(), changed)
     nodes = Followed(Client(access), NODES.path(), changed)
+    if access.exec_plugin is not None:
+        access.exec_plugin.detach()  # the terminal is the screen's from now on
     screen, console = Screen(access.server, wide=wide, namespaces=namespaces), Console()
     try:
         with keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:

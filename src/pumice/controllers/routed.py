@@ -1,4 +1,4 @@
-"""Where did a job go that named a parent queue, or none? An Event says so (fairness.md 11).
+"""Where did a job go that named a parent queue, or none? An Event says so (docs/fairness.md, section 11).
 
 Admission writes on the object itself where it sent it and why. That is said once. What is older than events live was
 said, or is no news any more.

@@ -1,4 +1,7 @@
-"""What a job asks for, as far as shares are concerned: its unfinished tasks as a path of pieces (fairness.md 3)."""
+"""What a job asks for, as far as shares are concerned: its unfinished tasks as a path of pieces.
+
+See docs/fairness.md, section 3.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The order of queues by what they deserve (fairness.md 5 and 6): who holds the smallest part of it goes first.
+"""The order of queues by what they deserve: who holds the smallest part of it goes first.
+
+See docs/fairness.md, sections 5.2 and 6.4.
 
 What a queue deserves is somebody else's business: the capacity plugin reads it from the queue, the proportion plugin
 hands out the cluster by weight. A queue's *share* is the largest part, over the resources it deserves, that it holds
@@ -12,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubebase.resource_vector import PODS
-from pumice.fairness.order import TIE, HeapOrder, dominant_share, entry_of
+from kubebase.resource_vector import PODS, dominant_share
+from pumice.fairness.order import TIE, HeapOrder, entry_of
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
 

@@ -1,4 +1,6 @@
-"""Taking back where queues deserve by weight: what is deserved decides, not whose key is smaller (fairness.md 9).
+"""Taking back where queues deserve by weight: what is deserved decides, not whose key is smaller.
+
+See docs/fairness.md, section 9.6.
 
 Of whole tasks the smaller key rarely stays the smaller one: a queue that deserves 1 of 4 cpu would wait beside two that
 hold 2 of 1.5 each, as after the move it holds all that it deserves and the victim two thirds. So a move is legal if

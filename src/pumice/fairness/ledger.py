@@ -1,6 +1,6 @@
-"""The ledger: what every job counts for beside what it holds, summed at every level (fairness.md 6).
+"""The ledger: what every job counts for beside what it holds, summed at every level (docs/fairness.md, section 6.6).
 
-- *request*: all it asks for, what it holds included: its demand (fairness.md 3).
+- *request*: all it asks for, what it holds included: its demand (docs/fairness.md, section 3.1).
 - *inqueue*: what it was promised when it was let in and does not hold yet: its minResources less what it holds. Once
   the pods of its minimum exist, no more than those that wait ask for: a job whose tasks are ending frees its promise.
 - *elastic*: what it holds beyond its minimum and could go on without: beyond its minResources or, where it names

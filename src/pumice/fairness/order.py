@@ -9,10 +9,12 @@ age and name. ``HeapOrder`` serves any policy whose key depends on the node's ow
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 
-from kubebase.resource_vector import PODS
+from kubebase.resource_vector import PODS, dominant_share
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
 from pumice.model.objects import Items
 
@@ -197,7 +199,9 @@ class PlainOrder(HeapOrder):
 
 
 class DrfOrder(HeapOrder):
-    """Flat DRF (fairness.md 2, 7): jobs and namespaces by weighted share of the cluster, smallest first.
+    """Flat DRF: jobs and namespaces by weighted share of the cluster, smallest first.
+
+    See docs/fairness.md, sections 2 and 7.
 
     Where nothing orders queues, a queue stands as high as its best child.
     """
@@ -216,28 +220,18 @@ class DrfOrder(HeapOrder):
         return (dominant_share(node.held, self.capacity) / node.weight + TIE) - TIE
 
 
-def dominant_share(held: list[int], capacity: list[int]) -> float:
-    """Largest part of any resource (fairness.md 1); places on nodes do not count."""
-    share = 0.0
-    for j, amount in enumerate(held):
-        if amount and j != PODS:
-            total = capacity[j]
-            part = amount / total if total > 0 else 1.0
-            if part > share:
-                share = part
-    return share
-
-
 def part_of(items: Items, capacity: list[int]) -> float:
     """The dominant share of what a unit asks for."""
     parts = [amount / capacity[j] if capacity[j] > 0 else 1.0 for j, amount in items if j != PODS]
     return max(parts, default=0.0)
 
 
-def compact(heap: list[Entry], node: ShareNode) -> None:
-    """Throw out the entries that no longer count once they outnumber the children."""
+def compact(
+    heap: list[Entry], node: ShareNode, current: Callable[[ShareNode], Entry | None] = attrgetter("entry")
+) -> None:
+    """Throw out the entries that are no child's current one, once they outnumber the children."""
     if len(heap) > 4 * len(node.children) + 64:
-        heap[:] = [entry for entry in heap if entry[-1].entry is entry]
+        heap[:] = [entry for entry in heap if current(entry[-1]) is entry]
         heapify(heap)
 
 

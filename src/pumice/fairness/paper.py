@@ -1,4 +1,6 @@
-"""``paper``: the published dynamic H-DRF, made precise (fairness.md 3), at the cost of one path an event.
+"""``paper``: the published dynamic H-DRF, made precise, at the cost of one path an event.
+
+See docs/fairness.md, section 3.5.
 
 Y is the set of resources that somebody who can be placed now asks for. A job is *blocked* if it has nothing
 to start or asks for a resource outside Y; a group is if everybody in it is. The share s of a node is the

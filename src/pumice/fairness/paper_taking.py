@@ -1,4 +1,6 @@
-"""Taking back under the rule ``paper``: rescaled shares decide, as they do when the order serves (fairness.md 9).
+"""Taking back under the rule ``paper``: rescaled shares decide, as they do when the order serves.
+
+See docs/fairness.md, section 9.4.
 
 The judge asks what the order would say if nothing but the room in question could be had: Y is what the taker and the
 victim ask for. Jobs that ask for anything else are blocked and count with what they hold; the others are scaled to

@@ -1,4 +1,6 @@
-"""Bounds of queues: guarantee, real capability and deserved of every node of the share tree (fairness.md 6).
+"""Bounds of queues: guarantee, real capability and deserved of every node of the share tree.
+
+See docs/fairness.md, sections 6.1 to 6.3.
 
 Worked out from the root down, of what the Queue objects name:
 

@@ -1,4 +1,4 @@
-"""Whole targets: how the divisible target becomes tasks that can be started (fairness.md 3, step 1).
+"""Whole targets: how the divisible target becomes tasks that can be started (docs/fairness.md, section 3.2).
 
 A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start
 together are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by

@@ -1,4 +1,4 @@
-"""``steer``: serve whoever is furthest below its target (fairness.md 3).
+"""``steer``: serve whoever is furthest below its target (docs/fairness.md, section 3.3).
 
 Every node has an entitlement E (the target in integer units) and a holding A; what is missing is E - A. As long
 as somebody is *owed* (its unit stays within its whole target) only the owed are served, by the largest missing
@@ -9,13 +9,16 @@ of children a node, one for each; the second is brought up to date only where a 
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from operator import attrgetter
 
-from pumice.fairness.order import TIE, HeapOrder, entry_of
+from pumice.fairness.order import TIE, HeapOrder, compact, entry_of
 from pumice.fairness.rounding import Rounding
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
+
+_lent_entry_of = attrgetter("lent_entry")
 
 
 class SteerOrder(HeapOrder):
@@ -133,9 +136,7 @@ class SteerOrder(HeapOrder):
                 child.lent_flagged = True
                 lent.append(child)
         front.changed.clear()
-        if len(heap) > 4 * len(node.children) + 64:
-            heap[:] = [entry for entry in heap if entry[-1].entry is entry]
-            heapify(heap)
+        compact(heap, node)
 
     def _first_lent(self, node: ShareNode) -> ShareNode:
         if node.front.changed:
@@ -151,9 +152,7 @@ class SteerOrder(HeapOrder):
                 else:
                     child.lent_entry = None
             front.changed.clear()
-            if len(heap) > 4 * len(node.children) + 64:
-                heap[:] = [entry for entry in heap if entry[-1].lent_entry is entry]
-                heapify(heap)
+            compact(heap, node, _lent_entry_of)
         while True:
             entry = heap[0]
             first: ShareNode = entry[-1]

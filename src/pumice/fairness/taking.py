@@ -1,4 +1,4 @@
-"""Taking back: may this job lose a task so that that one can start? (fairness.md 9)
+"""Taking back: may this job lose a task so that that one can start? (docs/fairness.md, sections 9.2 and 9.3)
 
 Both answers are given on the real accounts, with the taker's unit already counted in and every victim so far, the
 one in question included, counted out. So the judgement is cumulative, at any depth.

@@ -118,18 +118,18 @@ class ShareNode:
         self.due: list[float] = [0.0] * width
         self.latest = 0  # latest start below; an upper bound while stale
         self.stale = False
-        self.latest_owed = 0  # the same over starts made while owed (fairness.md 3, ties in rounding)
+        self.latest_owed = 0  # the same over starts made while owed (docs/fairness.md, section 3.2, ties in rounding)
         self.stale_owed = False
         self.turn = 0  # when a queue or job was last served while owed, whether or not that still runs
-        # Bounds, where some plugin sets them (fairness.md 6 and 8).
+        # Bounds, where some plugin sets them (docs/fairness.md, sections 6.1 to 6.3 and 8.3).
         self.guarantee: list[int] | None = None  # reserved: nobody else can take it
         self.ceiling: list[int] | None = None  # real capability: the most that may be held below
         self.deserved: Items | None = None  # its own part; of the resources named, zeros included
         self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
         # Of a queue: what its jobs hold and its child queues claim of it; kept while some queue has a guarantee.
         self.claims: list[int] = [0] * width
-        # What else is counted at every level (fairness.md 6): asked for in all; admitted but not yet held; held beyond
-        # what must run.
+        # What else is counted at every level (docs/fairness.md, section 6.6): asked for in all; admitted but not yet
+        # held; held beyond what must run.
         self.request: list[int] = [0] * width
         self.inqueue: list[int] = [0] * width
         self.elastic: list[int] = [0] * width
@@ -231,7 +231,7 @@ class JobNode(ShareNode):
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
         super().__init__(Kind.JOB, job.key, parent, width)
         self.job = job
-        self.user = ""  # whose job it is (fairness.md 8)
+        self.user = ""  # whose job it is (docs/fairness.md, section 8.4)
         # What the user holds in this queue, shared by all its jobs there; None where users are not limited.
         self.user_held: defaultdict[int, int] | None = None
         self.unit: Any = None  # what it would start next; belongs to the scheduling room

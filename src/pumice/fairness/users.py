@@ -1,4 +1,4 @@
-"""Users inside a leaf queue: how much one of them may hold (fairness.md 8, YARN's limits).
+"""Users inside a leaf queue: how much one of them may hold (docs/fairness.md, section 8.1, YARN's limits).
 
 A queue's *configured capacity* Q is what it deserves or, where it says nothing, its part of the cluster by weight,
 whether its siblings want anything or not. Its *base* C is Q until that is used up, then what is used and the unit that
@@ -99,7 +99,8 @@ def child_queues(queue: ShareNode) -> list[ShareNode]:
 def configured_capacity(queue: Queue, part: Fraction, node: ShareNode, capacity: Sequence[int]) -> list[Exact]:
     """What a queue has by configuration, per resource: its deserved where it names it, else its part by weight.
 
-    Where guarantees and real capabilities are in force, the node's deserved was brought within them (fairness.md 6).
+    Where guarantees and real capabilities are in force, the node's deserved was brought within them
+    (docs/fairness.md, section 6.3).
     """
     configured: list[Exact] = [part * amount for amount in capacity]
     in_force = dict(node.deserved or ())

@@ -1,4 +1,4 @@
-"""What is wrong with a tree of queues, so that its numbers can't all be meant (fairness.md 6).
+"""What is wrong with a tree of queues, so that its numbers can't all be meant (docs/fairness.md, section 6.7).
 
 A violation stands at a queue; nothing may start in that queue nor below it. Amounts are judged by the rules of
 admission (``model.queue_amounts``). Nothing is judged against root: the cluster's size changes with its nodes, and the

@@ -1,4 +1,6 @@
-"""Water-filling: an amount is handed out by weight, nobody below its least or above its most (fairness.md 5).
+"""Water-filling: an amount is handed out by weight, nobody below its least or above its most.
+
+See docs/fairness.md, section 5.1.
 
 The water level is where ``sum of clamp(weight * level, least, most)`` equals the amount. It is found exactly, in
 integers: whoever the level would push beyond a bound is set to that bound, those on the side that is off by more

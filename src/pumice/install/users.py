@@ -1,10 +1,11 @@
 """Who may say whose a pod is, while no webhook answers: policies, which the API server judges by itself.
 
-The webhook writes down who made a pod and leaves out a user that the caller may not act as (fairness.md 8). Pods are
-let in without it when it is down, and then a name in them would be whatever their maker wrote. A policy comes after all
-webhooks: as long as ours answers, it finds nothing to refuse. Podgroups are judged in the same way, since beside
-Volcano they do not wait for us either, and it is their user that counts. Namespaces that no webhook is asked about are
-not left out: nobody has to be up for this, and others may live where we do.
+The webhook writes down who made a pod and leaves out a user that the caller may not act as
+(docs/fairness.md, section 8.4). Pods are let in without it when it is down, and then a name in them would be whatever
+their maker wrote. A policy comes after all webhooks: as long as ours answers, it finds nothing to refuse. Podgroups are
+judged in the same way, since beside Volcano they do not wait for us either, and it is their user that counts.
+Namespaces that no webhook is asked about are not left out: nobody has to be up for this, and others may live where we
+do.
 
 To say it for others is a right that only our controllers have (``SAYING``); no name of an account stands in here, so
 that whoever installs elsewhere by an overlay has nothing to adapt. Volcano's accounts are known by theirs.

@@ -6,7 +6,6 @@ Objects are given to it as plain documents and come back as the resource reads t
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -18,13 +17,10 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
+from pumice.kube.paging import PAGE_SIZE, SILENCE_SECONDS, ListPages, watch_query
 from pumice.kube.refusals import RefusedError, UnreachableError, from_status
 from pumice.kube.resources import PODS, Resource
 from pumice.kube.session import Session
-
-PAGE = 500
-WATCH_SECONDS = (300, 600)  # a watch ends by itself somewhere in here, so that load finds its way to a new server
-SILENCE_SECONDS = 150.0  # a server sends a bookmark about once a minute: without any for so long, the watch is lost
 
 T = TypeVar("T")
 
@@ -129,7 +125,7 @@ class Api:
             raise
         return found.metadata.uid
 
-    async def list(self, resource: Resource[T], choice: Choice = EVERYTHING, *, limit: int = PAGE) -> Listing[T]:
+    async def list(self, resource: Resource[T], choice: Choice = EVERYTHING, *, limit: int = PAGE_SIZE) -> Listing[T]:
         """All objects that are chosen, as they were at one moment."""
         items: list[T] = []
         revision = ""
@@ -142,24 +138,21 @@ class Api:
         return Listing(items, revision)
 
     async def pages(
-        self, resource: Resource[Any], choice: Choice = EVERYTHING, *, limit: int = PAGE
+        self, resource: Resource[Any], choice: Choice = EVERYTHING, *, limit: int = PAGE_SIZE
     ) -> AsyncGenerator[Page, None]:
         """A list in pages, the newest there is. If it expires on the way it begins again, then in one piece."""
-        path, query, token = resource.path(choice.namespace), choice.query(), ""
-        while True:
-            asked = {**query, "limit": str(limit)} if limit else query
+        path, pages = resource.path(choice.namespace), ListPages(choice.query(), limit)
+        more = True
+        while more:
             try:
-                content = await self.session.call("GET", path, query={**asked, "continue": token} if token else asked)
+                content = await self.session.call("GET", path, query=pages.query())
             except RefusedError as error:
-                if not (error.expired and token):
-                    raise
-                token, limit = "", 0
-                continue
+                if pages.restart(error):
+                    continue
+                raise
             found = _understood(_lists, content)
-            yield Page(found.items or (), found.metadata.resource_version, first=not token)
-            token = found.metadata.token
-            if not token:
-                return
+            yield Page(found.items or (), found.metadata.resource_version, first=pages.first)
+            more = pages.advance(found.metadata.token)
 
     async def watch(
         self, resource: Resource[T], revision: str, choice: Choice = EVERYTHING, *, silence: float = SILENCE_SECONDS
@@ -177,15 +170,8 @@ class Api:
 
         First none come: the server watches from now on. Whether it ever has something to tell is another matter.
         """
-        query = {
-            **choice.query(),
-            "watch": "1",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": revision,
-            "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),
-        }
         path = resource.path(choice.namespace)
-        async with aclosing(self.session.lines(path, query, silence=silence)) as chunks:
+        async with aclosing(self.session.lines(path, watch_query(choice.query(), revision), silence=silence)) as chunks:
             async for lines in chunks:
                 batch: Batch = []
                 trouble = None

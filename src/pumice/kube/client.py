@@ -10,29 +10,26 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from pumice.kube.credentials import Credential
 from pumice.kube.kubeconfig import Access
+from pumice.kube.paging import PAGE_SIZE, SILENCE_SECONDS, ListPages, watch_query
 from pumice.kube.refusals import RefusedError, UnreachableError, from_status, refusal
-from pumice.kube.tls import client_context
+from pumice.kube.tls import Trust
 
 TIMEOUT = 30.0
 """Seconds that an answer may take."""
-PAGE = 500
-"""Objects that are asked for at once."""
 NAMES = 5000
 """Names that are asked for at once, and at all: more nobody chooses from."""
-WATCH_SECONDS = 300
-"""After so long a watch ends by itself, and is begun anew."""
-SILENCE_SECONDS = 150.0
-"""A server sends a bookmark about once a minute: without any for so long, the watch is lost."""
 
 Document = dict[str, Any]
 Query = Mapping[str, str]
+T = TypeVar("T")
 
 _PORTS = {"http": 80, "https": 443}
 _MERGE = "application/merge-patch+json"
@@ -54,8 +51,10 @@ class Client:
         self.access = access
         self._address = urlsplit(access.server)
         self._timeout = timeout
+        self._credentials = access.credential_source()
         self._kept: http.client.HTTPConnection | None = None
-        self._tls: ssl.SSLContext | None = None
+        self._kept_for = Credential()  # a connection is made with the client certificate of its time
+        self._trust: Trust | None = None
 
     def close(self) -> None:
         """Let go of the connection that is kept."""
@@ -69,23 +68,22 @@ class Client:
         """Read an object."""
         return self._call("GET", path)
 
-    def list(self, path: str, query: Query | None = None, *, page: int = PAGE) -> Listing:
+    def list(self, path: str, query: Query | None = None, *, page: int = PAGE_SIZE) -> Listing:
         """Read a collection in pages, as it was at one moment. If it expires on the way it is read in one piece."""
         items: list[Document] = []
-        token = ""
+        pages = ListPages(query, page)
         while True:
-            asked = {**(query or {}), "limit": str(page or ""), "continue": token}
             try:
-                found = self._call("GET", _with(path, {name: value for name, value in asked.items() if value}))
+                found = self._call("GET", _with(path, pages.query()))
             except RefusedError as error:
-                if not (error.expired and token):
-                    raise
-                items, token, page = [], "", 0
-                continue
+                if pages.restart(error):
+                    continue
+                raise
+            if pages.first:
+                items.clear()
             about = found.get("metadata") or {}
             items += _items(found)
-            token = about.get("continue") or ""
-            if not token:
+            if not pages.advance(str(about.get("continue") or "")):
                 return Listing(items, str(about.get("resourceVersion") or ""))
 
     def names(self, path: str) -> Sequence[tuple[str, str]]:
@@ -101,18 +99,9 @@ class Client:
         ``RefusedError`` if the server says no, with ``expired`` if the revision lies too far back; ``UnreachableError``
         if nobody answers, or an event breaks off.
         """
-        asked = {
-            **(query or {}),
-            "watch": "1",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": revision,
-            "timeoutSeconds": str(WATCH_SECONDS),
-        }
-        connection = self._connection(SILENCE_SECONDS)
+        asked = _with(path, watch_query(query, revision))
+        connection, answer = self._with_credential(lambda credential: self._begin_watch(asked, credential))
         try:
-            answer = self._answer(connection, "GET", _with(path, asked), None, self._headers())
-            if answer.status >= 400:
-                raise refusal(answer.status, answer.reason, self._content(answer))
             while line := self._line(answer):
                 kind, changed = _event(line)
                 if kind == "ERROR":
@@ -159,32 +148,66 @@ class Client:
         self, verb: str, path: str, body: Document | None = None, *, media: str = "application/json", accept: str = ""
     ) -> Document:
         sent = None if body is None else json.dumps(body).encode()
-        headers = self._headers(accept)
+        headers = {"Accept": accept or "application/json"}
         if sent is not None:
             headers["Content-Type"] = media
+        content = self._with_credential(lambda credential: self._send(verb, path, sent, headers, credential))
+        return _understood(content)
+
+    def _with_credential(self, send: Callable[[Credential], T]) -> T:
+        """Send a request; if the answer is 401, once more with another credential, where there is one."""
+        credential = self._credentials.obtain()
+        try:
+            return send(credential)
+        except RefusedError as error:
+            if error.code != 401 or not self._credentials.renew(credential):
+                raise
+        return send(self._credentials.obtain())
+
+    def _send(
+        self, verb: str, path: str, body: bytes | None, headers: Mapping[str, str], credential: Credential
+    ) -> bytes:
+        headers = {**headers, **credential.headers()}
         if verb == "GET":
-            answer, content = self._read(path, headers)
+            answer, content = self._read(path, headers, credential)
         else:
-            connection = self._connection()
+            connection = self._connection(credential)
             try:
-                answer = self._answer(connection, verb, path, sent, headers)
+                answer = self._answer(connection, verb, path, body, headers)
                 content = self._content(answer)
             finally:
                 connection.close()
         if answer.status >= 400:
             raise refusal(answer.status, answer.reason, content, answer.headers.get("Retry-After", ""))
-        return _understood(content)
+        return content
 
-    def _read(self, path: str, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
+    def _begin_watch(
+        self, path: str, credential: Credential
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = self._connection(credential, SILENCE_SECONDS)
+        try:
+            headers = {"Accept": "application/json", **credential.headers()}
+            answer = self._answer(connection, "GET", path, None, headers)
+            if answer.status >= 400:
+                raise refusal(answer.status, answer.reason, self._content(answer))
+        except BaseException:
+            connection.close()
+            raise
+        return connection, answer
+
+    def _read(
+        self, path: str, headers: Mapping[str, str], credential: Credential
+    ) -> tuple[http.client.HTTPResponse, bytes]:
         """Ask over the connection that is kept. If the other end has closed it meanwhile, over a new one."""
-        if self._kept is not None:
+        if self._kept is not None and self._kept_for == credential:
             with suppress(UnreachableError):
                 return self._ask(self._kept, path, headers)
-        self._kept = self._connection()
+        self.close()
+        self._kept, self._kept_for = self._connection(credential), credential
         return self._ask(self._kept, path, headers)
 
     def _ask(
-        self, connection: http.client.HTTPConnection, path: str, headers: dict[str, str]
+        self, connection: http.client.HTTPConnection, path: str, headers: Mapping[str, str]
     ) -> tuple[http.client.HTTPResponse, bytes]:
         try:
             answer = self._answer(connection, "GET", path, None, headers)
@@ -223,20 +246,17 @@ class Client:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip()
         return UnreachableError(f"{self.access.server}: {said}")
 
-    def _headers(self, accept: str = "") -> dict[str, str]:
-        headers = {"Accept": accept or "application/json"}
-        if self.access.token:
-            headers["Authorization"] = f"Bearer {self.access.token}"
-        return headers
-
-    def _connection(self, timeout: float | None = None) -> http.client.HTTPConnection:
+    def _connection(self, credential: Credential, timeout: float | None = None) -> http.client.HTTPConnection:
         host, scheme = self._address.hostname or "", self._address.scheme
         port, seconds = self._address.port or _PORTS[scheme], timeout or self._timeout
         if scheme == "http":
             return http.client.HTTPConnection(host, port, timeout=seconds)
-        if self._tls is None:
-            self._tls = client_context(self.access)
-        return _Secure(host, port, timeout=seconds, context=self._tls, called=self.access.server_name or host)
+        if self._trust is None:
+            self._trust = Trust(self.access)
+        self._trust.present(credential)
+        context, called = self._trust.context, self.access.server_name or host
+        assert isinstance(context, ssl.SSLContext)  # the scheme is https
+        return _Secure(host, port, timeout=seconds, context=context, called=called)
 
 
 class _Secure(http.client.HTTPSConnection):

@@ -20,10 +20,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from pumice.kube.api import EVERYTHING, SILENCE_SECONDS, Api, Choice
+from pumice.kube.api import EVERYTHING, Api, Choice
 from pumice.kube.errors import ObjectError
 from pumice.kube.feed import Change, Feed
 from pumice.kube.pace import Backoff
+from pumice.kube.paging import SILENCE_SECONDS
 from pumice.kube.refusals import RefusedError, UnreachableError
 from pumice.kube.resources import Resource
 

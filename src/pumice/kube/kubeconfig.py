@@ -1,7 +1,8 @@
 """Where the cluster is and how to enter it, as kubectl is told: the kubeconfig.
 
 ``$KUBECONFIG`` may name several files; as with kubectl the first that says something wins, name by name, and files
-that are not there are passed over. Certificates and keys stand in the file itself, or in files beside it.
+that are not there are passed over. Certificates, keys and tokens stand in the file itself, or in files beside it, or
+a command supplies them (``exec_plugin``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,14 @@ from typing import Any
 import yaml
 
 from kubebase.field_error import FieldError
+from pumice.kube.credentials import CredentialSource, FixedCredential, TokenFile
+from pumice.kube.exec_plugin import ExecConfig, ExecPlugin
 
 VARIABLE = "KUBECONFIG"
-_CREDENTIALS = ("exec", "auth-provider", "username")
+EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a cluster entry that its exec plugin is given as ``spec.cluster.config``."""
+INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,16 @@ class Access:
     """Where the token comes from, if it is one that is replaced from time to time."""
     authority_file: Path | None = None
     """Where ``authority`` comes from, if from a file."""
+    exec_plugin: ExecPlugin | None = None
+    """The command that supplies the credentials, if one does."""
+
+    def credential_source(self, now: Callable[[], float] = time.monotonic) -> CredentialSource:
+        """Where a client of this cluster gets the credential for each request from."""
+        if self.exec_plugin is not None:
+            return self.exec_plugin
+        if self.token_file is not None:
+            return TokenFile(self.token_file, self.token, now)
+        return FixedCredential(self.token)
 
 
 def default_paths(environment: Mapping[str, str]) -> list[Path]:
@@ -154,15 +171,17 @@ def _access(
         missing = "client-key" if certificate else "client-certificate"
         raise FieldError(who.field(f"user.{missing}"), "certificate and key belong together, but one is missing")
     token, token_file = user.get("token") or "", None
-    if not token and user.get("tokenFile"):
-        token = _read(who, "user.tokenFile", user["tokenFile"]).decode().strip()
+    if user.get("tokenFile"):  # the file wins over a token beside it, as with kubectl
+        token = _read(who, "user.tokenFile", user["tokenFile"]).decode().strip() or token
         token_file = who.file.parent / user["tokenFile"]
     authority_file = None
     if cluster.get("certificate-authority") and not cluster.get("certificate-authority-data"):
         authority_file = at.file.parent / cluster["certificate-authority"]
-    other = next((name for name in _CREDENTIALS if user.get(name)), None)
-    if other and not token and not certificate:
-        raise FieldError(who.field(f"user.{other}"), "not supported; use a token or a client certificate")
+    exec_plugin = None
+    if not token and not certificate:
+        _check_supported(user, who)
+        if user.get("exec"):
+            exec_plugin = ExecPlugin(_exec_config(_mapping(user["exec"], who.field("user.exec")), cluster, at, who))
     return Access(
         server=server.rstrip("/"),
         namespace=context.get("namespace") or "default",
@@ -174,7 +193,82 @@ def _access(
         server_name=cluster.get("tls-server-name") or "",
         token_file=token_file,
         authority_file=authority_file,
+        exec_plugin=exec_plugin,
     )
+
+
+def _check_supported(user: Mapping[str, Any], who: _Place) -> None:
+    if user.get("auth-provider"):
+        raise FieldError(
+            who.field("user.auth-provider"),
+            "auth providers are not supported: Kubernetes 1.26 removed those of gcp and azure; use user.exec with the "
+            "credential plugin of your cloud (gke-gcloud-auth-plugin, kubelogin, aws eks get-token)",
+        )
+    if user.get("username"):
+        raise FieldError(
+            who.field("user.username"),
+            "Kubernetes 1.19 removed basic authentication; use a token, a client certificate or user.exec",
+        )
+
+
+def _exec_config(entry: Mapping[str, Any], cluster: Mapping[str, Any], at: _Place, who: _Place) -> ExecConfig:
+    version, command = entry.get("apiVersion"), entry.get("command")
+    if version not in EXEC_VERSIONS:
+        raise FieldError(
+            who.field("user.exec.apiVersion"), f"{version!r} is not supported; there are {', '.join(EXEC_VERSIONS)}"
+        )
+    if not isinstance(command, str) or not command:
+        raise FieldError(who.field("user.exec.command"), "the command that supplies the credentials is missing")
+    if os.sep in command:  # a name without one is looked up in PATH
+        command = str(who.file.parent / command)
+    mode = entry.get("interactiveMode") or ("IfAvailable" if version.endswith("v1beta1") else None)
+    if mode not in INTERACTIVE_MODES:
+        raise FieldError(
+            who.field("user.exec.interactiveMode"),
+            f"{version} needs one of {', '.join(INTERACTIVE_MODES)}" + (f", not {mode!r}" if mode else ""),
+        )
+    return ExecConfig(
+        field=who.field("user.exec"),
+        command=command,
+        api_version=version,
+        arguments=tuple(_strings(entry.get("args"), who.field("user.exec.args"))),
+        environment=tuple(_variables(entry.get("env"), who.field("user.exec.env"))),
+        install_hint=str(entry.get("installHint") or "").strip(),
+        interactive_mode=mode,
+        cluster=_cluster_info(cluster, at) if entry.get("provideClusterInfo") else None,
+    )
+
+
+def _cluster_info(cluster: Mapping[str, Any], at: _Place) -> dict[str, object]:
+    """What an exec plugin is told about the cluster: the certificate authority always inline."""
+    copied = ("server", "tls-server-name", "insecure-skip-tls-verify", "disable-compression")
+    info: dict[str, object] = {name: cluster[name] for name in copied if cluster.get(name)}
+    authority = _content(cluster, "certificate-authority", at)
+    if authority:
+        info["certificate-authority-data"] = base64.b64encode(authority).decode()
+    for extension in cluster.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == EXEC_EXTENSION:
+            info["config"] = extension.get("extension")
+    return info
+
+
+def _strings(found: object, where: str) -> list[str]:
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise FieldError(where, "a list of strings is needed")
+    return found
+
+
+def _variables(found: object, where: str) -> list[tuple[str, str]]:
+    variables = []
+    for position, each in enumerate([] if found is None else found if isinstance(found, list) else [found]):
+        variable = _mapping(each, f"{where}[{position}]")
+        name, value = variable.get("name"), variable.get("value", "")
+        if not isinstance(name, str) or not name or not isinstance(value, str):
+            raise FieldError(f"{where}[{position}]", "name and value are needed, both strings")
+        variables.append((name, value))
+    return variables
 
 
 def _content(entry: Mapping[str, Any], name: str, place: _Place) -> bytes:

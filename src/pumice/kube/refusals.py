@@ -1,4 +1,4 @@
-"""What can go wrong with a call to a Kubernetes API: it says no, or nobody answers."""
+"""What can go wrong with a call to a Kubernetes API: it says no, nobody answers, or there are no credentials."""
 
 from __future__ import annotations
 
@@ -57,6 +57,13 @@ class UnreachableError(Exception):
         super().__init__(message)
         self.sent = sent
         """Whether the request may have arrived, and so been carried out."""
+
+
+class CredentialError(UnreachableError):
+    """A request was not sent, because its credentials could not be obtained; the message says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sent=False)
 
 
 def patience(error: Exception) -> float:

@@ -14,7 +14,6 @@ import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode
@@ -22,14 +21,14 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
+from pumice.kube.credentials import Credential
 from pumice.kube.kubeconfig import Access
 from pumice.kube.pace import Backoff
-from pumice.kube.refusals import RefusedError, UnreachableError, refusal
+from pumice.kube.refusals import CredentialError, RefusedError, UnreachableError, refusal
 from pumice.kube.tls import Trust
 
 JSON = "application/json"
 BUSY = frozenset({429, 500, 502, 503, 504})  # a GET is tried again after these
-TOKEN_SECONDS = 60.0  # a token from a file is read again after so long
 READ_AHEAD = 512 * 1024  # bytes of a watch that may wait to be looked at
 # A peer that vanished without a word is noticed after about a minute: idle, then so many probes so far apart.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -73,7 +72,9 @@ class Session:
         self._limits = limits = limits or Limits()
         self._reading, self._writing = (asyncio.Semaphore(limits.in_flight) for _ in range(2))
         self._urgent = asyncio.Semaphore(limits.urgent)
-        self._token = _Token(access, now)
+        self._credentials = access.credential_source(now)
+        self._obtaining = asyncio.Lock()  # however many calls wait for a credential, one thread is enough
+        self._credential_trouble = ""
         self._trust = Trust(access)
         self._http: aiohttp.ClientSession | None = None
 
@@ -118,20 +119,22 @@ class Session:
         turn = self._reading if reads else self._urgent if urgent else self._writing
         for left in reversed(range(self._limits.attempts)):
             pause = 0.0
-            token = ""
+            credential = Credential()
             try:
                 async with turn:
-                    token = self._token.current()
-                    return await self._once(method, path, query, body, media, token)
+                    credential = await self._credential()
+                    return await self._once(method, path, query, body, media, credential)
             except RefusedError as error:
                 asked = error.retry_after or 0.0
                 later = error.code == 429 and error.retry_after is not None and patient
-                fresh = error.code == 401 and self._token.another(token)
+                fresh = error.code == 401 and await self._renew(credential)
                 if not left or not (later or fresh or (reads and error.code in BUSY)):
                     raise
                 if asked > self._limits.longest_wait:
                     raise
                 pause = 0.0 if fresh else backoff.next(least=asked)
+            except CredentialError:
+                raise  # another attempt would fail as this one did
             except UnreachableError as error:
                 if not left or not (reads or not error.sent):
                     raise
@@ -140,10 +143,10 @@ class Session:
         raise AssertionError("the last attempt returns or raises")
 
     async def _once(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str, token: str
+        self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str, credential: Credential
     ) -> bytes:
         self._check(method)
-        headers = _bearer(token)
+        headers = credential.headers()
         if body:
             headers["Content-Type"] = media
         with self._troubles():
@@ -168,32 +171,50 @@ class Session:
         was cut off is not given.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect, sock_read=silence)
-        token = self._token.current()
-        with self._troubles():
-            async with self._opened.request(
-                "GET",
-                self._url(path, query),
-                headers=_bearer(token),
-                timeout=timeout,
-                allow_redirects=False,
-                ssl=self._trust.context,
-                server_hostname=self.access.server_name or None,
-            ) as answer:
-                if answer.status != 200:
+        for last in (False, True):
+            credential = await self._credential()
+            with self._troubles():
+                async with self._opened.request(
+                    "GET",
+                    self._url(path, query),
+                    headers=credential.headers(),
+                    timeout=timeout,
+                    allow_redirects=False,
+                    ssl=self._trust.context,
+                    server_hostname=self.access.server_name or None,
+                ) as answer:
+                    if answer.status == 200:
+                        yield []
+                        arrived = _Lines()
+                        async for chunk in answer.content.iter_any():
+                            if lines := arrived.add(chunk):
+                                yield lines
+                        return
                     content = await answer.read()
-                    if answer.status == 401:
-                        self._token.another(token)
-                    raise refusal(answer.status, answer.reason or "", content, answer.headers.get("Retry-After", ""))
-                yield []
-                rest = bytearray()
-                async for chunk in answer.content.iter_any():
-                    end = chunk.rfind(b"\n")
-                    if end < 0:
-                        rest += chunk
-                        continue
-                    lines = (bytes(rest) + chunk[:end]).split(b"\n")
-                    rest = bytearray(chunk[end + 1 :])
-                    yield lines
+            refused = refusal(answer.status, answer.reason or "", content, answer.headers.get("Retry-After", ""))
+            if last or refused.code != 401 or not await self._renew(credential):
+                raise refused
+
+    async def _credential(self) -> Credential:
+        """The credential for the next request. A command that supplies one runs in a thread: the loop goes on."""
+        found = self._credentials.cached()
+        if found is None:
+            async with self._obtaining:
+                try:
+                    found = await asyncio.to_thread(self._credentials.obtain)
+                except CredentialError as error:
+                    if str(error) != self._credential_trouble:  # once, however many calls fail because of it
+                        log.warning("getting credentials: %s", error)
+                    self._credential_trouble = str(error)
+                    raise
+            self._credential_trouble = ""
+        self._trust.present(found)
+        return found
+
+    async def _renew(self, refused: Credential) -> bool:
+        """After a 401: whether there is another credential to try."""
+        async with self._obtaining:
+            return await asyncio.to_thread(self._credentials.renew, refused)
 
     async def _send_once(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
@@ -230,38 +251,21 @@ class Session:
             raise UnreachableError(f"{self.access.server}: {said}", sent=not unsent) from error
 
 
-class _Token:
-    """The bearer token. One that comes from a file is replaced there long before it runs out."""
+class _Lines:
+    """Puts lines together again that arrive in pieces."""
 
-    def __init__(self, access: Access, now: Callable[[], float]) -> None:
-        self._file = access.token_file
-        self._token = access.token
-        self._now = now
-        self._read_at = now()
+    def __init__(self) -> None:
+        self._rest = bytearray()
 
-    def current(self) -> str:
-        """What a request is sent with."""
-        if self._file is not None and self._now() - self._read_at >= TOKEN_SECONDS:
-            self._read(self._file)
-        return self._token
-
-    def another(self, refused: str) -> bool:
-        """Whether there is another token than the one that was refused, here or in the file."""
-        if self._file is not None and self._token == refused:
-            self._read(self._file)
-        return self._token != refused
-
-    def _read(self, file: Path) -> None:
-        self._read_at = self._now()
-        try:
-            self._token = file.read_text().strip() or self._token
-        except OSError as error:
-            log.warning("%s cannot be read (%s); the token read before is used", file, error.strerror)
-
-
-def _bearer(token: str) -> dict[str, str]:
-    """What a request says about who sends it."""
-    return {"Authorization": f"Bearer {token}"} if token else {}
+    def add(self, chunk: bytes) -> list[bytes]:
+        """The lines that this piece completes."""
+        end = chunk.rfind(b"\n")
+        if end < 0:
+            self._rest += chunk
+            return []
+        lines = (bytes(self._rest) + chunk[:end]).split(b"\n")
+        self._rest = bytearray(chunk[end + 1 :])
+        return lines
 
 
 class _Connector(aiohttp.TCPConnector):

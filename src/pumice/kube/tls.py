@@ -7,8 +7,11 @@ import ssl
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pumice.kube.kubeconfig import Access
+if TYPE_CHECKING:
+    from pumice.kube.credentials import Credential
+    from pumice.kube.kubeconfig import Access
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +22,16 @@ class Trust:
     def __init__(self, access: Access) -> None:
         self._access = access
         self.context = client_context(access) if access.server.startswith("https://") else False
-        """What connections are made with from now on."""
+        """What connections are made with from now on; False without TLS."""
+
+    def present(self, credential: Credential) -> None:
+        """Make connections with this credential's client certificate from now on, if it has one."""
+        access = self._access
+        if not self.context or not credential.certificate:
+            return
+        if (credential.certificate, credential.key) != (access.client_certificate, access.client_key):
+            self._access = replace(access, client_certificate=credential.certificate, client_key=credential.key)
+            self.context = client_context(self._access)
 
     def renew(self) -> None:
         """Read the file again, where there is one: who was not trusted by the old may be by the new."""
@@ -41,10 +53,15 @@ def client_context(access: Access) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if access.client_certificate:
-        # The ssl module reads keys from files only; this one is gone as soon as it has been read.
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "client.pem"
-            path.touch(mode=0o600)
-            path.write_bytes(access.client_certificate + b"\n" + access.client_key)
-            context.load_cert_chain(path)
+        load_client_certificate(context, access.client_certificate, access.client_key)
     return context
+
+
+def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Present a client certificate (PEM) on connections made with this context; ``SSLError`` if it cannot be used."""
+    # The ssl module reads keys from files only; this one is gone as soon as it has been read.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "client.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(certificate + b"\n" + key)
+        context.load_cert_chain(path, password="")  # with none at all it would ask at the terminal

@@ -36,7 +36,7 @@ class Task:
         self.status = TaskStatus.PENDING
         self.started = 0
         self.evicted = False  # whether it is being released because we said so: its job will want it back
-        self.owed = True  # whether its job was owed when it started (fairness.md 3, ties in rounding)
+        self.owed = True  # whether its job was owed when it started (docs/fairness.md, section 3.2, ties in rounding)
 
     @property
     def key(self) -> str:
@@ -45,7 +45,10 @@ class Task:
 
     @property
     def keeps_the_cluster_alive(self) -> bool:
-        """Whether it is part of the system: never a victim, whatever a configuration says (fairness.md 9)."""
+        """Whether it is part of the system: never a victim, whatever a configuration says.
+
+        See docs/fairness.md, section 9.9.
+        """
         return self.spec.namespace == SYSTEM_NAMESPACE or self.spec.priority_class in CRITICAL_CLASSES
 
     @property
@@ -369,7 +372,7 @@ class ClusterNode:
         return self.free(j) + self.releasing[j] - self.pipelined[j]
 
     def contribution(self) -> list[int]:
-        """What it adds to the capacity that is shared (fairness.md 1)."""
+        """What it adds to the capacity that is shared (docs/fairness.md, section 1.1)."""
         if self.schedulable:
             return [max(0, o - f) for o, f in zip(self.allocatable, self.foreign, strict=True)]
         # A cordoned or lost machine gives nothing new, but what our tasks still hold there must not look overfull.

@@ -1,4 +1,4 @@
-"""One tree from three ways to write it: annotations, ``spec.parent``, or neither (fairness.md 4).
+"""One tree from three ways to write it: annotations, ``spec.parent``, or neither (docs/fairness.md, section 4).
 
 ``lay_out`` reads all queues and says where each stands. It never guesses: a queue that contradicts another, names
 a parent that is not there or closes a circle is refused with a reason, and everybody else keeps their place.

@@ -55,7 +55,10 @@ class TaskStatus(IntEnum):
 
     @property
     def held(self) -> bool:
-        """Whether the task counts as what its job holds (fairness.md 3: not while it is being released)."""
+        """Whether the task counts as what its job holds.
+
+        See docs/fairness.md, section 1.2: not while it is being released.
+        """
         return TaskStatus.PIPELINED <= self <= TaskStatus.RUNNING
 
     @property

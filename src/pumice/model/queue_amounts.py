@@ -1,7 +1,7 @@
-"""Guarantee, deserved and capability of queues that contradict each other (fairness.md 6).
+"""Guarantee, deserved and capability of queues that contradict each other (docs/fairness.md, section 6.7).
 
 One set of rules for admission, for scenario files and for the engine. The engine lets nothing start where one is
-broken, unless the amount is ``clamped`` (fairness.md 6): then it says so and goes on.
+broken, unless the amount is ``clamped`` (docs/fairness.md, section 6.7): then it says so and goes on.
 
 - of one queue: guarantee within deserved within capability
 - of the queues below one together: their guarantees within its guarantee, deserved and capability, what they deserve

@@ -470,7 +470,7 @@ class ClusterState:
         return [task for task in tasks if selects(term, task.spec.namespace, task.spec.labels)]
 
     def namespace_weight(self, namespace: str) -> int:
-        """The highest valid weight among the namespace's quotas; 1 without any (fairness.md 7)."""
+        """The highest valid weight among the namespace's quotas; 1 without any (docs/fairness.md, section 7)."""
         quotas = self.quotas.get(namespace, {}).values()
         return max((q.weight for q in quotas if q.weight is not None and q.weight > 0), default=1)
 

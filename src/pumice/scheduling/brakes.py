@@ -1,4 +1,4 @@
-"""Brakes: what keeps taking back from being thrash (fairness.md 9).
+"""Brakes: what keeps taking back from being thrash (docs/fairness.md, section 9.1).
 
 Every arrival moves targets a little. So a job must have been owed its unit for a while before it takes
 (``reclaim.patience``), and a task that has only just started is spared (``reclaim.minRuntime``)::

@@ -111,7 +111,10 @@ def _make_do(engine: Engine, transaction: Transaction, tasks: list[Task], moved:
 
 
 def lowers_the_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
-    """Whether jobs are less far below their whole targets, all in all, than before (fairness.md 9: the sum)."""
+    """Whether jobs are less far below their whole targets, all in all, than before.
+
+    See docs/fairness.md, section 9.2: the sum.
+    """
     held: dict[JobNode, Counter[int]] = {}  # what each job held more before
     whole: dict[JobNode, Counter[int]] = {}  # and was entitled to more
     for leaf, items, _, _, _ in transaction.charges:

@@ -1,8 +1,9 @@
 """Consent: which plugins speak for a taker. Every plugin may object to a victim; these are the ones that agree.
 
-A victim goes only if some plugin is for it (fairness.md 9): between queues the plugin that orders the queues; inside a
-queue ``priority`` for jobs of lower classes, and ``drf``, or whoever orders jobs by share, for equals. A plugin whose
-``enableReclaimable`` or ``enablePreemptable`` is off has no say. Where nobody is left who agrees, nobody is taken.
+A victim goes only if some plugin is for it (docs/fairness.md, section 9.9): between queues the plugin that orders the
+queues; inside a queue ``priority`` for jobs of lower classes, and ``drf``, or whoever orders jobs by share, for equals.
+A plugin whose ``enableReclaimable`` or ``enablePreemptable`` is off has no say. Where nobody is left who agrees, nobody
+is taken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Demand: what a job asks for, as far as it can ever run (fairness.md 3).
+"""Demand: what a job asks for, as far as it can ever run (docs/fairness.md, section 3.1).
 
 What it holds counts always. What waits counts if the queue takes work, the task would fit some empty node, and the
 job, if it has not started, could start at all: its gang would fit the empty cluster and what its queue may hold. What

@@ -1,4 +1,4 @@
-"""Holds: room kept for an owed job that finds none (fairness.md 3, step 3).
+"""Holds: room kept for an owed job that finds none (docs/fairness.md, section 3.4).
 
 A large task or a gang may be owed its part and still never start, because whatever comes free is too small for it
 and is lent at once to somebody it fits. A job that has waited long enough holds room: on the nodes where it lacks
@@ -145,7 +145,7 @@ class Holds:
         if here < hold.lack:
             hold.progress = now
         hold.lack = here
-        return now - hold.progress <= self.limit
+        return self.limit < 0 or now - hold.progress <= self.limit  # negative: never too long
 
     def _since(self, leaf: JobNode, now: int) -> int:
         # What started in this cycle may be stamped later than now, so that no two stamps are equal.

@@ -1,10 +1,10 @@
 """Mending: gangs of which only a part has its place, because the rest of their start was never carried out.
 
-A job starts whole or not at all (fairness.md 10). But what is decided at once is written pod by pod: a crash in
-between, or a bind that fails for good, leaves pods bound that can do nothing without the others. What the cluster
-shows tells such a job: some of its tasks have their node by a decision of ours, fewer than its minimum, and it has not
-been whole since it last held nothing. So a gang that loses a pod later, with its node say, is none of these; nor is
-one whose pods somebody else has put somewhere, nor one whose pods come one by one.
+A job starts whole or not at all (docs/fairness.md, section 10). But what is decided at once is written pod by pod: a
+crash in between, or a bind that fails for good, leaves pods bound that can do nothing without the others. What the
+cluster shows tells such a job: some of its tasks have their node by a decision of ours, fewer than its minimum, and it
+has not been whole since it last held nothing. So a gang that loses a pod later, with its node say, is none of these;
+nor is one whose pods somebody else has put somewhere, nor one whose pods come one by one.
 
 Before anything else is decided, what is missing gets its place, all of it or nothing. A job that is still not whole
 after ``LIMIT`` gives back what it has, and starts anew when it can.

@@ -108,7 +108,7 @@ class Plugin:
 
     makes_classes = False
     """Whether ``job_key`` orders jobs for good, so that they are entitled one class after another
-    (fairness.md 3), or only breaks ties."""
+    (docs/fairness.md, section 3.1), or only breaks ties."""
 
     def orders_jobs_by_share(self) -> bool:
         """Whether this plugin's place in the tiers is where a job's share counts."""

@@ -1,4 +1,4 @@
-"""Scarce resources: what a unit has to take from others, and what lies idle for it (fairness.md 9).
+"""Scarce resources: what a unit has to take from others, and what lies idle for it (docs/fairness.md, section 9.5).
 
 A queue that takes back what it deserves is judged by what it takes. What its task needs beyond that and nobody uses may
 be borrowed as always: a queue that deserves a GPU gets it back also if the cpu of the task comes from what is idle.

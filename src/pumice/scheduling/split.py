@@ -1,4 +1,4 @@
-"""Whether it makes the split better that a running job goes whole (fairness.md 9).
+"""Whether it makes the split better that a running job goes whole (docs/fairness.md, section 9.8).
 
 A job that cannot go on without a task goes whole: a gang at its minimum, or a job of one task. That is only right if
 less is missing afterwards. Where the path of the job and that of a taker part, the shortfall (entitlement less held)

@@ -1,4 +1,4 @@
-"""Takers: jobs that find no room, and may have others go to start (fairness.md 9).
+"""Takers: jobs that find no room, and may have others go to start (docs/fairness.md, section 9.1).
 
 The order that serves the tree also says whose turn it is to take. A taker's unit is tried whole, in a transaction:
 each of its tasks gets a claim on a node, and where that takes victims, they go. Nobody goes unless all of the unit

@@ -1,4 +1,6 @@
-"""Taking together: a gang in the way is too large for one taker, but several fill its room (fairness.md 9).
+"""Taking together: a gang in the way is too large for one taker, but several fill its room.
+
+See docs/fairness.md, section 9.8.
 
 A gang goes whole, and only if that makes the split better. A job of one task alone would rarely be worth it, however
 many of them are owed their part. So when a gang stands in the way of one of them, others whose turn would come next are

@@ -1,4 +1,6 @@
-"""Jobs that are too large for their queue: what they must start with is more than it may ever hold (fairness.md 6).
+"""Jobs that are too large for their queue: what they must start with is more than it may ever hold.
+
+See docs/fairness.md, section 6.5.
 
 Such a job is no demand, as one that the empty cluster has no room for is none: it would keep an entitlement that it can
 never use. It is judged by the least that it could start with, so that a job with some smaller tasks is not given up.

@@ -1,4 +1,4 @@
-"""Units: what a job can start next (fairness.md 3).
+"""Units: what a job can start next (docs/fairness.md, section 1.2).
 
 A job that has not started needs everything that is missing to its gang at once; one that has grows a task at a
 time. Jobs whose units are alike share one ``Unit``, so that what is found out about it (it does not fit now) is

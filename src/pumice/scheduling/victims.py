@@ -1,4 +1,4 @@
-"""Victims: which tasks go so that one task can start, and on which node (fairness.md 9).
+"""Victims: which tasks go so that one task can start, and on which node (docs/fairness.md, section 9.7).
 
 Nearest first: the levels of the share tree above the taker are tried from the bottom up, and only when those below
 a level can't make room do others count. Below a level the branch furthest above its part comes first, then the

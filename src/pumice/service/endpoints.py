@@ -8,14 +8,15 @@ agrees, and is written out here.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
+from pumice.kube.aside import Aside
 from pumice.service.pulse import Pulse
 
 if TYPE_CHECKING:
@@ -63,52 +64,39 @@ class Endpoints:
         self._address = address
         self._probes = probes
         self._pulse = pulse or Pulse()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="endpoints", daemon=True)
+        self._stack = AsyncExitStack()
         self.url = ""
         """Where it answers, when it does."""
 
     async def __aenter__(self) -> Self:
         self._working = asyncio.get_running_loop()
-        self._thread.start()
-        try:
-            await self._there(self._start())
-        except BaseException:
-            await self._end()
-            raise
-        self._beating = asyncio.create_task(self._pulse.run())
+        async with AsyncExitStack() as stack:
+            aside = await stack.enter_async_context(Aside("endpoints"))
+            await aside.enter(self._answering())
+            stack.callback(asyncio.create_task(self._pulse.run()).cancel)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._beating.cancel()
-        await self._there(self._runner.cleanup())
-        await self._end()
+        await self._stack.aclose()
 
-    async def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        await asyncio.to_thread(self._thread.join)
-        self._loop.close()
-
-    def _there(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Do something in the thread that answers."""
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    async def _start(self) -> None:
+    @asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
         application = web.Application()
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
         if self._probes.metrics is not None:
             application.router.add_get("/metrics", self._metrics)
-        self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
-        await self._runner.setup()
-        host, port = self._address
+        runner = web.AppRunner(application, access_log=None, handle_signals=False)
+        await runner.setup()
         try:
-            await web.TCPSite(self._runner, host or None, port).start()
-        except BaseException:
-            await self._runner.cleanup()
-            raise
-        name, port = self._runner.addresses[0][:2]
-        self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
+            host, port = self._address
+            await web.TCPSite(runner, host or None, port).start()
+            name, port = runner.addresses[0][:2]
+            self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
+            yield
+        finally:
+            await runner.cleanup()
 
     # ---- answers ------------------------------------------------------------------------------------------
 

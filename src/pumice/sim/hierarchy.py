@@ -1,4 +1,4 @@
-"""``spec.hierarchy`` becomes queues, level by level (fairness.md 4).
+"""``spec.hierarchy`` becomes queues, level by level (docs/fairness.md, section 4.3).
 
 Which queues a hierarchy makes, and whether it may, is for admission to say. Here are their ages, and what a hierarchy
 leaves behind when it is edited: an entry that is taken out makes no queue any more; its queue is closed, and goes when

@@ -1,7 +1,7 @@
 """What came out of a scenario, as the plain values that ``-o json`` prints.
 
 Others build on these keys. Amounts are canonical quantities, under churn plain numbers (they are means); shares
-are parts of the cluster: the raw dominant share of fairness.md 1.
+are parts of the cluster: the raw dominant share of docs/fairness.md, section 1.3.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ from pumice.kube.client import Client
 from pumice.kube.resources import QUEUES
 from tests.cli.cluster.calls import Caller
 from tests.cli.command import SOURCES, program, pumice_command, script
+from tests.support.processes import run_process, started_process
 
-SECONDS = 30.0
+SECONDS = 60.0
 HEAVY = ("numpy", "aiohttp", "rich", "asyncio", "pumice.scheduling", "kubesim")
 PREFIX = "queue.scheduling.volcano.sh"
 
@@ -54,7 +55,7 @@ finally:
     print([module for module in {HEAVY!r} if module in sys.modules], file=sys.stderr)
 """
     for words in ([*arguments, "--help"], arguments):
-        done = subprocess.run(
+        done = run_process(
             [sys.executable, "-c", code, *words],
             capture_output=True,
             text=True,
@@ -110,7 +111,7 @@ def test_kubeconfigs_that_lead_nowhere(call: Caller, kubeconfig: Path, tmp_path:
 
 def test_a_reader_that_goes_away_is_no_error(kubeconfig: Path) -> None:
     command = f"{sys.executable} -c '{script('vqueues')}' -o json | head -1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
+    done = run_process(
         ["bash", "-c", command], capture_output=True, text=True, check=False, env=environment(kubeconfig)
     )
     assert (done.stdout, done.stderr) == ("{\n", "") and done.returncode in (0, 141)
@@ -122,31 +123,27 @@ def test_a_reader_that_goes_away_is_no_error(kubeconfig: Path) -> None:
 @contextmanager
 def watching(kubeconfig: Path, name: str, *arguments: str) -> Iterator[Any]:
     """A program that stays; gives a function that reads lines until one fits."""
-    process = subprocess.Popen(
+    with started_process(
         [sys.executable, "-c", script(name), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(kubeconfig),
-    )
-    assert process.stdout is not None
+    ) as process:
 
-    def until(words: str) -> list[str]:
-        lines = []
-        for line in process.stdout or ():
-            lines.append(line.rstrip("\n"))
-            if words in line:
-                return lines
-        raise AssertionError(f"it ended after {lines}: {process.stderr and process.stderr.read()}")
+        def until(words: str) -> list[str]:
+            lines = []
+            for line in process.stdout or ():
+                lines.append(line.rstrip("\n"))
+                if words in line:
+                    return lines
+            raise AssertionError(f"it ended after {lines}: {process.stderr and process.stderr.read()}")
 
-    try:
         yield until
-        process.send_signal(2)
-        assert process.wait(SECONDS) == 130
-        assert process.stderr is not None and process.stderr.read() == "\n"  # after the ^C that a terminal shows
-    finally:
-        process.kill()
-        process.communicate()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=SECONDS)
+        assert process.returncode == 130
+        assert said == "\n"  # after the ^C that a terminal shows
 
 
 def test_the_tree_is_watched(kubeconfig: Path, client: Client, call: Caller) -> None:
@@ -199,37 +196,30 @@ def test_jobs_are_watched(kubeconfig: Path, call: Caller) -> None:
 def asked(kubeconfig: Path, answer: bytes, **more: str) -> tuple[int, str]:
     """``vcctl queue delete asked`` on a terminal: the exit status, and what was on the screen."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
+    with started_process(
         [sys.executable, "-c", script("vcctl"), "queue", "delete", "asked"],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         env=environment(kubeconfig, **more),
-    )
-    os.close(theirs)
-    screen, end = b"", time.monotonic() + SECONDS
-    try:
-        while b"[y/N]" not in screen and time.monotonic() < end:
+    ) as process:
+        os.close(theirs)
+        screen = b""
+        while b"[y/N]" not in screen:
             screen += os.read(ours, 4096)
         os.write(ours, answer)
-        while True:
-            try:
-                content = os.read(ours, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not content:
-                break
-            screen += content
-    finally:
+        with suppress(OSError):  # the other end is closed
+            while content := os.read(ours, 4096):
+                screen += content
         status = process.wait(SECONDS)
-        os.close(ours)
+    os.close(ours)
     return status, screen.decode().replace("\r\n", "\n")
 
 
 def on_terminal(kubeconfig: Path, **more: str) -> str:
     """What ``vqueues`` shows on a terminal."""
     ours, theirs = pty.openpty()
-    done = subprocess.run(
+    done = run_process(
         [sys.executable, "-c", script("vqueues")], stdout=theirs, check=True, env=environment(kubeconfig, **more)
     )
     os.close(theirs)
@@ -315,7 +305,7 @@ def test_the_script_for_bash_works_in_bash(kubeconfig: Path, tmp_path: Path) -> 
         complete -p pumice vcctl vqueues vjobs vsub vcancel vsuspend vresume | wc -l
     """
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    done = run_process(
         ["bash", "-c", lines], capture_output=True, text=True, check=True, env=environment(kubeconfig, PATH=path)
     )
     assert (done.stdout.split(), done.stderr) == (["default", "8"], "")
@@ -329,4 +319,4 @@ def test_the_scripts_for_other_shells(shell: str, tmp_path: Path) -> None:
         assert f"_{name.upper()}_COMPLETE={shell}_complete" in done.stdout
     if found := shutil.which(shell):
         (tmp_path / "script").write_text(done.stdout)
-        subprocess.run([found, "-n", str(tmp_path / "script")], check=True)
+        run_process([found, "-n", str(tmp_path / "script")], check=True)

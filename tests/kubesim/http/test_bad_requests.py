@@ -34,7 +34,7 @@ from tests.kubesim.http.raw_client import Client, Loop, Said, Served
 
 AT_ONCE = 40  # requests of one example
 LONG_EXAMPLES = 2500  # of 40 requests each: 100,000
-LONG_SECONDS = 1500.0
+STEP = 12  # of the documented operations, one in so many is tried
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _JSON = {"Content-Type": "application/json"}
 GATEWAY_TIMEOUT = 504  # to who asks for a revision that is not there yet
@@ -269,16 +269,14 @@ def documented(served: Served) -> Iterator[Any]:
     client.close()
 
 
-def try_documented(loop: Loop, *, step: int, examples: int, seconds: float) -> int:
+def try_documented(loop: Loop, *, step: int, examples: int) -> int:
     """So many requests to every (or every so many) operation, by its schema and against it; how many it were."""
-    end = time.monotonic() + seconds
     asked = 0
     with raw_client.complaints() as log, raw_client.alone(loop) as served, Session(served, log) as session:
         session.furnish()
         for operation in list(documented(served))[::step]:
             for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
-                if time.monotonic() < end:
-                    asked += _try_operation(session, operation, mode, examples)
+                asked += _try_operation(session, operation, mode, examples)
         session.aftermath()
     assert not log, log[0]
     return asked
@@ -386,7 +384,7 @@ def test_one_of_everything_that_is_odd(loop: Loop) -> None:
     assert len(asked) > 1000 and not log
 
 
-@settings(max_examples=60, phases=UNSHRUNK, suppress_health_check=QUIET)
+@settings(max_examples=30, phases=UNSHRUNK, suppress_health_check=QUIET)
 @given(chance=chances)
 def test_nothing_that_is_asked_breaks_the_server(loop: Loop, chance: Random) -> None:
     try_out(loop, chance)
@@ -399,26 +397,24 @@ def test_nothing_that_is_accepted_breaks_a_controller(loop: Loop, chance: Random
 
 
 def test_nothing_that_its_own_documents_allow_or_forbid_breaks_the_server(loop: Loop) -> None:
-    assert try_documented(loop, step=6, examples=2, seconds=20) > 30
+    assert try_documented(loop, step=STEP, examples=2) > 30
 
 
 @pytest.mark.long
 def test_a_hundred_thousand_bad_requests(loop: Loop) -> None:
     book.clear()
-    end = time.monotonic() + LONG_SECONDS
-    asked = documented_ones = try_documented(loop, step=1, examples=20, seconds=LONG_SECONDS / 3)
+    asked = documented_ones = try_documented(loop, step=1, examples=20)
 
     @settings(max_examples=LONG_EXAMPLES, phases=UNSHRUNK, suppress_health_check=QUIET)
     @given(chance=chances)
     def ask(chance: Random) -> None:
         nonlocal asked
-        if time.monotonic() < end:
-            (try_out if chance.random() < 0.9 else try_with_controllers)(loop, chance)
-            asked += AT_ONCE
+        (try_out if chance.random() < 0.9 else try_with_controllers)(loop, chance)
+        asked += AT_ONCE
 
     ask()
     print(f"\n{told()}")
     print(
         f"{asked:,} of these were bad, {documented_ones:,} by the server's own documents; the others looked after them"
     )
-    assert asked >= 100_000 or time.monotonic() >= end
+    assert asked >= 100_000

@@ -434,21 +434,18 @@ def test_to_stop_sends_the_idle_away_answers_the_busy_and_ends_streams(server: S
     server.until(lambda: not server.everyone)
 
 
+@pytest.mark.timeout(60)
 def test_a_server_stops_in_time_whatever_its_clients_do(loop: Loop) -> None:
     """One is idle, one is in the middle of a request, one watches, one watches and does not read."""
-    with raw_client.complaints() as log, contextlib.ExitStack() as clients:
-        with raw_client.alone(loop) as served:
-            for start in (b"", b"POST /api/v1/namespaces HTTP/1.1\r\nContent-Le", WATCH, WATCH):
-                client = Client(served.port)
-                clients.callback(client.close)
-                client.send(start)
-            time.sleep(0.1)
-            begun = time.monotonic()
-        assert time.monotonic() - begun < HANGS  # no measure of speed: somebody is waited for without end
-    assert not log
+    with raw_client.complaints() as log, contextlib.ExitStack() as clients, raw_client.alone(loop) as served:
+        for start in (b"", b"POST /api/v1/namespaces HTTP/1.1\r\nContent-Le", WATCH, WATCH):
+            client = Client(served.port)
+            clients.callback(client.close)
+            client.send(start)
+        time.sleep(0.1)
+    assert not log  # and the server has ended: else the time limit of the test does
 
 
-HANGS = 60.0
 WATCH = b"GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
 

@@ -17,6 +17,7 @@ import yaml
 from tests.support.api_servers import pumice_up
 from tests.support.kubectl import KUBECTL, POD, QUEUE, Namespace, bind, nodes, pod, rows, run
 from tests.support.kubectl_clusters import Clusters
+from tests.support.processes import started_process
 
 
 @pytest.fixture(scope="module")
@@ -70,31 +71,25 @@ def test_get_selects(kubectl: Namespace) -> None:
 
 def test_get_watches(kubectl: Namespace, kubeconfig: Path) -> None:
     command = [KUBECTL or "", "--kubeconfig", str(kubeconfig), "-n", kubectl.name, "get", "pods", "-w", "-o", "name"]
-    with subprocess.Popen([*command, "--request-timeout=8s"], stdout=subprocess.PIPE, text=True) as watching:
+    with started_process(command, stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
-        try:
-            kubectl("create", "-f", "-", given=pod("first"))
-            assert watching.stdout.readline() == "pod/first\n"
-            kubectl("label", "pod", "first", "seen=yes")
-            assert watching.stdout.readline() == "pod/first\n"
-            kubectl("create", "-f", "-", given=pod("second"))
-            assert watching.stdout.readline() == "pod/second\n"
-        finally:
-            watching.terminate()
+        kubectl("create", "-f", "-", given=pod("first"))
+        assert watching.stdout.readline() == "pod/first\n"
+        kubectl("label", "pod", "first", "seen=yes")
+        assert watching.stdout.readline() == "pod/first\n"
+        kubectl("create", "-f", "-", given=pod("second"))
+        assert watching.stdout.readline() == "pod/second\n"
 
 
 def test_get_watches_as_a_table(kubectl: Namespace, kubeconfig: Path) -> None:
     kubectl("create", "-f", "-", given=pod("a"))
     command = [KUBECTL or "", "--kubeconfig", str(kubeconfig), "-n", kubectl.name, "get", "pods", "-w"]
-    with subprocess.Popen([*command, "--request-timeout=8s"], stdout=subprocess.PIPE, text=True) as watching:
+    with started_process(command, stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
-        try:
-            assert watching.stdout.readline().split()[:2] == ["NAME", "READY"]
-            assert watching.stdout.readline().split()[:3] == ["a", "0/1", "Pending"]
-            kubectl("delete", "pod", "a", "--wait=false")
-            assert watching.stdout.readline().split()[0] == "a"
-        finally:
-            watching.terminate()
+        assert watching.stdout.readline().split()[:2] == ["NAME", "READY"]
+        assert watching.stdout.readline().split()[:3] == ["a", "0/1", "Pending"]
+        kubectl("delete", "pod", "a", "--wait=false")
+        assert watching.stdout.readline().split()[0] == "a"
 
 
 def test_create_makes_things(kubectl: Namespace) -> None:

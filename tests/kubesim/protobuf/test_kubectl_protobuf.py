@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +19,7 @@ import pytest
 
 from kubesim.http import content_negotiation
 from tests.support.api_servers import pumice_up
+from tests.support.processes import run_process
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 
@@ -38,9 +38,7 @@ def runs(*command: str) -> Kubectl:
     """kubectl with these options, as a function of the other words."""
 
     def run(*arguments: str, given: str = "") -> str:
-        done = subprocess.run(
-            [*command, *arguments], input=given, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = run_process([*command, *arguments], input=given, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 

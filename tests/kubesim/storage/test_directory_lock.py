@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from kubesim.storage.directory_lock import DirectoryLock, held_by
 from kubesim.storage.errors import Damaged, DataHeld
 from tests.cli.command import SOURCES
+from tests.support.processes import started_process
 
 HOLD = """
 import sys, time
@@ -41,18 +41,17 @@ def test_second_one_is_told_who_holds_it_until_it_is_released(tmp_path: Path) ->
 
 
 def test_killed_holder_holds_nothing(tmp_path: Path) -> None:
-    process = subprocess.Popen(
+    with started_process(
         [sys.executable, "-c", HOLD, str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(SOURCES)},
-    )
-    with process:
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(DataHeld, match=f"process {process.pid}, .*, at http://127.0.0.1:1$"):
             DirectoryLock.take(tmp_path, "pumice up")
-        process.send_signal(signal.SIGKILL)
+        process.kill()
     assert held_by(tmp_path) == ""
     DirectoryLock.take(tmp_path, "pumice up").release()
 

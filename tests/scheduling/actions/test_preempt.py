@@ -1,4 +1,4 @@
-"""preempt: between the jobs of a queue, for a place, and within a job (fairness.md 7 and 9)."""
+"""preempt: between the jobs of a queue, for a place, and within a job (docs/fairness.md, sections 7 and 9.11)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_gang_in_the_way_goes_whole_for_something_at_least_half_its_size() -> 
         assert len(victims(shell)) == takes, asks
 
 
-# --- namespaces first (fairness.md 7) -------------------------------------------------------------------------------
+# --- namespaces first (docs/fairness.md, section 7) -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rule", "weights", "ends"), [

@@ -120,7 +120,7 @@ def test_jobs_are_let_in_until_the_factor_is_reached() -> None:
 
 
 def test_a_job_that_is_owed_what_it_asks_for_is_let_in_whatever_the_sum_says() -> None:
-    """fairness.md 9: without pods there is nothing to reclaim for."""
+    """docs/fairness.md, section 9.10: without pods there is nothing to reclaim for."""
     made = engine("{overcommit-factor: 1}", drf="{name: drf, enableHierarchy: true}")
     made.apply(Changed(Queue("late")))
     made.apply(Changed(replace(JOB, name="big", min_resources=(10, 0, 1))))

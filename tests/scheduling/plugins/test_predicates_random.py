@@ -27,6 +27,7 @@ from pumice.scheduling.plugins.predicates import PredicatesPlugin
 from pumice.scheduling.plugins.predicates import census as census_module
 from tests.oracles.kube_filters import may_run
 from tests.support.clusters import Cluster
+from tests.support.examples import fewer_examples
 
 Anything = st.SearchStrategy[Any]
 NODES = 5
@@ -208,6 +209,7 @@ def move(world: World, moves: list[tuple[str, int, int]]) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@fewer_examples(2)
 @given(st.data())
 def test_filters_agree_with_the_reference(family, data):
     world = data.draw(worlds(FAMILIES[family]))

@@ -90,12 +90,14 @@ class ClusterCommand(click.Command):
 @contextmanager
 def failing_well() -> Iterator[None]:
     """Turn what an API refuses, or that nobody answers, into a line for people."""
-    from pumice.kube.refusals import RefusedError, UnreachableError
+    from pumice.kube.refusals import CredentialError, RefusedError, UnreachableError
 
     try:
         yield
     except RefusedError as error:
         raise click.ClickException(told(error)) from None
+    except CredentialError as error:
+        raise click.ClickException(f"getting credentials: {error}") from None
     except UnreachableError as error:
         raise click.ClickException(f"nobody answers at {error}. Is the cluster up? pumice up starts one.") from None
 

@@ -83,4 +83,7 @@ def _client(ctx: click.Context) -> Client:
     from pumice.kube.client import Client
     from pumice.kube.kubeconfig import read_kubeconfig
 
-    return Client(read_kubeconfig(given(ctx, "kubeconfig"), context=given(ctx, "context") or ""), timeout=PATIENCE)
+    access = read_kubeconfig(given(ctx, "kubeconfig"), context=given(ctx, "context") or "")
+    if access.exec_plugin is not None:
+        access.exec_plugin.detach(PATIENCE)  # the terminal is the shell's
+    return Client(access, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""``spec.hierarchy`` becomes queues, level by level (fairness.md 4).
+"""``spec.hierarchy`` becomes queues, level by level (docs/fairness.md, section 4.3).
 
 An entry is a queue right below: it gets its parent, its parameters as fields of its spec, and the part of the hierarchy
 below it, which it then expands itself. What an entry does not name stays as it is in the queue, whoever set it.

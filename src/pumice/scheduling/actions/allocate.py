@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def allocate(engine: Engine) -> None:
     """Serve the owed; keep room for those of them that find none; lend what is left.
 
-    What nobody could use within the limits goes to jobs whose gate gives way (fairness.md 8), so that it does not idle.
+    What nobody could use within the limits goes to jobs whose gate gives way (docs/fairness.md, section 8.2), so that
+    it does not idle.
     """
     _serve(engine, lending=False)
     reserved = engine.holds.review(engine) if engine.holds is not None else {}

@@ -1,4 +1,4 @@
-"""capacity: queues have explicit quantities, at any depth (fairness.md 6).
+"""capacity: queues have explicit quantities, at any depth (docs/fairness.md, section 6).
 
 ``guarantee`` is reserved, ``deserved`` is a queue's own part, which it can take back from those who borrowed it, and
 ``capability`` is the most it may hold. A flat set of queues is a tree of one level: a queue's parent counts whether

@@ -1,6 +1,7 @@
 """conformance: what keeps the cluster itself alive is never a victim.
 
-That holds whatever a configuration says (fairness.md 9); files made for Volcano name the plugin, and may go on to.
+That holds whatever a configuration says (docs/fairness.md, section 9.9); files made for Volcano name the plugin, and
+may go on to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""drf: dominant resource fairness, flat or over the hierarchy of queues (fairness.md 2 and 3)."""
+"""drf: dominant resource fairness, flat or over the hierarchy of queues (docs/fairness.md, sections 2 and 3)."""
 
 from __future__ import annotations
 

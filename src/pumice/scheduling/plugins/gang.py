@@ -1,4 +1,4 @@
-"""gang: a job starts all of its minimum or nothing (fairness.md 10)."""
+"""gang: a job starts all of its minimum or nothing (docs/fairness.md, section 10.1)."""
 
 from __future__ import annotations
 

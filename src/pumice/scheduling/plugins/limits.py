@@ -3,7 +3,7 @@
 Guarantees are reserved at every level. Both plugins keep ``guarantee``, ``ceiling`` and ``deserved`` of the share
 tree's queues up to date, judge new work against them when it is let in and when it starts, and see to it that nobody
 is evicted for something that could not start anyway, nor below what is guaranteed. What a queue deserves is the
-business of the one that orders the queues; the other only limits (fairness.md 9).
+business of the one that orders the queues; the other only limits (docs/fairness.md, section 9.9).
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class QueueLimits(Plugin, ABC):
         """Whether the queue and everyone above it has room for what the job starts with, promises counted.
 
         What jobs hold beyond their minimum is counted as room. A job that is owed is let in wherever others hold its
-        part: without pods there would be nobody to reclaim it for (fairness.md 9). Where another plugin
-        orders queues, this one only limits: what the cluster itself may be promised is not for it to say.
+        part: without pods there would be nobody to reclaim it for (docs/fairness.md, section 9.10). Where another
+        plugin orders queues, this one only limits: what the cluster itself may be promised is not for it to say.
         """
         asked = least_of(leaf.job)
         if self._is_owed(leaf.queue, asked):

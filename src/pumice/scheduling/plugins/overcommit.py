@@ -10,8 +10,8 @@ A job without ``minResources`` is always let in.
 
 Whoever is owed must be able to ask: a job whose minResources fit into what its queue is entitled to (or deserves, or
 has by its weight) and does not hold is let in whatever the sum above says, or there would be no pods to reclaim for
-(fairness.md 9). The same goes for a job whose own whole target holds its minResources: where each of two queues is
-entitled to half a task, their parent is entitled to one, and rounding hands it to a job of either.
+(docs/fairness.md, section 9.10). The same goes for a job whose own whole target holds its minResources: where each of
+two queues is entitled to half a task, their parent is entitled to one, and rounding hands it to a job of either.
 """
 
 from __future__ import annotations

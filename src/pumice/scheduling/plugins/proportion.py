@@ -1,4 +1,4 @@
-"""proportion: queues share the cluster by weight alone (fairness.md 5).
+"""proportion: queues share the cluster by weight alone (docs/fairness.md, section 5).
 
 What a queue deserves follows from what is asked for: the cluster is handed out by weight, level by level, to those
 that want it, no more than they want or may have, no less than is guaranteed.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """A unit whose user holds the limit already, and how that limit comes about (fairness.md 8)."""
+    """A unit whose user holds the limit already, and how that limit comes about (docs/fairness.md, section 8.1)."""
 
     user: str
     queue: ShareNode

@@ -131,7 +131,7 @@ def _user_limit(engine: Engine, beyond: Beyond) -> Limit:
 
 
 def _arithmetic(say: Wording, beyond: Beyond) -> str:
-    """The rule of fairness.md 8 with its numbers: min(max(C/n, C*p/100), Q*f)."""
+    """The rule of docs/fairness.md, section 8.1 with its numbers: min(max(C/n, C*p/100), Q*f)."""
     rule, j = beyond.rule, beyond.resource
     base, configured = say.amount(j, int(beyond.base)), say.amount(j, int(beyond.configured))
     terms = []
