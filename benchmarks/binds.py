@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 
 from benchmarks import kubernetes, live
-from pumice.apiserver.nodes.description import complete, nodes, parse_capacity
+from kubesim.kubelet.node_template import complete, nodes, parse_capacity
 from pumice.install.apply import apply
 from pumice.install.manifests import definitions, first_queues
 from pumice.kube.client.api import Api

@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
-from pumice.model.resources import Registry
 
 FOLDER = Path(__file__).parent / "workloads"
 GPU = "nvidia.com/gpu"

@@ -14,6 +14,8 @@ from typing import Any
 import yaml
 
 from benchmarks.workload import FOLDER, GPU
+from kubebase.label_selector import Requirement
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed
 from pumice.model.objects import (
     FREE,
@@ -24,14 +26,12 @@ from pumice.model.objects import (
     NodeTerm,
     PodTerm,
     Queue,
-    Requirement,
     Spread,
     Taint,
     TaskSpec,
     TaskStatus,
     Toleration,
 )
-from pumice.model.resources import Registry
 from pumice.model.state import ClusterState
 
 GI = 2**30

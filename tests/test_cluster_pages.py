@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import formats, server
-from pumice.apiserver.controllers import events, nodelife
-from pumice.apiserver.nodes import description, program
-from pumice.apiserver.storage import fsck
+from kubebase import certificates
+from kubesim.controllers import events
+from kubesim.controllers.nodes import node_lifecycle
+from kubesim.http import content_negotiation, listen
+from kubesim.kubelet import node_template, pod_behavior
+from kubesim.storage import fsck
 from pumice.decision_log import writer
-from pumice.kube import certificates
 from pumice.scheduler import config_watcher, loop
 from pumice.scheduling import mend
 from tests.support.api_servers import pumice_up
@@ -55,7 +56,7 @@ def test_the_readme(terminal: Terminal) -> None:
 
 def test_the_annotations_are_those_that_are_read() -> None:
     listed = set(re.findall(r"^\| `(pumice\.dev/[\w-]+)`", TRY, re.MULTILINE))
-    assert listed == {program.RUN_SECONDS, program.FAIL, program.STOP_SECONDS}
+    assert listed == {pod_behavior.RUN_SECONDS, pod_behavior.FAIL, pod_behavior.STOP_SECONDS}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
@@ -109,18 +110,18 @@ def test_an_online_backup_is_clean(tmp_path: Path) -> None:
 
 def test_the_figures_are_those_of_the_code() -> None:
     operations, trying = (" ".join(page.split()) for page in (OPERATIONS, TRY))  # wherever lines end
-    minutes = server.COMPACT_SECONDS / 60
+    minutes = listen.COMPACT_SECONDS / 60
     assert f"every {minutes:.0f} minutes, so that {minutes:.0f} to {2 * minutes:.0f} minutes of it" in operations
-    assert f"{description.PODS} pods unless" in operations
-    assert f"room for {description.MOST_NODES:,} nodes" in operations
-    assert f"and {nodelife.QUARANTINE:.0f} seconds later its pods" in operations
-    assert f"After {nodelife.GRACE:.0f} seconds (here one) it is NotReady" in trying
-    assert (events.KEPT, certificates.VALID.days, server.SHUTDOWN_SECONDS) == (
+    assert f"{node_template.PODS} pods unless" in operations
+    assert f"room for {node_template.MOST_NODES:,} nodes" in operations
+    assert f"and {node_lifecycle.QUARANTINE:.0f} seconds later its pods" in operations
+    assert f"After {node_lifecycle.GRACE:.0f} seconds (here one) it is NotReady" in trying
+    assert (events.KEPT, certificates.VALID.days, listen.SHUTDOWN_SECONDS) == (
         3600,
         365,
         2,
     )  # an hour, a year, two seconds
-    assert f"larger than {formats.LARGEST_BODY >> 20} MiB" in API
+    assert f"larger than {content_negotiation.LARGEST_BODY >> 20} MiB" in API
     log = f"after {writer.SIZE >> 20} MiB and {writer.FILES} are kept, so half a GiB at most"
     assert log in operations and writer.SIZE * writer.FILES == 1 << 29
     assert f"tries again after {writer.AGAIN / 60:.0f} minutes" in operations
@@ -241,7 +242,7 @@ def test_forms_that_are_refused(ask: Asker) -> None:
     for form in ("application/vnd.kubernetes.protobuf", "application/cbor"):
         assert ask("/api/v1/nodes", Accept=form)[0] == 406
         assert ask("/api/v1/nodes", Accept=f"{form},application/json")[0] == 200
-    large = {"metadata": {"name": "large"}, "data": {"a": "x" * formats.LARGEST_BODY}}
+    large = {"metadata": {"name": "large"}, "data": {"a": "x" * content_negotiation.LARGEST_BODY}}
     assert ask("/api/v1/namespaces/default/configmaps", large)[0] == 413
     two = json.loads(json.dumps(DEFINITION).replace("lamp", "lantern").replace("Lamp", "Lantern"))
     two["spec"]["versions"].append({**two["spec"]["versions"][0], "name": "v2", "storage": False})

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.observability.endpoints import Endpoints
 from pumice.observability.probes import scheduler_probes
 from tests.support.live_cluster import eventually, live, placed, scheduling, submit
@@ -41,7 +41,7 @@ def test_what_a_scheduler_gives_is_on_the_page(tmp_path: Path) -> None:
     listed = {name.removesuffix("_total"): set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
     assert len(listed) == len(rows) > 50
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with (
             scheduling(running.server) as scheduler,
             Endpoints(("127.0.0.1", 0), scheduler_probes(scheduler)) as endpoints,

@@ -1,4 +1,4 @@
-"""Writes the answers in tests/apiserver/parity/exchanges anew, as a real kube-apiserver gives them now.
+"""Writes the answers in tests/kubesim/parity/exchanges anew, as a real kube-apiserver gives them now.
 
 K8S_BIN=FOLDER python -m tools.parity_answers [FILE ...]     FOLDER holds kube-apiserver and etcd
 """
@@ -14,7 +14,7 @@ import yaml
 from benchmarks import kubernetes
 from tests.support.exchanges import SHIPPED, Player, load
 
-EXCHANGES = Path(__file__).parent.parent / "tests" / "apiserver" / "parity" / "exchanges"
+EXCHANGES = Path(__file__).parent.parent / "tests" / "kubesim" / "parity" / "exchanges"
 
 
 class _Plain(yaml.SafeDumper):

@@ -2,7 +2,7 @@
 
 python -m tools.protobuf_numbers
 
-Clients of Kubernetes in Go send built-in kinds in protobuf. ``pumice.apiserver.protobuf`` reads such bodies by the
+Clients of Kubernetes in Go send built-in kinds in protobuf. ``kubesim.protobuf`` reads such bodies by the
 shapes of those kinds, which name the fields but do not number them. This tool reads the numbers from the
 ``generated.proto`` files of the Go modules k8s.io/api and k8s.io/apimachinery, and from the Go types beside them what
 protobuf does not say: the name of a field in JSON, whether JSON shows its zero, and whether it shows the fields in it
@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pumice.apiserver.builtin import notation
-from pumice.apiserver.protobuf.layouts import KINDS, SHAPES
+from kubesim.kinds import schema_dsl
+from kubesim.protobuf.messages import KINDS, SHAPES
 from tools.kubernetes_binaries import KUBERNETES, NOT_AVAILABLE, go
 
-TARGET: Final = Path(__file__).parents[1] / "src" / "pumice" / "apiserver" / "protobuf" / "numbers.py"
+TARGET: Final = Path(__file__).parents[1] / "src" / "kubesim" / "protobuf" / "field_numbers.py"
 RELEASE: Final = f"v0.{KUBERNETES.partition('.')[2]}"
 MODULES: Final = ("k8s.io/api", "k8s.io/apimachinery")
 META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1"
@@ -48,9 +48,9 @@ WIRE_TYPES: Final[Mapping[str, frozenset[str]]] = {
 }
 """The types of protobuf in which the wire may hold a type of the notation."""
 OVERRULED: Final[Mapping[str, str]] = {"bytes": "bytes", f"{META}.MicroTime": "micro"}
-"""What the notation does not tell apart, in the words of ``numbers``."""
+"""What the notation does not tell apart, in the words of ``field_numbers``."""
 
-HEADER: Final = '''"""The numbers by which protobuf knows the fields that the shapes of ``builtin`` know by name.
+HEADER: Final = '''"""The numbers by which protobuf knows the fields that the shapes of ``kinds`` know by name.
 
 ``python -m tools.protobuf_numbers`` made this file from {modules} {release}: do not edit it.
 A shape is a name on a line of its own, then its fields::
@@ -218,8 +218,8 @@ def _entry(numbers: tuple[int, ...], kind: str, wire_type: str, keeps_zero: bool
 
 
 def content(folders: list[Path]) -> str:
-    """The text of the module ``numbers``."""
-    groups = [notation.shapes(text) for text in SHAPES]
+    """The text of the module ``field_numbers``."""
+    groups = [schema_dsl.shapes(text) for text in SHAPES]
     numbering = Numbering(messages(folders), {name: lines for group in groups for name, lines in group.items()})
     for shape in ("ObjectMeta", "DeleteOptions"):
         numbering.visit(shape, f"{META}.{shape}")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import yaml
 
-from pumice.apiserver.shipped import PLACE
+from pumice.crds import FOLDER
 
 
 def files() -> Iterator[tuple[Path, str]]:
     """Every file that is made, and what belongs into it."""
-    for source in sorted(PLACE.glob("crds/**/*.yaml")):
+    for source in sorted(FOLDER.glob("**/*.yaml")):
         objects = list(yaml.safe_load_all(source.read_bytes()))
         yield source.with_suffix(".json"), json.dumps(objects, separators=(",", ":")) + "\n"
 

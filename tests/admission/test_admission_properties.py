@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import Registry
 from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Request, Settings, admit, mutate
 from pumice.admission.cluster_view import describe_queue
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import JOBS, PODGROUPS, QUEUES
 from pumice.model.hierarchy import Path, lay_out
-from pumice.model.resources import Registry
 from tests.support.admitted import ask, group, node, put, queue, tell
 from tests.support.crd_objects import objects, resources
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.controllers.default_queues import DefaultQueues
 from pumice.controllers.manager import ControllerManager
 from pumice.kube.client.api import Api
@@ -14,7 +14,7 @@ from tests.support.live_cluster import QUEUES, eventually, live
 
 
 def test_they_are_made_where_they_are_missing(tmp_path):
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         def there() -> set[str]:
             return {queue["metadata"]["name"] for queue in running.api.list(QUEUES)}
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import Registry
 from pumice.decision_log import writer
 from pumice.decision_log.records import (
     ENCODER,
@@ -29,7 +30,6 @@ from pumice.decision_log.replay import LogError, Outcome, Replayed, replay
 from pumice.decision_log.writer import DecisionLog, log_files
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.model.objects import Queue, TaskSpec
-from pumice.model.resources import Registry
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.resume import inheritance
 from tests.support.histories import History

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.decision_log.writer import DecisionLog, log_files
 from pumice.kube.client.api_errors import ApiError
 from tests.support.live_cluster import CPU, QUEUES, eventually, live, phase, placed, scheduling, submit
@@ -31,7 +31,7 @@ def decided(folder: Path) -> Counter[str]:
     return Counter(decision["does"] for line in lines if line["is"] == "cycle" for decision in line["decisions"])
 
 
-def restless(running: Cluster, folder: Path, **more: Any) -> Any:
+def restless(running: RunningCluster, folder: Path, **more: Any) -> Any:
     """Gangs, a queue that takes its part back, binds and evictions that are refused."""
 
     async def run() -> None:
@@ -77,7 +77,7 @@ def restless(running: Cluster, folder: Path, **more: Any) -> Any:
 def test_another_process_decides_the_same(tmp_path: Path) -> None:
     folder = tmp_path / "log"
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await restless(running, folder)
 
     live(tmp_path, check)
@@ -92,7 +92,7 @@ def test_another_process_decides_the_same(tmp_path: Path) -> None:
 def test_files_begin_anew_and_each_stands_alone(tmp_path: Path) -> None:
     folder = tmp_path / "log"
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await restless(running, folder, size=4000, files=100)
 
     live(tmp_path, check)
@@ -107,7 +107,7 @@ def test_files_begin_anew_and_each_stands_alone(tmp_path: Path) -> None:
 def test_an_altered_decision_is_found_where_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "log"
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server, decision_log=DecisionLog(folder)) as scheduler:
             await eventually(lambda: scheduler.cycles > 0)
             await submit(running, "job", 3)
@@ -132,7 +132,7 @@ def test_an_altered_decision_is_found_where_it_is(tmp_path: Path) -> None:
 def test_a_scheduler_that_died_in_the_middle_of_a_line(tmp_path: Path) -> None:
     folder = tmp_path / "log"
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server, decision_log=DecisionLog(folder)):
             await submit(running, "job", 3)
             await eventually(lambda: phase(running, "job") == "Running")
@@ -149,7 +149,7 @@ def test_a_scheduler_that_died_in_the_middle_of_a_line(tmp_path: Path) -> None:
 def test_without_a_disk_scheduling_goes_on(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a file where the folder should be")
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         recorded = DecisionLog(tmp_path / "log" / "deeper")
         async with scheduling(running.server, decision_log=recorded):
             await submit(running, "job", 3)

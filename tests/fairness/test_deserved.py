@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.fairness.deserved import DeservedOrder, deserved_share
 from pumice.fairness.tree import JobNode, ShareNode
-from pumice.model.resources import CPU, MEMORY, PODS
 from tests.support.groves import GPU, WIDTH, Grove
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "scheduling.yaml").read_text())

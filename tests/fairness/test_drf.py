@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY, PODS, dominant_share
 from pumice.fairness.order import DrfOrder, PlainOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.resources import CPU, MEMORY, PODS, dominant_share
 from tests.support.groves import Grove, asks, below, groves
 
 STEPS = 2**30

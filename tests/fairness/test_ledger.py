@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from kubebase.resource_vector import CPU
 from pumice.fairness.ledger import Ledger, counters
 from pumice.fairness.tree import JobNode, Kind
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.model.resources import CPU
 from pumice.scheduling.engine import Engine
 from tests.support.engines import run
 from tests.support.histories import History, registry, seeds

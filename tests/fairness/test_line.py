@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.line import Run, line_of
 from pumice.fairness.tree import JobNode
-from pumice.model.resources import CPU, MEMORY
 from tests.support.groves import Grove
 
 SMALL, LARGE = ((CPU, 100),), ((CPU, 300), (MEMORY, 100))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebase.resource_vector import CPU, PODS
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, PODS
 from tests.support.paper_world import GPU, PLACES, World
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "hdrf.yaml").read_text())["cases"]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.fairness import paper
 from pumice.fairness.paper import GRID, LANES, Group, Lane, Standing
 from pumice.fairness.tree import Kind, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, MEMORY, PODS
 from tests.oracles.paper_recursion import paper_pick, ratings
 from tests.support.paper_world import GPU, PLACES, World
 

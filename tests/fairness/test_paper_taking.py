@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.fairness.paper_taking import ByRescaledShares
 from pumice.fairness.taking import TOLERANCE, parting
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, MEMORY, PODS
 from tests.oracles.paper_recursion import ratings
 from tests.support.paper_world import GPU, World
 

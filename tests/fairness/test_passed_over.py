@@ -1,6 +1,6 @@
 """Rounding of unlike tasks, by hand: a unit that does not fit is passed over for later ones of its job."""
 
-from pumice.model.resources import CPU, MEMORY
+from kubebase.resource_vector import CPU, MEMORY
 from tests.fairness.test_rounding import hand_made, rounded, whole_cpu
 
 

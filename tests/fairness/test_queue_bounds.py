@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.queue_bounds import beyond_limits
 from pumice.fairness.tree import Kind, ShareNode
 from pumice.model.objects import Queue
-from pumice.model.resources import CPU, MEMORY
 from tests.support.forests import Forest, cpu
 
 # --- real capability and deserved ---------------------------------------------------------------------------------

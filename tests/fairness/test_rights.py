@@ -1,10 +1,10 @@
 """Rights of jobs of unlike tasks: each task counts by itself."""
 
+from kubebase.resource_vector import CPU
 from pumice.fairness.rights import has_lost_nothing, holds_more, is_owed, spares
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode
-from pumice.model.resources import CPU
 from tests.support.groves import GPU, Grove
 
 FOUR, ODD = ((GPU, 4000),), ((CPU, 1000), (GPU, 5000))

@@ -9,12 +9,12 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.line import line_of
 from pumice.fairness.rounding import Rounding, set_whole_targets
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import EXACT, JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, MEMORY
 from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.support.bounded_groves import above_limits, bounded_groves, claimed_below, limit, most, of_user, user_most
 from tests.support.groves import GPU, ITEMS, WIDTH, Grove, all_parts, below, groves, path_of

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode, ShareNode
-from pumice.model.resources import CPU, MEMORY
 from tests.support.groves import GPU, Grove, asks, below, groves, weights
 
 STEPS = 2**30

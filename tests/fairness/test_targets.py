@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.resources import CPU, MEMORY
 from tests.oracles.exact_fluid import exact_fluid
 from tests.support.bounded_groves import bounded_groves, limit, most, reserved, user_most
 from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.demand import Demand
 from pumice.fairness.order import DrfOrder
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import Kind, ShareNode, latest_owed_start, latest_start
-from pumice.model.resources import CPU, MEMORY
 from tests.support.groves import GPU, WIDTH, Grove, asks, below, groves
 
 

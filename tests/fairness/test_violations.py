@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from kubebase.resource_vector import CPU, MEMORY, Registry
 from pumice.fairness.tree import Kind
 from pumice.fairness.violations import clamped, violations
 from pumice.model.accounts import Job
 from pumice.model.objects import Items, JobPhase, Queue
-from pumice.model.resources import CPU, MEMORY, Registry
 from tests.support.forests import WIDTH, Forest
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.tree import Kind, ShareNode
 from pumice.fairness.waterfill import Wish, deserve, water_fill
-from pumice.model.resources import CPU, MEMORY
 from tests.support.groves import Grove
 
 

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
+from kubebase.resource_vector import Registry
 from pumice.kube.decode.convert import decode
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.model.resources import Registry
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from pumice.apiserver import verbs
+from kubesim.api import client
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
@@ -30,7 +30,7 @@ class Clock:
 
 
 @contextlib.asynccontextmanager
-async def recording(**more: Any) -> AsyncIterator[tuple[EventRecorder, verbs.Api, Proxy, Clock]]:
+async def recording(**more: Any) -> AsyncIterator[tuple[EventRecorder, client.InProcessClient, Proxy, Clock]]:
     clock = Clock()
     async with (
         memory_api() as behind,
@@ -53,7 +53,7 @@ async def writing(recorder: EventRecorder) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def found(behind: verbs.Api) -> list[tuple[str, str, str, int]]:
+def found(behind: client.InProcessClient) -> list[tuple[str, str, str, int]]:
     events = [e for e in behind.list("events") if e.get("reportingComponent") == "pumice"]
     return [(e["involvedObject"]["name"], e["reason"], e["message"], e["count"]) for e in events]
 

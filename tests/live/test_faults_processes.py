@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pumice.apiserver.nodes.rooms import Room
+from kubesim.kubelet.node_capacity import NodeCapacity
 from pumice.kube.client.api_errors import ApiError
 from tests.support.faults import CONTROLLERS, SCHEDULER, Cluster, Part, Trial, at_work, cluster
 from tests.support.faulty_wire import FaultyWire, faulty_wire
@@ -80,7 +80,7 @@ ELECTED = ("--leader-elect", "--leader-elect-namespace", HOME)
 def test_an_api_that_is_gone_for_a_while(
     installed: Cluster, elected: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL, "pumice.apiserver.nodes")  # the nodes tell of every attempt
+    caplog.set_level(logging.CRITICAL, "kubesim.kubelet")  # the nodes tell of every attempt
     # Whoever works alone sits it out. Who was elected cannot know whether it still is, so it ends; somebody who looks
     # after it, as a kubelet does, starts it again.
     with at_work(installed) as trial:
@@ -122,7 +122,7 @@ def test_a_leader_frozen_beyond_its_lease(installed: Cluster) -> None:
     # has given the room to somebody more important. The nodes take whatever comes: only we can relieve them.
     with (
         faulty_wire(installed.real.endpoint.url) as wire,
-        patch.object(Room, "lack", lambda self, request: None),
+        patch.object(NodeCapacity, "lack", lambda self, request: None),
         at_work(installed) as trial,
     ):
         first = trial.part(SCHEDULER, *ELECTED, alias="scheduler-0", server=wire.url)

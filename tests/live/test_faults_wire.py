@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from kubebase.quantity import parse
 from pumice.kube.client.sync_client import Document
-from pumice.model.quantity import parse
 from pumice.scheduler.loop import WATCHED
 from tests.support.faults import CONTROLLERS, SCHEDULER, Cluster, Part, Trial, at_work, cluster
 from tests.support.faulty_wire import CUT, Asked, FaultyWire, faulty_wire

@@ -24,10 +24,10 @@ import pytest
 import yaml
 
 from benchmarks.kubernetes import free_ports
+from kubebase.quantity import parse
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.sync_client import Client, Document
-from pumice.model.quantity import parse
 from tests.support.killable import PATIENCE, Gang, Orders, Program, Wire, Writer
 from tests.support.processes import run_process
 from tests.support.witness import PODS, Witness

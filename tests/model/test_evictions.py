@@ -10,10 +10,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from kubebase.resource_vector import CPU, MEMORY, PODS, Registry
 from pumice.model.accounts import ClusterNode, Job, Task
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.model.objects import JobSpec, NodeSpec, TaskSpec, TaskStatus
-from pumice.model.resources import CPU, MEMORY, PODS, Registry
 from pumice.model.state import ClusterState
 from tests.support.histories import build_state, picture
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import BindFailed, Changed
 from pumice.model.objects import JobSpec, NodeSpec, TaskSpec, TaskStatus
-from pumice.model.resources import Registry
 from pumice.model.shape import ShapeTable
 from pumice.model.state import ClusterState
 from tests.support.histories import build_state

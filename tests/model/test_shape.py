@@ -8,18 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
 from pumice.model.events import Changed, Event, Gone
-from pumice.model.objects import (
-    Constraints,
-    JobSpec,
-    NodeSpec,
-    PodTerm,
-    Requirement,
-    Spread,
-    TaskSpec,
-    TaskStatus,
-    Toleration,
-)
+from pumice.model.objects import Constraints, JobSpec, NodeSpec, PodTerm, Spread, TaskSpec, TaskStatus, Toleration
 from pumice.model.shape import ShapeTable, selects
 from pumice.model.state import ClusterState
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from kubebase.label_selector import Requirement
+from kubebase.resource_vector import CPU, MEMORY, PODS, Registry
 from pumice.model.events import BindFailed, Changed, Gone
 from pumice.model.objects import (
     Constraints,
@@ -17,11 +19,9 @@ from pumice.model.objects import (
     PriorityClass,
     Queue,
     Quota,
-    Requirement,
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.resources import CPU, MEMORY, PODS, Registry
 from pumice.model.state import ClusterState
 from tests.support.histories import History, build_state, final_objects, key_of, picture, registry, seeds
 

@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from kubebase.label_selector import Requirement
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed, Gone
-from pumice.model.objects import DisruptionBudget, JobSpec, PodTerm, PriorityClass, Requirement, TaskSpec
-from pumice.model.resources import Registry
+from pumice.model.objects import DisruptionBudget, JobSpec, PodTerm, PriorityClass, TaskSpec
 from tests.support.histories import build_state
 
 POD = TaskSpec("ns", "t", (1, 0, 1), job="ns/j")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.observability.endpoints import AddressError, Endpoints, Probes, parse_address
 from pumice.observability.liveness import STUCK, LoopHeartbeat
 from pumice.observability.probes import scheduler_probes
@@ -119,7 +119,7 @@ def test_an_address_that_is_taken_is_an_error_and_leaves_nothing_behind() -> Non
 
 
 def test_a_scheduler_without_its_cluster_is_alive_and_not_ready(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling("http://127.0.0.1:1") as lost, Endpoints(ANYWHERE, scheduler_probes(lost)) as endpoints:
             await eventually(lambda: lost.informers[0].last_error is not None)
             code, why = await ask(f"{endpoints.url}/readyz")
@@ -134,7 +134,7 @@ def test_a_scheduler_without_its_cluster_is_alive_and_not_ready(tmp_path: Path) 
 
 
 def test_a_scheduler_whose_cycles_do_not_end_is_not_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with (
             scheduling(running.server) as scheduler,
             Endpoints(ANYWHERE, scheduler_probes(scheduler)) as endpoints,

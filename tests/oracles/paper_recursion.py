@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.tree import JobNode, ShareNode, ShareTree
-from pumice.model.resources import PODS
 
 TIE_STEPS = 2**30
 

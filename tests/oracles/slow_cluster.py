@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubebase.resource_vector import PODS
 from pumice.model.events import BindFailed, Event, Gone
 from pumice.model.objects import (
     JobSpec,
@@ -24,7 +25,6 @@ from pumice.model.objects import (
     TaskStatus,
     Vector,
 )
-from pumice.model.resources import PODS
 from tests.oracles.kube_filters import chosen
 from tests.oracles.slow_nodes import NodeRules, Pod, could_ever, idle, resources, slots
 from tests.oracles.slow_targets import Amounts, Wish, add_up

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from kubebase.resource_vector import Registry
 from pumice.kube.decode import api_types
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.resources import POD_GROUPS, PODS
 from pumice.kube.watch.change_queue import Change
 from pumice.model.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
-from pumice.model.resources import Registry
 from pumice.scheduler.cluster_cache import ClusterCache
 
 

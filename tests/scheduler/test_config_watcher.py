@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.decision_log.replay import replay
 from pumice.decision_log.writer import DecisionLog, log_files
 from pumice.observability.metrics.scheduler_metrics import SchedulerMetrics
@@ -84,7 +84,7 @@ def test_a_running_scheduler_follows_its_file_and_the_log_knows(tmp_path: Path) 
     path, folder = tmp_path / "config.yaml", tmp_path / "log"
     file, said = file_with(path, NOTHING_STARTS)
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         more: dict[str, Any] = {"config_file": file, "decision_log": DecisionLog(folder)}
         async with scheduling(running.server, file.first(), **more) as scheduler:
             await submit(running, "job", 3)
@@ -107,7 +107,7 @@ def test_a_running_scheduler_follows_its_file_and_the_log_knows(tmp_path: Path) 
 
 
 def test_a_configuration_that_fails_when_it_is_tried_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server) as scheduler:
             await submit(running, "job", 2, **{"pumice.dev/run-seconds": "0.3"})
             await eventually(lambda: phase(running, "job") == "Running")
@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_used_shows_in_the_metrics_until_it_can(tmp_path: 
     path = tmp_path / "config.yaml"
     file, _ = file_with(path, DEFAULT_CONFIG)
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server, file.first(), config_file=file) as scheduler:
             metrics = SchedulerMetrics(scheduler)
 

@@ -7,16 +7,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from tests.support.live_cluster import CPU, GROUPS, QUEUES, eventually, live, phase, placed, said, scheduling, submit
 
 
-def status(running: Cluster, queue: str) -> dict[str, Any]:
+def status(running: RunningCluster, queue: str) -> dict[str, Any]:
     found: dict[str, Any] = (running.api.read(QUEUES, "", queue) or {}).get("status", {})
     return found
 
 
-def summary(running: Cluster, queue: str) -> dict[str, Any]:
+def summary(running: RunningCluster, queue: str) -> dict[str, Any]:
     """The status of a queue, with its amounts in cpu."""
     shown = status(running, queue)
     amounts = {name: shown.get(name, {}).get("cpu") for name in ("allocated", "entitled")}
@@ -24,7 +24,7 @@ def summary(running: Cluster, queue: str) -> dict[str, Any]:
 
 
 def test_a_gang_starts_whole_and_one_that_does_not_fit_waits(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server):
             await submit(running, "fits", 4)
             await eventually(lambda: phase(running, "fits") == "Running")
@@ -41,7 +41,7 @@ def test_a_gang_starts_whole_and_one_that_does_not_fit_waits(tmp_path: Path) -> 
 
 
 def test_what_ends_makes_room_and_the_group_says_what_became_of_it(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server):
             await submit(running, "first", 12, **{"pumice.dev/run-seconds": "0.3"})
             await submit(running, "second", 12, **{"pumice.dev/run-seconds": "0.3"})
@@ -54,7 +54,7 @@ def test_what_ends_makes_room_and_the_group_says_what_became_of_it(tmp_path: Pat
 
 
 def test_a_queue_that_wakes_has_its_part_back(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         for name, weight in (("a", 2), ("b", 1)):
             await running.api.create(
                 QUEUES, "", {"metadata": {"name": name}, "spec": {"weight": weight, "parent": "root"}}
@@ -77,7 +77,7 @@ def test_a_queue_that_wakes_has_its_part_back(tmp_path: Path) -> None:
 
 
 def test_a_binding_that_somebody_was_quicker_with_is_taken_as_it_is(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server) as scheduler:
             await eventually(lambda: scheduler.cycles > 0)
             real = scheduler.binder._api.bind
@@ -98,7 +98,7 @@ def test_a_binding_that_somebody_was_quicker_with_is_taken_as_it_is(tmp_path: Pa
 
 
 def test_a_scheduler_that_is_replaced_goes_on_from_what_it_finds(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         for number in range(3):
             await submit(running, f"j{number}", 4)
         async with scheduling(running.server):

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.config.load import default_config
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
@@ -28,7 +28,7 @@ class Clock:
 
 
 @asynccontextmanager
-async def scheduling_by(clock: Clock, running: Cluster) -> AsyncIterator[Scheduler]:
+async def scheduling_by(clock: Clock, running: RunningCluster) -> AsyncIterator[Scheduler]:
     async with Session(Access(running.server)) as session:
         scheduler = Scheduler(Api(session), default_config(), now=clock)
         work = asyncio.create_task(scheduler.run())
@@ -41,7 +41,7 @@ async def scheduling_by(clock: Clock, running: Cluster) -> AsyncIterator[Schedul
             await scheduler.done()
 
 
-async def bind(running: Cluster, *pods: str, ours: bool = True) -> None:
+async def bind(running: RunningCluster, *pods: str, ours: bool = True) -> None:
     """As a scheduler did that is no more."""
     annotations = {"pumice.dev/placed-by": "pumice"} if ours else {}
     async with Session(Access(running.server)) as session:
@@ -50,7 +50,7 @@ async def bind(running: Cluster, *pods: str, ours: bool = True) -> None:
 
 
 def test_the_rest_of_a_gang_comes_first_and_only_then_it_says_that_it_runs(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await submit(running, "left", 4)
         await bind(running, "left-0", "left-1")
         await submit(running, "other", 4)
@@ -67,7 +67,7 @@ def test_the_rest_of_a_gang_comes_first_and_only_then_it_says_that_it_runs(tmp_p
 
 
 def test_a_part_that_cannot_be_completed_is_given_back(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         clock = Clock()
         await submit(running, "large", CPU + 2, **{"pumice.dev/stop-seconds": "0.1"})
         await bind(running, "large-0", "large-1")
@@ -87,7 +87,7 @@ def test_a_part_that_cannot_be_completed_is_given_back(tmp_path: Path) -> None:
 
 
 def test_what_others_have_bound_stays(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         clock = Clock()
         await submit(running, "large", CPU + 2)
         await bind(running, "large-0", "large-1", ours=False)
@@ -101,6 +101,6 @@ def test_what_others_have_bound_stays(tmp_path: Path) -> None:
     live(tmp_path, check, count=1)
 
 
-def reason(running: Cluster, group: str) -> str:
+def reason(running: RunningCluster, group: str) -> str:
     found: dict[str, Any] = running.api.read(GROUPS, "default", group) or {}
     return next((str(c["reason"]) for c in found.get("status", {}).get("conditions", [])), "")

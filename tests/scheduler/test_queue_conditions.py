@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.scheduler.queue_conditions import renewed
 from tests.support.live_cluster import QUEUES, eventually, live, said, scheduling
 
 EXCEEDED = "GuaranteesExceedCapacity"
 
 
-def condition(running: Cluster, queue: str, kind: str) -> dict[str, Any]:
+def condition(running: RunningCluster, queue: str, kind: str) -> dict[str, Any]:
     status = (running.api.read(QUEUES, "", queue) or {}).get("status") or {}
     return next((found for found in status.get("conditions") or () if found["type"] == kind), {})
 
 
-async def guarantee(running: Cluster, cpu: int) -> None:
+async def guarantee(running: RunningCluster, cpu: int) -> None:
     spec = {"parent": "root", "guarantee": {"resource": {"cpu": str(cpu)}}}
     await running.api.create(QUEUES, "", {"metadata": {"name": "kept"}, "spec": spec})
 
 
-async def cordon(running: Cluster, *, unschedulable: bool) -> None:
+async def cordon(running: RunningCluster, *, unschedulable: bool) -> None:
     def edit(node: dict[str, Any]) -> None:
         node["spec"]["unschedulable"] = unschedulable
 
@@ -31,7 +31,7 @@ async def cordon(running: Cluster, *, unschedulable: bool) -> None:
 
 
 def test_guarantees_that_the_cluster_can_no_longer_keep(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await guarantee(running, 10)  # of 12
         async with scheduling(running.server):
             await cordon(running, unschedulable=True)
@@ -49,7 +49,7 @@ def test_guarantees_that_the_cluster_can_no_longer_keep(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_is_new_ends_what_no_longer_holds(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await guarantee(running, 10)
         async with scheduling(running.server):
             await cordon(running, unschedulable=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.config.load import default_config, read_config
 from pumice.kube import resources
 from pumice.kube.client.api import Api
@@ -56,12 +56,12 @@ def test_a_queue_that_loses_its_place_does_not_keep_its_last_numbers() -> None:
     assert statuses(shell.engine).keys() == shell.engine.state.queues.keys()
 
 
-async def annotated_queue(running: Cluster, name: str, path: str, weights: str = "", **spec: Any) -> None:
+async def annotated_queue(running: RunningCluster, name: str, path: str, weights: str = "", **spec: Any) -> None:
     annotations = {"volcano.sh/hierarchy": path} | ({"volcano.sh/hierarchy-weights": weights} if weights else {})
     await running.api.create(QUEUES, "", {"metadata": {"name": name, "annotations": annotations}, "spec": spec})
 
 
-def status_of(running: Cluster, name: str) -> dict[str, Any]:
+def status_of(running: RunningCluster, name: str) -> dict[str, Any]:
     return (running.api.read(QUEUES, "", name) or {}).get("status") or {}
 
 
@@ -74,7 +74,7 @@ async def settled(scheduler: Scheduler) -> None:
 
 
 def test_weight_path_pods_and_namespaces_are_those_that_count(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await annotated_queue(running, "prod", "root/eng/prod", "1/2/8", weight=3)
         await annotated_queue(running, "dev", "root/eng/dev", "1/2/0.5")
         async with scheduling(running.server) as scheduler:
@@ -103,7 +103,7 @@ def test_weight_path_pods_and_namespaces_are_those_that_count(tmp_path: Path) ->
 
 
 def test_a_status_that_somebody_overwrites_is_set_right(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server) as scheduler:
             await submit(running, "one", 3)
             await eventually(lambda: status_of(running, "default").get("allocated", {}).get("pods") == "3")
@@ -129,7 +129,7 @@ def test_a_status_that_somebody_overwrites_is_set_right(tmp_path: Path) -> None:
 
 
 def test_the_scheduler_says_what_it_runs_with(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server, schedulers=frozenset({"night", "day"})) as scheduler:
             await eventually(lambda: "scheduler" in status_of(running, "root"))
             first = status_of(running, "root")["scheduler"]

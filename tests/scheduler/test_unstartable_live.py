@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.scheduling import unstartable
 from tests.support.live_cluster import GROUPS, eventually, live, placed, scheduling, submit
 
 
-def condition(running: Cluster, name: str) -> dict[str, Any]:
+def condition(running: RunningCluster, name: str) -> dict[str, Any]:
     conditions = (running.api.read(GROUPS, "default", name) or {}).get("status", {}).get("conditions") or [{}]
     (found,) = conditions
     return dict(found)
 
 
-def events(running: Cluster, name: str) -> list[tuple[str, str, str]]:
+def events(running: RunningCluster, name: str) -> list[tuple[str, str, str]]:
     found = [event for event in running.api.list("events") if event["involvedObject"]["kind"] == "PodGroup"]
     return [
         (event["type"], event["reason"], event["message"]) for event in found if event["involvedObject"]["name"] == name
@@ -31,7 +31,7 @@ def test_it_says_so_in_a_condition_and_in_an_event(tmp_path: Path, monkeypatch: 
     no_node = "its tasks (cpu 1, nvidia.com/gpu 1) fit no node, even if it were empty: no node has nvidia.com/gpu"
     too_large = "it must start 13 tasks together (cpu 13), which do not fit the cluster even if it were empty"
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server):
             await submit(running, "few", 2, least=5)
             await submit(running, "large", 13)

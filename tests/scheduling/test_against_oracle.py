@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from benchmarks.workload import GPU
 from benchmarks.workload_e import WorkloadE
+from kubebase.label_selector import Requirement
 from pumice.model.events import BindFailed, Changed, Event, Gone
 from pumice.model.objects import (
     FREE,
@@ -30,7 +31,6 @@ from pumice.model.objects import (
     Queue,
     QueueState,
     Quota,
-    Requirement,
     Spread,
     Taint,
     TaskSpec,

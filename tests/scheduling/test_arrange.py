@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
 from pumice.model.accounts import Task
-from pumice.model.objects import FREE, Constraints, PodTerm, Requirement
+from pumice.model.objects import FREE, Constraints, PodTerm
 from pumice.scheduling import arrange as module
 from pumice.scheduling.arrange import arrange
 from pumice.scheduling.engine import Engine

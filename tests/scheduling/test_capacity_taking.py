@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, MEMORY
 from tests.support.taking import Shell, taking_engine
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebase.resource_vector import dominant_share
 from pumice.fairness.tree import Kind
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, Quota, TaskSpec, TaskStatus
-from pumice.model.resources import dominant_share
 from pumice.model.state import ClusterState
 from pumice.scheduling.engine import Engine
 from tests.support.pools import amounts, make_engine

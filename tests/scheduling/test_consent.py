@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from kubebase.resource_vector import CPU
 from pumice.model.objects import TaskStatus
-from pumice.model.resources import CPU
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.consent import Consent

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubebase.label_selector import Requirement
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import (
     Constraints,
@@ -15,11 +17,9 @@ from pumice.model.objects import (
     PodTerm,
     Queue,
     QueueState,
-    Requirement,
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.resources import CPU, MEMORY
 from pumice.scheduling.engine import Engine
 from tests.support.pools import make_engine
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.model.accounts import Task
-from pumice.model.resources import CPU, MEMORY
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import FEW, NodeTable
 from pumice.scheduling.plugin import Plugin, RoomWeights

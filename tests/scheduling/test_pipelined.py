@@ -11,18 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebase.label_selector import Requirement
 from pumice.model.events import BindFailed, Changed, EvictFailed, Gone
-from pumice.model.objects import (
-    Constraints,
-    JobSpec,
-    NodeSpec,
-    PodTerm,
-    Queue,
-    QueueState,
-    Requirement,
-    TaskSpec,
-    TaskStatus,
-)
+from pumice.model.objects import Constraints, JobSpec, NodeSpec, PodTerm, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
 from pumice.scheduling.resume import reconfigured
 from tests.cli.command import pumice_command

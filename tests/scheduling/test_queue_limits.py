@@ -7,10 +7,10 @@ import random
 import pytest
 from hypothesis import given
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.tree import Kind, ShareNode
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.model.resources import CPU, MEMORY
 from pumice.scheduling.engine import Engine
 from tests.support.examples import fewer_examples
 from tests.support.histories import seeds

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
 from pumice.model.accounts import Task
 from pumice.model.events import Changed
-from pumice.model.objects import Constraints, PodTerm, Requirement, TaskSpec, TaskStatus
+from pumice.model.objects import Constraints, PodTerm, TaskSpec, TaskStatus
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.config import SchedulerConfig, parse_config

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebase.label_selector import Requirement
+from kubebase.resource_vector import PODS, Registry
 from pumice.model.events import Changed
 from pumice.model.objects import (
     Constraints,
@@ -21,12 +23,10 @@ from pumice.model.objects import (
     PriorityClass,
     Queue,
     QueueState,
-    Requirement,
     TaskSpec,
     TaskStatus,
     Vector,
 )
-from pumice.model.resources import PODS, Registry
 from pumice.scheduling.config import Flag, PluginConfig, SchedulerConfig
 from pumice.scheduling.decisions import Bind, Evict, Pipeline
 from pumice.scheduling.engine import Engine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubebase.resource_vector import CPU
 from pumice.fairness.tree import JobNode
-from pumice.model.resources import CPU
 from pumice.scheduling.split import improves_split
 from tests.support.groves import Grove
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Task
-from pumice.model.objects import Constraints, DisruptionBudget, NodeSpec, PodTerm, Requirement, TaskStatus
+from pumice.model.objects import Constraints, DisruptionBudget, NodeSpec, PodTerm, TaskStatus
 from pumice.scheduling.decisions import Bind, Decision, Evict, Pipeline
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins.predicates import PredicatesPlugin

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.model.accounts import Job
 from pumice.model.events import Changed
 from pumice.model.objects import JobSpec, TaskSpec, TaskStatus
-from pumice.model.resources import CPU, MEMORY
 from pumice.model.state import ClusterState
 from pumice.scheduling.units import Unit, UnitTable, gang_size, gang_tasks, missing_to_start, parts_of, sum_asks
 

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import Registry
 from pumice.config.load import default_config
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
-from pumice.model.resources import Registry
 from pumice.scheduling.decisions import Condition
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN

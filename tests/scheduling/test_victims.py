@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kubebase.label_selector import Requirement
 from pumice.model.events import Changed, EvictFailed, Gone
-from pumice.model.objects import DisruptionBudget, JobPhase, JobSpec, NodeSpec, PriorityClass, Requirement, TaskSpec
+from pumice.model.objects import DisruptionBudget, JobPhase, JobSpec, NodeSpec, PriorityClass, TaskSpec
 from pumice.scheduling.decisions import Bind, Evict
 from tests.support.taking import SECOND, Shell, taking_engine
 

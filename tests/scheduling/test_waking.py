@@ -13,10 +13,10 @@ from itertools import combinations
 
 import pytest
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.accounts import ClusterNode
 from pumice.model.objects import TaskStatus
-from pumice.model.resources import PODS
 from pumice.scheduling.engine import Engine
 from tests.support.eviction_book import Book, Commit, Seen, fits
 from tests.support.restless import Restless, Taste

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed
 from pumice.model.objects import (
     Constraints,
@@ -18,7 +19,6 @@ from pumice.model.objects import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.resources import Registry
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.brakes import LIVE
 from pumice.scheduling.config import DEFAULT_CONFIG, parse_config

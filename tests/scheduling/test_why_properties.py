@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU
 from pumice.fairness.tree import ShareNode
 from pumice.model.events import Changed
 from pumice.model.objects import (
@@ -24,7 +25,6 @@ from pumice.model.objects import (
     TaskSpec,
     Toleration,
 )
-from pumice.model.resources import CPU
 from pumice.scheduling.decisions import Bind, Decision
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins.predicates import PredicatesPlugin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.workload_e import WorkloadE
-from pumice.model.resources import Registry
+from kubebase.resource_vector import Registry
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.decisions import Bind
 from pumice.scheduling.engine import Engine

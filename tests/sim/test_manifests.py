@@ -2,9 +2,9 @@
 
 import pytest
 
+from kubebase.resource_vector import Registry
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.objects import JobSpec, Queue, TaskSpec
-from pumice.model.resources import Registry
 from pumice.sim.manifests import translate
 from tests.sim.samples import job, node, pod, queue
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from kubebase.resource_vector import Registry
 from pumice.cli.main import cli
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.model.resources import Registry
 from pumice.sim.manifests import translate
 from tests.sim.samples import Document, group, job, node, queue, queue_at, scenario
 

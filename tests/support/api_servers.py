@@ -18,8 +18,9 @@ import yaml
 
 from benchmarks import kubernetes
 from benchmarks.kubernetes import Endpoint
-from pumice.apiserver.controllers import deployments, replicasets
-from pumice.apiserver.up import Settings, cluster
+from kubesim.controllers.apps import deployments, replicasets
+from kubesim.server import ServerSettings, running_cluster
+from pumice.embedded.cluster import with_pumice
 
 
 @contextlib.contextmanager
@@ -53,12 +54,12 @@ def plain_server(token: str) -> Iterator[Endpoint]:
         mock.patch.object(deployments, "run", _nothing),
         mock.patch.object(replicasets, "run", _nothing),
     ):
-        settings = Settings(None, Path(place) / "kubeconfig", nodes=[], token=token, admission=False)
+        settings = ServerSettings(None, Path(place) / "kubeconfig", nodes=[], token=token)
         address: Future[str] = Future()
 
         async def serve() -> None:
             try:
-                async with cluster(settings) as running:
+                async with running_cluster(with_pumice(settings, admission=False)) as running:
                     address.set_result(running.server)
                     await stop.wait()
             except BaseException as error:

@@ -6,20 +6,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pumice.apiserver import builtin
-from pumice.apiserver.catalogue import Catalogue
-from pumice.apiserver.controllers import accounts
-from pumice.apiserver.storage import Store
-from pumice.apiserver.verbs import Api
+from kubesim import kinds
+from kubesim.api.client import InProcessClient
+from kubesim.controllers import service_accounts
+from kubesim.registry.registry import ResourceRegistry
+from kubesim.storage import Store
 
 
 @asynccontextmanager
-async def memory_api(path: Path | None = None) -> AsyncIterator[Api]:
+async def memory_api(path: Path | None = None) -> AsyncIterator[InProcessClient]:
     """The API over an empty store (or a folder), with the namespaces that every cluster has and no controllers."""
     store = await Store.open(path)
     try:
-        api = Api(store, Catalogue(builtin.resources()))
-        await accounts.furnish(api)
+        api = InProcessClient(store, ResourceRegistry(kinds.resources()))
+        await service_accounts.furnish(api)
         yield api
     finally:
         await store.close()

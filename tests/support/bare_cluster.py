@@ -11,7 +11,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from pumice.apiserver.up import Settings, cluster
+from kubesim.server import ServerSettings, running_cluster
+from pumice.embedded.cluster import with_pumice
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
 
@@ -24,7 +25,9 @@ def bare_cluster(place: Path, *, token: str = "") -> Iterator[tuple[Client, Path
     failed: list[BaseException] = []
 
     async def serve() -> None:
-        async with cluster(Settings(data=None, kubeconfig=kubeconfig, nodes=[], token=token)):
+        async with running_cluster(
+            with_pumice(ServerSettings(data=None, kubeconfig=kubeconfig, nodes=[], token=token))
+        ):
             ready.set()
             await asyncio.to_thread(ends.wait)
 

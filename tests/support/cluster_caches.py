@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from kubebase.resource_vector import Registry
 from pumice.kube.resources import PODS
 from pumice.kube.watch.change_queue import Change
-from pumice.model.resources import Registry
 from pumice.scheduler.cluster_cache import ClusterCache
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import inf
 
+from kubebase.label_selector import Requirement
 from pumice.model.accounts import Task
 from pumice.model.events import Changed, Gone
-from pumice.model.objects import FREE, Constraints, NodeSpec, Requirement, Taint, TaskSpec, TaskStatus
+from pumice.model.objects import FREE, Constraints, NodeSpec, Taint, TaskSpec, TaskStatus
 from pumice.model.state import ClusterState
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.plugin import Plugin

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pumice.apiserver.builtin import definitions
-from pumice.apiserver.builtin.crds import custom_resource_definitions
-from pumice.apiserver.catalogue import Object, Resource
-from pumice.apiserver.shipped import manifests
-from tests.apiserver.builtin.written import create
+from kubesim.kinds import custom_resources
+from kubesim.kinds.crds import custom_resource_definitions
+from kubesim.registry.registry import Object, Resource
+from pumice import crds
+from tests.kubesim.kinds.written import create
 
 NAMES = ("root", "default", "a", "b", "c", "root/a", "a/b", "no such", "", "é/\x00", "x" * 300)
 QUANTITIES = ("0", "1", "2500m", "1Gi", ".5", "1e3", "1e999", "9" * 30, "+4", "1E")
@@ -48,12 +48,12 @@ entries = st.deferred(
 
 def resources() -> dict[str, Resource]:
     """What is served of our own kinds."""
-    made = (create(custom_resource_definitions(), definition) for definition in manifests("crds"))
-    return {resource.qualified: resource for one in made for resource, _ in definitions.resources(one)}
+    made = (create(custom_resource_definitions(), definition) for definition in crds.definitions())
+    return {resource.qualified: resource for one in made for resource, _ in custom_resources.resources(one)}
 
 
 def schema_of(qualified: str) -> dict[str, Any]:
-    found = next(one for one in manifests("crds") if one["metadata"]["name"] == qualified)
+    found = next(one for one in crds.definitions() if one["metadata"]["name"] == qualified)
     schema: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 

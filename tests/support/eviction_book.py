@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.steer import SteerOrder
 from pumice.fairness.tree import JobNode
 from pumice.model.objects import Items, JobSpec, TaskStatus
-from pumice.model.resources import PODS
 from pumice.scheduling.decisions import Bind, Decision, Evict, Pipeline
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.transaction import Departure

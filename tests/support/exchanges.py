@@ -1,6 +1,6 @@
 """Scripts of requests to an API server, and what of the answers is compared.
 
-A script (one entry of a YAML file in ``tests/apiserver/parity/exchanges``) runs in a namespace of its own, named like
+A script (one entry of a YAML file in ``tests/kubesim/parity/exchanges``) runs in a namespace of its own, named like
 the script. Every step asks one thing and carries the answer that a real kube-apiserver gave:
 
     ask:     METHOD PATH; ``${word}`` stands for something kept, ``${ns}`` for the script's namespace
@@ -37,7 +37,7 @@ from urllib.parse import urlsplit
 import yaml
 
 ABSENT = "<absent>"
-SHIPPED = Path(__file__).parent.parent.parent / "src" / "pumice" / "apiserver" / "crds"
+SHIPPED = Path(__file__).parent.parent.parent / "src" / "pumice" / "crds"
 _IGNORED = {"managedFields", "storageVersionHash"}
 _TIMES = {  # which Go writes as null if they are not set
     "deprecatedFirstTimestamp",

@@ -35,14 +35,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.kubernetes import free_ports
-from pumice.apiserver.nodes.description import nodes as described
-from pumice.apiserver.nodes.description import parse_capacity
+from kubebase.quantity import parse
+from kubebase.timestamps import micro_stamp
+from kubesim.kubelet.node_template import nodes as described
+from kubesim.kubelet.node_template import parse_capacity
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.sync_client import Client
-from pumice.kube.times import micro_stamp
-from pumice.model.quantity import parse
 from tests.support.gang_load import CLASSES, QUEUES, Load, Pace
 from tests.support.installed import Real, pumice, real_server
 from tests.support.killable import Program, Wire

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.queue_bounds import beyond_limits, set_bounds
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.objects import Items, Queue
-from pumice.model.resources import CPU, MEMORY
 
 WIDTH = 4
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.demand import Demand
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, MEMORY
 
 GPU = 3
 WIDTH = 4

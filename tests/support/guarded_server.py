@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from unittest import mock
 
-from pumice.apiserver import status
-from pumice.apiserver.connection import Answer, Request
-from pumice.apiserver.http import Http
-from pumice.apiserver.verbs import Api
+from kubesim.api import status
+from kubesim.api.client import InProcessClient
+from kubesim.http.connection import Answer, Request
+from kubesim.http.handler import RequestHandler
 from tests.support import scripted_server
 
 
@@ -32,9 +32,9 @@ class Guard:
             raise status.unauthorized()
 
     @contextlib.asynccontextmanager
-    async def serving(self, api: Api) -> AsyncIterator[str]:
+    async def serving(self, api: InProcessClient) -> AsyncIterator[str]:
         """An API that this guard stands before; gives the address."""
-        http = Http(api)
+        http = RequestHandler(api)
 
         async def handle(request: Request) -> Answer:
             return await http.handle(request)
@@ -46,5 +46,5 @@ class Guard:
     @contextlib.contextmanager
     def everywhere(self) -> Iterator[None]:
         """Stand before every API of this process."""
-        with mock.patch.object(Http, "_authenticate", lambda _, request: self.check(request)):
+        with mock.patch.object(RequestHandler, "_authenticate", lambda _, request: self.check(request)):
             yield

@@ -14,6 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kubebase.resource_vector import Registry
 from pumice.model.accounts import Task
 from pumice.model.events import BindFailed, Changed, Described, Event, Gone
 from pumice.model.objects import (
@@ -27,7 +28,6 @@ from pumice.model.objects import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.resources import Registry
 from pumice.model.state import ClusterState
 
 NODES = ("n0", "n1", "n2")

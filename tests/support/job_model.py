@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from kubebase.timestamps import stamp
 from pumice.controllers.commands import in_order
 from pumice.controllers.jobs.plan import Change, Keep, Make, ObservedJob, Plan, Remove, SetStatus, Write, plan
-from pumice.kube.times import stamp
 
 Document = dict[str, Any]
 

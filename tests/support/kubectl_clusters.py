@@ -17,7 +17,7 @@ from typing import Protocol
 
 import pytest
 
-from pumice.apiserver.nodes.description import DEFAULT_CAPACITY, nodes, parse_capacity
+from kubesim.kubelet.node_template import DEFAULT_CAPACITY, nodes, parse_capacity
 from pumice.install.rbac import CONTROLLERS, SCHEDULER
 from tests.support.api_servers import pumice_up
 from tests.support.controller_manager import NAME, binary, controller_manager

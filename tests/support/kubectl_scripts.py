@@ -1,6 +1,6 @@
 """Scripts of kubectl commands for two clusters at once, and what of the outputs is compared.
 
-A script (one entry of a YAML file in ``tests/apiserver/parity/kubectl``) runs in a namespace of its own, named like the
+A script (one entry of a YAML file in ``tests/kubesim/parity/kubectl``) runs in a namespace of its own, named like the
 script. Every step is one command, typed on both; a text alone is the command:
 
     kubectl: the command; ``${ns}`` stands for the script's namespace

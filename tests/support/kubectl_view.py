@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pumice.model.quantity import parse
+from kubebase.quantity import parse
 from tests.support.end_to_end import Object
 from tests.support.kubectl import Namespace
 

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pumice.apiserver.nodes.description import nodes, parse_capacity
-from pumice.apiserver.up import Cluster, Settings, cluster
+from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.config.load import default_config
+from pumice.embedded.cluster import with_pumice
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -38,18 +39,18 @@ async def scheduling(server: str, config: SchedulerConfig | None = None, **more:
             await scheduler.done()
 
 
-def live(place: Path, check: Callable[[Cluster], Awaitable[None]], *, count: int = 3) -> None:
+def live(place: Path, check: Callable[[RunningCluster], Awaitable[None]], *, count: int = 3) -> None:
     async def run() -> None:
         wanted = nodes(count, parse_capacity(f"cpu={CPU},memory=64Gi"))
-        settings = Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted)
-        async with cluster(settings) as running, asyncio.timeout(60):
+        settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted)
+        async with running_cluster(with_pumice(settings)) as running, asyncio.timeout(60):
             await check(running)
 
     asyncio.run(run())
 
 
 async def submit(
-    running: Cluster, name: str, size: int, *, queue: str = "default", least: int = 0, **annotations: str
+    running: RunningCluster, name: str, size: int, *, queue: str = "default", least: int = 0, **annotations: str
 ) -> None:
     """A gang of one-cpu pods."""
     spec = {"minMember": least or size, "queue": queue}
@@ -66,7 +67,7 @@ async def eventually(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-def placed(running: Cluster) -> dict[str, list[str]]:
+def placed(running: RunningCluster) -> dict[str, list[str]]:
     """The pods of each job that have a node."""
     found = defaultdict(list)
     for pod in running.api.list("pods"):
@@ -75,10 +76,10 @@ def placed(running: Cluster) -> dict[str, list[str]]:
     return found
 
 
-def said(running: Cluster) -> Counter[tuple[str, str]]:
+def said(running: RunningCluster) -> Counter[tuple[str, str]]:
     return Counter((event["involvedObject"]["kind"], event["reason"]) for event in running.api.list("events"))
 
 
-def phase(running: Cluster, name: str) -> str:
+def phase(running: RunningCluster, name: str) -> str:
     found = running.api.read(GROUPS, "default", name)
     return str((found or {}).get("status", {}).get("phase", ""))

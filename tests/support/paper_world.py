@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.fairness.paper import PaperOrder
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.objects import Items
-from pumice.model.resources import CPU, MEMORY
 
 GPU, DISK = 3, 4
 PLACES = (CPU, MEMORY, GPU, DISK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pumice.model.resources import Registry
+from kubebase.resource_vector import Registry
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.engine import Engine

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.model.resources import Registry
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugins import BUILT_IN

@@ -6,7 +6,7 @@ import base64
 from datetime import UTC, datetime
 from typing import Any
 
-from pumice.apiserver.protobuf.layouts import Field, Layout, kind_layout, layout
+from kubesim.protobuf.messages import Field, Layout, kind_layout, layout
 
 ZEROS: dict[str, Any] = {"text": "", "bool": False, "int32": 0, "int64": 0}
 

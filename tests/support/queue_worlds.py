@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kubebase.resource_vector import CPU
 from pumice.fairness.tree import Kind
 from pumice.model.events import Changed, Gone
 from pumice.model.objects import Items, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.model.resources import CPU
 from pumice.scheduling.decisions import Decision, Enqueue
 from tests.support.policies import policy_engine
 

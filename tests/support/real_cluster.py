@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import kubernetes
-from pumice.apiserver.nodes.description import nodes, parse_capacity
-from pumice.apiserver.shipped import manifests
+from kubesim.kubelet.node_template import nodes, parse_capacity
+from pumice.crds import first_queues
 from pumice.install.rbac import CONTROLLERS, SCHEDULER
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
@@ -24,7 +24,7 @@ from pumice.kube.resources import EVENTS, NODES, PODS, QUEUES, RESOURCE_QUOTAS, 
 from tests.support.installed import Component, Real, pumice, real_server, webhooks
 from tests.support.simulated_nodes import BESIDE, WORK, simulated_nodes
 
-START = {queue["metadata"]["name"]: queue for queue in manifests("crds/start")}
+START = {queue["metadata"]["name"]: queue for queue in first_queues()}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pumice.model.objects import FREE, Constraints, PodTerm, Requirement
+from kubebase.label_selector import Requirement
+from pumice.model.objects import FREE, Constraints, PodTerm
 from tests.support.eviction_book import Request
 from tests.support.taking import Shell
 

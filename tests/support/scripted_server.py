@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from pumice.apiserver.connection import Answer, Connection, Request
+from kubesim.http.connection import Answer, Connection, Request
 
 
 @contextlib.asynccontextmanager

@@ -6,12 +6,14 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pumice.apiserver.server import bound, listening
-from pumice.apiserver.verbs import Api
+from kubesim.api.client import InProcessClient
+from kubesim.http.listen import bound, listening
 
 
 @asynccontextmanager
-async def served(api: Api, port: int = 0, *, token: str = "", tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def served(
+    api: InProcessClient, port: int = 0, *, token: str = "", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """Answer on loopback; gives the port."""
     with bound(port=port) as sockets:
         async with listening(api, sockets, token=token, tls=tls) as taken:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pumice.apiserver import controllers
-from pumice.apiserver.clock import Clock
-from pumice.apiserver.nodes.description import nodes, parse_capacity
-from pumice.apiserver.nodes.fleet import Fleet
-from pumice.apiserver.requests import Target, Writing
-from pumice.apiserver.status import ApiError
-from pumice.apiserver.subresources import create_binding
-from pumice.apiserver.verbs import Api
+from kubesim import controllers
+from kubesim.api.client import InProcessClient
+from kubesim.api.requests import Target, WriteOptions
+from kubesim.api.status import ApiError
+from kubesim.api.subresources import create_binding
+from kubesim.clock import Clock
+from kubesim.kubelet.kubelets import Kubelets
+from kubesim.kubelet.node_template import nodes, parse_capacity
 from tests.support.apiserver import memory_api
 
 CAPACITY = "cpu=8,memory=32Gi,nvidia.com/gpu=4,pods=20"
@@ -26,8 +26,8 @@ PATIENCE = 30.0  # how long a test waits for what it expects, on a busy machine
 
 @dataclass
 class Cluster:
-    api: Api
-    fleet: Fleet
+    api: InProcessClient
+    kubelets: Kubelets
     clock: Clock
 
     def pod(self, name: str) -> dict[str, Any] | None:
@@ -65,14 +65,14 @@ async def cluster(
     """A cluster of so many nodes of one size."""
     async with memory_api(path) as api:
         clock = Clock(speed)
-        fleet = Fleet(api, clock, nodes(count, parse_capacity(CAPACITY)))
-        work = controllers.everybody(api, clock)
+        kubelets = Kubelets(api, clock, nodes(count, parse_capacity(CAPACITY)))
+        work = controllers.all_controllers(api, clock)
         if kubelets:
-            await fleet.register()
-            work.append(fleet.run())
+            await kubelets.register()
+            work.append(kubelets.run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
-            yield Cluster(api, fleet, clock)
+            yield Cluster(api, kubelets, clock)
         finally:
             ended = [task for task in tasks if task.done()]
             for task in tasks:
@@ -88,7 +88,7 @@ async def scheduled(**more: Any) -> AsyncIterator[Cluster]:
     async with cluster(1, **more) as c:
 
         async def bind() -> None:
-            pods = c.api.catalogue.stored("pods")
+            pods = c.api.registry.stored("pods")
             assert pods is not None
             async for batch in c.api.follow("pods"):
                 for change in batch:
@@ -97,7 +97,7 @@ async def scheduled(**more: Any) -> AsyncIterator[Cluster]:
                         aim = Target(pods, "default", name, "binding")
                         target = {"target": {"kind": "Node", "name": "node-000"}, "metadata": {"name": name}}
                         with suppress(ApiError):  # it may have been deleted
-                            await create_binding(c.api, aim, target, Writing(), c.api.call())
+                            await create_binding(c.api, aim, target, WriteOptions(), c.api.call())
 
         task = asyncio.create_task(bind())
         try:

@@ -16,12 +16,12 @@ from typing import Any, cast
 
 import msgspec
 
-from pumice.apiserver.clock import Clock
-from pumice.apiserver.nodes.fleet import Fleet
-from pumice.apiserver.nodes.lives import Habits
-from pumice.apiserver.status import ApiError
-from pumice.apiserver.storage import Change
-from pumice.apiserver.verbs import Api as Embedded
+from kubesim.api.client import InProcessClient as Embedded
+from kubesim.api.status import ApiError
+from kubesim.clock import Clock
+from kubesim.kubelet.kubelets import Kubelets
+from kubesim.kubelet.pod_lifecycle import KubeletTiming
+from kubesim.storage import Change
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError as ClientError
 from pumice.kube.client.kubeconfig import Access
@@ -67,9 +67,11 @@ def simulated_nodes(access: Access, nodes: Sequence[Document], *, speed: float =
     async def play() -> None:
         async with Session(access) as session:
             api = Api(session)
-            fleet = Fleet(cast("Embedded", Remote(api)), Clock(speed), nodes, habits=Habits(start_seconds=0))
-            await fleet.register()
-            work = [asyncio.ensure_future(each) for each in (fleet.run(), Garbage(api).run(), stop.wait())]
+            kubelets = Kubelets(
+                cast("Embedded", Remote(api)), Clock(speed), nodes, habits=KubeletTiming(start_seconds=0)
+            )
+            await kubelets.register()
+            work = [asyncio.ensure_future(each) for each in (kubelets.run(), Garbage(api).run(), stop.wait())]
             ready.set()
             done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
             for each in work:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.apiserver.clock import Clock, moment
+from kubesim.clock import Clock, moment
 
 NOON = moment("2024-05-01T12:00:00Z")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kubebase.resource_vector import PODS, Registry
 from pumice.model.events import BindFailed, Changed, Described, EvictFailed, Gone
 from pumice.model.objects import FREE, Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.model.resources import PODS, Registry
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.brakes import NONE, Brakes
 from pumice.scheduling.config import parse_config

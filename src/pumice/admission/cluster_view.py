@@ -19,6 +19,9 @@ from fractions import Fraction
 from itertools import zip_longest
 from typing import Final
 
+from kubebase.field_error import FieldError
+from kubebase.pod_request import pod_request
+from kubebase.resource_vector import Registry, ResourceError, add, subtract
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import (
     JOBS,
@@ -32,14 +35,11 @@ from pumice.admission.request import (
     spec_of,
 )
 from pumice.kube.decode import api_types
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.decode.preemption_annotations import queue_name
 from pumice.kube.decode.queues import queue as queue_of
 from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.model.objects import ROOT, Queue, Vector
-from pumice.model.podrequest import pod_request
 from pumice.model.queue_expansion import planned_queues
-from pumice.model.resources import Registry, ResourceError, add, subtract
 
 FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
 """The resources whose objects a world wants to be told of."""

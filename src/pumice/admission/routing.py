@@ -14,10 +14,10 @@ from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from kubebase.resource_vector import PODS
 from pumice.admission.cluster_view import ClusterView, Ranking
 from pumice.admission.request import Object, Request, annotate, metadata_of, spec_of
 from pumice.model.objects import ROOT
-from pumice.model.resources import PODS
 
 ROUTED: Final = "pumice.dev/routed"
 """The annotation that says where a job went and why. Whoever looks after the object makes an Event of it."""

@@ -19,9 +19,9 @@ def fsck(context: click.Context, directory: Path) -> None:
 
     Exit status: 0 clean, 1 something is wrong, 2 not a data directory.
     """
-    from pumice.apiserver.storage.errors import Damaged
-    from pumice.apiserver.storage.fsck import MOST, check
-    from pumice.apiserver.storage.holder import held_by
+    from kubesim.storage.directory_lock import held_by
+    from kubesim.storage.errors import Damaged
+    from kubesim.storage.fsck import MOST, check
 
     holder = held_by(directory)
     if holder:

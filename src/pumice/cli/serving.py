@@ -117,9 +117,9 @@ def _answering(context: click.Context, option: click.Parameter, value: str) -> A
 
 def reach(kubeconfig: Path | None, context: str) -> Access:
     """How to reach the cluster that the options name, else the one that kubectl would reach: in a pod, its own."""
+    from kubebase.field_error import FieldError
     from pumice.kube.client.in_cluster import in_cluster
     from pumice.kube.client.kubeconfig import default_paths, read_kubeconfig
-    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         told = kubeconfig or context or any(path.exists() for path in default_paths(os.environ))

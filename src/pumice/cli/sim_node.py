@@ -88,9 +88,9 @@ def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch
 
 
 def _client(kubeconfig: Path | None, context: str) -> Client:
+    from kubebase.field_error import FieldError
     from pumice.kube.client.kubeconfig import read_kubeconfig
     from pumice.kube.client.sync_client import Client
-    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         return Client(read_kubeconfig(kubeconfig, context=context))

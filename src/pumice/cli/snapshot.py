@@ -13,13 +13,15 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import quote
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
 from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
 from pumice.cli.why_rules import published
 from pumice.config.plugin_loader import plugin_factories
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client, Document
 from pumice.kube.decode.convert import SCHEDULERS, describe
-from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.kube.resources import (
@@ -34,7 +36,6 @@ from pumice.kube.resources import (
     Resource,
 )
 from pumice.model.events import Changed
-from pumice.model.resources import Registry
 from pumice.scheduling.brakes import LIVE
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.engine import Engine
@@ -298,7 +299,7 @@ def _time(text: object) -> int:
 
 
 def _reached(used: str, hard: str) -> bool:
-    from pumice.model.quantity import QuantityError, parse
+    from kubebase.quantity import QuantityError, parse
 
     try:
         return parse(hard).nano <= parse(used).nano

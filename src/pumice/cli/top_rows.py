@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, ResourceError, dominant_share
 from pumice.cli.cluster.queue_tree import Line, tree
 from pumice.model.objects import ROOT
-from pumice.model.resources import CPU, MEMORY, PODS, Registry, ResourceError, dominant_share
 
 Document = dict[str, Any]
 Amounts = dict[str, int]

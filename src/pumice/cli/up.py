@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
     from contextlib import AsyncExitStack
 
-    from pumice.apiserver.up import Cluster, Settings
+    from kubesim.server import RunningCluster, ServerSettings
     from pumice.cli.companions import Companion
     from pumice.cli.up_lines import Lines
 
@@ -142,19 +142,20 @@ def up(
         )
     _check_token(token)
 
-    from pumice.apiserver.protection import needs_tls
+    from kubesim.http.auth import needs_tls
 
     if not tls_cert and not needs_tls(host, token or ""):
-        from pumice.apiserver.plain import load_asyncio
+        from kubesim.asyncio_without_ssl import load_asyncio
 
         load_asyncio()  # before anybody else does
     import asyncio
 
+    from kubebase.field_error import FieldError
+    from kubesim.kubelet.node_template import nodes as make_nodes
+    from kubesim.kubelet.node_template import parse_capacity, read_nodes
+    from kubesim.server import ServerSettings
     from pumice.admission.request import DEEPEST
-    from pumice.apiserver.nodes.description import nodes as make_nodes
-    from pumice.apiserver.nodes.description import parse_capacity, read_nodes
-    from pumice.apiserver.up import Settings
-    from pumice.kube.decode.manifest_errors import FieldError
+    from pumice.embedded.cluster import with_pumice
 
     folder = None if memory else (data or data_folder()).absolute()
     try:
@@ -172,7 +173,7 @@ def up(
     # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
     sys.setswitchinterval(SWITCH_SECONDS)
     with _kubeconfig(kubeconfig, folder) as place:
-        settings = Settings(
+        settings = ServerSettings(
             data=folder,
             kubeconfig=place,
             nodes=wanted,
@@ -181,13 +182,16 @@ def up(
             token=token or "",
             own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
             speed=speed,
+        )
+        served = with_pumice(
+            settings,
             max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
             scheduler=not no_scheduler,
             controllers=not no_controllers,
         )
         beside = [] if no_scheduler else [_scheduler(settings, config, metrics_address, decision_log)]
         beside += [] if no_controllers else [_controllers(settings)]
-        asyncio.run(_Up(settings, nodes, beside, verbose=verbose).run())
+        asyncio.run(_Up(served, nodes, beside, verbose=verbose).run())
 
 
 def _check_token(token: str | None) -> None:
@@ -226,7 +230,7 @@ def _kubeconfig(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
 
 
 def _scheduler(
-    settings: Settings, config: Path | None, metrics_address: str | None, decision_log: Path | None
+    settings: ServerSettings, config: Path | None, metrics_address: str | None, decision_log: Path | None
 ) -> list[str]:
     """How the scheduler is started."""
     command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
@@ -235,7 +239,7 @@ def _scheduler(
     return command + (["--decision-log", str(recorded)] if recorded else [])
 
 
-def _controllers(settings: Settings) -> list[str]:
+def _controllers(settings: ServerSettings) -> list[str]:
     """How the controllers are started."""
     return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
 
@@ -249,7 +253,7 @@ class _BadInput(click.ClickException):
 class _Up:
     """From the start to the end: the server with its companions, and what is said of them."""
 
-    def __init__(self, settings: Settings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
+    def __init__(self, settings: ServerSettings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
         self._settings = settings
         self._asked = asked
         self._beside = beside
@@ -263,7 +267,7 @@ class _Up:
         import signal
         from contextlib import AsyncExitStack
 
-        from pumice.apiserver.storage import StorageFailed
+        from kubesim.storage import StorageFailed
         from pumice.cli.companions import UnusableError
         from pumice.cli.up_lines import Lines
 
@@ -290,7 +294,7 @@ class _Up:
         except asyncio.CancelledError:
             raise click.Abort from None
 
-    async def _work(self, running: Cluster, stop: asyncio.Event, lines: Lines) -> None:
+    async def _work(self, running: RunningCluster, stop: asyncio.Event, lines: Lines) -> None:
         """Have companions, show how it goes, and stop them before the server, which they need to the end."""
         import asyncio
 
@@ -322,17 +326,17 @@ class _Up:
                 raise error
 
 
-async def _start(stack: AsyncExitStack, settings: Settings) -> Cluster:
+async def _start(stack: AsyncExitStack, settings: ServerSettings) -> RunningCluster:
     """Be up, or say why not."""
     import errno
     import socket
 
-    from pumice.apiserver.storage import Damaged, DataHeld
-    from pumice.apiserver.up import cluster
-    from pumice.kube.decode.manifest_errors import FieldError
+    from kubebase.field_error import FieldError
+    from kubesim.server import running_cluster
+    from kubesim.storage import Damaged, DataHeld
 
     try:
-        return await stack.enter_async_context(cluster(settings))
+        return await stack.enter_async_context(running_cluster(settings))
     except FieldError as error:
         raise click.UsageError(str(error)) from None
     except (DataHeld, Damaged) as error:
@@ -349,7 +353,7 @@ async def _start(stack: AsyncExitStack, settings: Settings) -> Cluster:
 
 
 def _taken(port: int) -> str:
-    from pumice.apiserver.storage.holder import held_by
+    from kubesim.storage.directory_lock import held_by
 
     usual = held_by(data_folder())  # most often it is one of ours
     by = f" by {usual}" if usual.endswith(f":{port}") else ""

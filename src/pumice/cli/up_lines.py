@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.apiserver.tally import Figures, Tally
+from kubesim.stats import ClusterStats, Figures
 from pumice.cli.serving import OK
 from pumice.cli.terminal import echo, width
 
 if TYPE_CHECKING:
-    from pumice.apiserver.up import Cluster, Settings
+    from kubesim.server import RunningCluster, ServerSettings
     from pumice.cli.companions import Companion
 
 STATUS_SECONDS = 1.0
 ERASE = "\r\x1b[K"
+QUEUES = "queues.scheduling.volcano.sh/"  # where the store keeps them
 
 SCHEDULER, CONTROLLERS = "scheduler", "controllers"
 WHO_RUNS = {
@@ -62,7 +63,9 @@ class Lines(logging.Handler):
         self.say(self.format(record))
 
 
-def announce(settings: Settings, running: Cluster, companions: Sequence[Companion], asked: int | None) -> None:
+def announce(
+    settings: ServerSettings, running: RunningCluster, companions: Sequence[Companion], asked: int | None
+) -> None:
     """Say where it is and how to use it. The export line alone goes to standard output, for scripts."""
     kept = settings.data or "memory only"
     kubeconfig = settings.kubeconfig.absolute()
@@ -78,23 +81,24 @@ def announce(settings: Settings, running: Cluster, companions: Sequence[Companio
     sys.stdout.flush()
 
 
-async def keep_status_line(running: Cluster, companions: Sequence[Companion], lines: Lines) -> None:
+async def keep_status_line(running: RunningCluster, companions: Sequence[Companion], lines: Lines) -> None:
     """Keep one line up to date, until cancelled."""
-    tally = Tally(running.api)
+    tally = ClusterStats(running.api)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(tally.follow_pods())
         tasks.create_task(tally.follow_nodes())
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             states = {companion.name: companion.state for companion in companions}
-            lines.keep(status_text(tally.figures(), states, running.server))
+            queues = running.api.store.count(QUEUES)
+            lines.keep(status_text(tally.figures(), queues, states, running.server))
 
 
-def status_text(now: Figures, states: dict[str, str], server: str) -> str:
+def status_text(now: Figures, count: int, states: dict[str, str], server: str) -> str:
     """One line that says how the cluster is doing; what matters least comes last."""
     nodes = f"{now.ready:,} of {now.nodes:,} nodes ready" if now.ready != now.nodes else f"{now.nodes:,} nodes ready"
     pods = ", ".join(f"{n:,} {phase.lower()}" for phase, n in now.phases.items()) or "none"
     wrong = {name: state for name, state in states.items() if state != OK}
     who = ", ".join(f"{name} {state}" for name, state in (wrong or dict([*states.items()][:1])).items())
-    queues = f"{now.queues:,} queue{'' if now.queues == 1 else 's'}"
+    queues = f"{count:,} queue{'' if count == 1 else 's'}"
     return " | ".join([nodes, f"pods: {pods}", *([who] if who else []), queues, f"revision {now.revision:,}", server])

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from kubebase.timestamps import stamp
 from pumice.cli.render import Column, table
-from pumice.kube.times import stamp
 from pumice.scheduling.why.answer import Answer, Contest, Places, Rung, Side
 from pumice.scheduling.why.wording import SECOND, count, listed, said, seconds
 

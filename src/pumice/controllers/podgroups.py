@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
+from kubebase.timestamps import stamp
 from pumice.controllers import COMPONENT
 from pumice.controllers.manager import SharedInformers
 from pumice.controllers.parallel import gather_limited
@@ -27,7 +28,6 @@ from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, USER, queue_name
 from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import POD_GROUPS, PODS, Document, Resource
-from pumice.kube.times import stamp
 from pumice.kube.watch.change_queue import Change
 
 QUEUE: Final = QUEUE_NAMES[1]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+from kubebase.timestamps import stamp
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
 from pumice.controllers import COMPONENT
@@ -19,7 +20,6 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.rate_limit import TokenBucket
 from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
-from pumice.kube.times import stamp
 from pumice.kube.watch.change_queue import Change
 
 NEWS_SECONDS = 3600.0

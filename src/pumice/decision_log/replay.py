@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from kubebase.resource_vector import Registry
 from pumice.config.load import read_config
 from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.records import (
@@ -37,7 +38,6 @@ from pumice.decision_log.records import (
     standing_of,
 )
 from pumice.model.events import Event
-from pumice.model.resources import Registry
 from pumice.scheduling.config import ConfigError
 from pumice.scheduling.decisions import Decision
 from pumice.scheduling.engine import Engine

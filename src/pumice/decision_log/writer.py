@@ -24,6 +24,7 @@ from pathlib import Path
 
 from msgspec import Raw
 
+from kubebase.resource_vector import Registry
 from pumice import __version__
 from pumice.decision_log.records import (
     ENCODER,
@@ -40,7 +41,6 @@ from pumice.decision_log.records import (
     standing_records,
 )
 from pumice.model.events import Event
-from pumice.model.resources import Registry
 from pumice.scheduling.brakes import Brakes
 from pumice.scheduling.config import SchedulerConfig
 from pumice.scheduling.decisions import Decision

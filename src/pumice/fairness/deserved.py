@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kubebase.resource_vector import PODS, dominant_share
 from pumice.fairness.deserved_taking import ByDeserved
 from pumice.fairness.order import TIE, HeapOrder, entry_of
 from pumice.fairness.taking import ByKeys, Judge
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
-from pumice.model.resources import PODS, dominant_share
 
 
 class DeservedOrder(HeapOrder):

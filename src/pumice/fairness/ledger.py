@@ -12,11 +12,11 @@ about to read, so that a thousand placements of a job cost one count.
 
 from __future__ import annotations
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.counting import count_job
 from pumice.fairness.tree import JobNode, ShareTree
 from pumice.model.accounts import Job
 from pumice.model.objects import Items, JobPhase
-from pumice.model.resources import PODS
 
 ADMITTED = (JobPhase.INQUEUE, JobPhase.RUNNING, JobPhase.UNKNOWN)
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
+from kubebase.resource_vector import PODS, dominant_share
 from pumice.fairness.taking import ByKeys, Judge
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
 from pumice.model.objects import Items
-from pumice.model.resources import PODS, dominant_share
 
 TIE = 1.5 * 2.0**22
 """(x + TIE) - TIE rounds x to the nearest multiple of 2^-30 (for |x| < 2^21), half to even."""

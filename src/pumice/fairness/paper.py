@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.order import TIE, HeapOrder, Level, entry_of
 from pumice.fairness.paper_taking import ByRescaledShares
 from pumice.fairness.taking import Judge
 from pumice.fairness.tree import Entry, JobNode, ShareNode, ShareTree
 from pumice.model.objects import Items
-from pumice.model.resources import PODS
 
 GRID = 2.0**34
 STEP = 1.0 / GRID

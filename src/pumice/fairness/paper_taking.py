@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.taking import TOLERANCE, ByKeys
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import PODS
 
 if TYPE_CHECKING:
     from pumice.fairness.paper import PaperOrder

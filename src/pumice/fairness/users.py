@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from kubebase.resource_vector import LARGEST_AMOUNT, PODS
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Queue
-from pumice.model.resources import LARGEST_AMOUNT, PODS
 
 Exact = Fraction | int
 

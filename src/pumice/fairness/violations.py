@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kubebase.resource_vector import Registry
 from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import JobPhase, Queue
 from pumice.model.queue_amounts import QueueAmounts
-from pumice.model.resources import Registry
 
 
 def violations(tree: ShareTree, queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.queue_bounds import reserved_for
 from pumice.fairness.tree import Kind, ShareNode, ShareTree
 from pumice.model.objects import Items
-from pumice.model.resources import PODS
 
 Rank = tuple[int, int, str]
 

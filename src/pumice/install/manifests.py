@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.apiserver.shipped import manifests as shipped
+from pumice import crds
 from pumice.install.options import InstallOptions, labels
 from pumice.install.rbac import accounts, components
 from pumice.install.user_admission_policies import policies
@@ -38,7 +38,7 @@ def namespace(choices: InstallOptions) -> Object:
 def definitions() -> list[Object]:
     """Our kinds."""
     found = []
-    for definition in shipped("crds"):
+    for definition in crds.definitions():
         about = definition["metadata"]
         found.append({**definition, "metadata": {**about, "labels": {**(about.get("labels") or {}), **labels()}}})
     return found
@@ -46,7 +46,7 @@ def definitions() -> list[Object]:
 
 def first_queues() -> list[Object]:
     """The queues that every cluster has."""
-    return list(shipped("crds/start"))
+    return list(crds.first_queues())
 
 
 def manifests(choices: InstallOptions) -> list[Object]:

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
+from kubebase.timestamps import stamp
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
 from pumice.kube.resources import EVENTS, Document
-from pumice.kube.times import stamp
 
 WAITING = 10_000  # events that wait to be written before more are dropped: as many as pods start in a bad minute
 RATE = 200.0  # a second, so that those of 10,000 pods are written within a minute

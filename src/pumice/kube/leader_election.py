@@ -28,10 +28,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kubebase.timestamps import micro_stamp
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import LEASES, Document
-from pumice.kube.times import micro_stamp
 
 log = logging.getLogger(__name__)
 

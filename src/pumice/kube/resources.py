@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from kubebase.field_error import FieldError
 from pumice.kube.decode import api_types
-from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.struct_decode import read
 
 T = TypeVar("T")

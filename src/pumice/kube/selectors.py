@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kubebase.field_error import FieldError
+from kubebase.label_selector import Requirement
 from pumice.kube.decode import api_types
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.decode.struct_decode import one_of
-from pumice.model.objects import NodeTerm, Requirement
+from pumice.model.objects import NodeTerm
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")

@@ -10,8 +10,8 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from kubebase.resource_vector import widen
 from pumice.model.objects import Items, JobPhase, JobSpec, NodeSpec, TaskSpec, TaskStatus
-from pumice.model.resources import widen
 from pumice.model.shape import Rules, Shape
 
 TaskOrder = tuple[int, int, int, str, str]

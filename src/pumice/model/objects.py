@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
+from kubebase.label_selector import Requirement
+
 Vector = tuple[int, ...]
 Items = tuple[tuple[int, int], ...]
 """The non-zero entries of a vector, as (resource index, amount), by index: what inner loops run over."""
@@ -200,15 +202,6 @@ class Toleration:
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """``key operator values``, as node affinity and label selectors write it."""
-
-    key: str
-    operator: str  # In, NotIn, Exists, DoesNotExist, Gt, Lt
-    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

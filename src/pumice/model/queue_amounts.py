@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from kubebase.resource_vector import Registry
 from pumice.model.hierarchy import Path, Place
 from pumice.model.objects import ROOT, Items, Queue
-from pumice.model.resources import Registry
 
 Amounts = Mapping[int, int]
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
+from kubebase.label_selector import meets
+from kubebase.resource_vector import PODS
 from pumice.model.objects import Constraints, Items, PodTerm, Spread, TaskSpec
-from pumice.model.resources import PODS
-from pumice.model.selectors import meets
 
 Identity = tuple[str, frozenset[tuple[str, str]]]
 Rules = tuple[tuple[str, Hashable], ...]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from kubebase.resource_vector import Registry
 from pumice.model.accounts import ClusterNode, Job, Task, task_order
 from pumice.model.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.model.labels import LabelIndex
@@ -28,7 +29,6 @@ from pumice.model.objects import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.resources import Registry
 from pumice.model.shape import Rules, Shape, ShapeTable, first_pair, selects
 
 BEEN_WHOLE = (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kubebase.resource_vector import Registry
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.watch.change_queue import Change
@@ -26,7 +27,6 @@ from pumice.model.objects import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.resources import Registry
 
 KINDS: dict[str, tuple[str, type[Described]]] = {
     "nodes": ("Node", NodeSpec),

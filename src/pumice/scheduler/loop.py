@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from kubebase.resource_vector import Registry
 from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.writer import DecisionLog
 from pumice.kube.client.api import Api
@@ -30,7 +31,6 @@ from pumice.kube.resources import (
 from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 from pumice.model.events import Event
-from pumice.model.resources import Registry
 from pumice.scheduler.binder import WRITE_RATE, Binder
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.config_watcher import ConfigWatcher

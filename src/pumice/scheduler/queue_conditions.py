@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kubebase.timestamps import stamp
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.resources import QUEUES
-from pumice.kube.times import stamp
 from pumice.scheduler.status_writer import WRONG
 
 log = logging.getLogger(__name__)

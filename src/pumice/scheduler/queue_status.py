@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from kubebase.resource_vector import PODS, dominant_share
 from pumice.fairness.tree import Kind, ShareNode
 from pumice.model.objects import ROOT, JobPhase
-from pumice.model.resources import PODS, dominant_share
 
 if TYPE_CHECKING:
     from pumice.scheduling.engine import Engine

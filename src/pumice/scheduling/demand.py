@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Collection
 from itertools import groupby
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.demand import Demand, Pieces
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job, Task
 from pumice.model.objects import Items, JobPhase, TaskStatus
-from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.too_large import too_large

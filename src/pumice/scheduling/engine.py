@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import Event, EvictFailed
-from pumice.model.resources import Registry
 from pumice.model.state import ClusterState
 from pumice.scheduling.brakes import NONE, Brakes
 from pumice.scheduling.config import SchedulerConfig

@@ -14,10 +14,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubebase.resource_vector import Registry
 from pumice.fairness.order import Order
 from pumice.fairness.tree import JobNode, ShareNode, ShareTree
 from pumice.model.accounts import ClusterNode, Job, Task
-from pumice.model.resources import Registry
 from pumice.model.shape import Shape
 from pumice.model.state import ClusterState
 

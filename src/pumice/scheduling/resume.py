@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pumice.model.resources import Registry
+from kubebase.resource_vector import Registry
 from pumice.model.standing import Standing, standing, tell_objects, tell_tasks
 from pumice.scheduling.brakes import NONE, Brakes
 from pumice.scheduling.config import SchedulerConfig

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubebase.resource_vector import PODS, Registry
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import PODS, Registry
 from pumice.scheduling.units import missing_to_start
 
 

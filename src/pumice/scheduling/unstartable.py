@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.tree import JobNode
 from pumice.model.accounts import Job
 from pumice.model.objects import Items, JobPhase
-from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.scheduling.decisions import Bind, Enqueue, Evict
 from pumice.scheduling.demand import barred_shapes, can_ever_start

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kubebase.resource_vector import Registry
 from pumice.config.plugin_loader import plugin_factories
 from pumice.model.events import Changed, Described, Gone
 from pumice.model.hierarchy import lay_out
 from pumice.model.objects import JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
-from pumice.model.resources import Registry
 from pumice.model.states import commanded, settled
 from pumice.scheduling.conclude import phase_of
 from pumice.scheduling.config import SchedulerConfig

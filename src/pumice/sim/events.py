@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kubebase.field_error import FieldError
 from pumice.admission import Object, Refusal
 from pumice.config.load import read_config
 from pumice.input_errors import Problem, did_you_mean
-from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.model.events import Described
 from pumice.model.objects import (

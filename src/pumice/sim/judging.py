@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from kubebase.resource_vector import Registry, add
 from pumice.admission import Object, Refusal, with_user_limits_settled
 from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.decode.convert import decode
@@ -20,7 +21,6 @@ from pumice.kube.decode.pods import GROUP_NAME
 from pumice.model.hierarchy import HIERARCHY, lay_out
 from pumice.model.objects import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
 from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy
-from pumice.model.resources import Registry, add
 from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
 from pumice.sim.manifests import Translated

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kubebase.resource_vector import MEMORY, PODS
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Items, JobPhase, Queue, QueueState, TaskStatus
-from pumice.model.resources import MEMORY, PODS
 from pumice.scheduling.engine import Engine
 from pumice.sim.cluster import Cluster
 from pumice.sim.loading import SECOND

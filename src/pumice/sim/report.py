@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kubebase.resource_vector import MEMORY, PODS, Registry
 from pumice.fairness.order import Level
 from pumice.fairness.targets import set_targets
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import Items, JobPhase, Queue, Vector
-from pumice.model.resources import MEMORY, PODS, Registry
 from pumice.model.states import in_force
 from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition, Sides
 from pumice.scheduling.engine import Engine

@@ -13,12 +13,12 @@ from typing import Annotated, Any, get_args, get_origin
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import ResourceError, milli_amounts
 from pumice.config.load import SchedulerConfig, default_config, read_config
 from pumice.input_errors import BadInput, Problem, did_you_mean
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.decode.struct_decode import one_of, read
 from pumice.model.objects import JobPhase
-from pumice.model.resources import ResourceError, milli_amounts
 from pumice.model.states import COMMANDS
 from pumice.scheduling.config import ConfigError
 from pumice.sim.files import SCENARIO, STDIN, Manifest

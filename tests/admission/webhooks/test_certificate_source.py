@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from kubebase.certificates import VALID, Certificate, issue, renewed, serves, signer
+from kubesim.server import RunningCluster
 from pumice.admission.webhooks.ca_bundle import MUTATING, VALIDATING, CaBundlePublisher
 from pumice.admission.webhooks.certificate_source import SECRETS, FileCertificate, SecretCertificate
-from pumice.apiserver.up import Cluster
-from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves, signer
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
@@ -79,7 +79,7 @@ def test_what_does_not_belong_together_does_not_serve(part, content):
 
 
 def with_api(tmp_path: Any, check: Any) -> None:
-    async def run(running: Cluster) -> None:
+    async def run(running: RunningCluster) -> None:
         async with Session(Access(running.server)) as session:
             await check(Api(session))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from kubesim.server import RunningCluster
 from pumice.admission import Settings
 from pumice.admission.request import QUEUES
 from pumice.admission.webhooks.informer_view import PATIENCE, InformerView
-from pumice.apiserver.up import Cluster
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -16,7 +16,7 @@ from tests.support.live_cluster import eventually, live
 
 
 def test_it_follows_and_runs_ahead(tmp_path):
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         now = [0.0]
         async with Session(Access(running.server)) as session:
             following = InformerView(Api(session), Settings(), clock=lambda: now[0])

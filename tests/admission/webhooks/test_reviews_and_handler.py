@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.timestamps import moment_of
+from kubesim.patches.json_patch import json_patch
 from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Request, Settings, admit
 from pumice.admission.request import JOBS, OPERATIONS, PODS, QUEUES
 from pumice.admission.webhooks.handler import AdmissionHandler
 from pumice.admission.webhooks.json_patch import json_patch_between
 from pumice.admission.webhooks.reviews import ReviewError, ReviewRequest, ReviewResponse, User, read, write
-from pumice.apiserver.patches.json_patch import json_patch
-from pumice.kube.times import moment_of
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from tests.admission.test_admission_cases import CASES, surroundings
 from tests.support.admitted import group, job, queue, resource_of, world

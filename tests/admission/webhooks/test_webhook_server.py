@@ -12,12 +12,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from kubebase.certificates import Certificate, issue
+from kubesim.server import RunningCluster
 from pumice.admission import CREATE, Request, Settings
 from pumice.admission.request import QUEUES
 from pumice.admission.webhooks import server
 from pumice.admission.webhooks.server import Webhooks, bound
-from pumice.apiserver.up import Cluster
-from pumice.kube.certificates import Certificate, issue
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -42,8 +42,8 @@ async def post(url: str, body: bytes | io.BytesIO, trusted: bytes) -> tuple[int,
         return answer.status, await answer.read()
 
 
-def serving(place: Path, check: Callable[[Cluster, Webhooks, Changing], Awaitable[None]]) -> None:
-    async def run(running: Cluster) -> None:
+def serving(place: Path, check: Callable[[RunningCluster, Webhooks, Changing], Awaitable[None]]) -> None:
+    async def run(running: RunningCluster) -> None:
         source = Changing()
         async with Session(Access(running.server)) as session:
             webhooks = Webhooks(Api(session), Settings(), bound("127.0.0.1", 0), source)
@@ -59,7 +59,7 @@ def serving(place: Path, check: Callable[[Cluster, Webhooks, Changing], Awaitabl
 
 
 def test_it_answers_over_tls(tmp_path):
-    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+    async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         wanted = review(Request(CREATE, QUEUES, queue("lost", parent="nowhere"), user="carla"))
         status, answer = await post(f"{webhooks.url}/validate", wanted, source.made.authorities)
         assert status == 200
@@ -73,7 +73,7 @@ def test_it_answers_over_tls(tmp_path):
 
 
 def test_a_rule_that_fails_is_no_answer(tmp_path):
-    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+    async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         broken = review(Request(CREATE, QUEUES, {"metadata": {"name": "q"}, "spec": {"capability": 7}}))
         status, answer = await post(f"{webhooks.url}/validate", broken, source.made.authorities)
         assert status == 500 or not json.loads(answer)["response"]["allowed"]
@@ -85,7 +85,7 @@ def test_a_rule_that_fails_is_no_answer(tmp_path):
 
 
 def test_another_certificate_is_shown_to_whoever_comes_next(tmp_path):
-    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+    async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         old, source.made = source.made, issue(["127.0.0.1"])
         await webhooks.ca_bundle.look()
         assert (await post(f"{webhooks.url}/validate", b"{}", source.made.authorities))[0] == 400
@@ -98,7 +98,7 @@ def test_another_certificate_is_shown_to_whoever_comes_next(tmp_path):
 def test_what_does_not_arrive_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "READING", 0.5)
 
-    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+    async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         reader, writer = await begin(webhooks, source, 1000)
         assert b" 408 " in await asyncio.wait_for(reader.readline(), 20)
         writer.close()
@@ -111,7 +111,7 @@ def test_what_does_not_arrive_is_not_waited_for(tmp_path, monkeypatch):
 def test_only_so_many_are_read_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "ABREAST", 2)
 
-    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+    async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         begun = [await begin(webhooks, source, 1000) for _ in range(2)]
         await eventually(webhooks._readers.locked)
         whole = review(Request(CREATE, QUEUES, queue("fine"), user="carla"))
@@ -126,7 +126,7 @@ def test_only_so_many_are_read_at_a_time(tmp_path, monkeypatch):
 
 
 def test_what_no_api_server_would_send_is_not_read(tmp_path):
-    async def check(running: Cluster, webhooks: Webhooks, source: Changing) -> None:
+    async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         status, _ = await post(f"{webhooks.url}/validate", io.BytesIO(bytes((8 << 20) + 1)), source.made.authorities)
         assert status == 413
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.kube.times import stamp
+from kubebase.timestamps import stamp
 from tests.cli.command import SOURCES, program, pumice_command, script
 from tests.support.bare_cluster import bare_cluster
 from tests.support.exec_stub import ExecStub

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from kubebase.ages import at, seconds
 from pumice.cli.cluster.job_description import description
 from pumice.cli.cluster.job_views import JobView, requests_of
 from pumice.cli.columns import Table
-from pumice.kube.ages import at, seconds
 
 CREATED = "2026-01-01T00:00:00Z"
 NOW = seconds("2026-01-01T00:05:00Z")

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver.nodes.description import nodes, parse_capacity
-from pumice.apiserver.up import Cluster, Settings, cluster
+from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.controllers.jobs import JobController
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.registry import ALL_CONTROLLERS
+from pumice.embedded.cluster import with_pumice
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -37,12 +38,14 @@ async def controlling(server: str, makers: Sequence[Any]) -> AsyncIterator[None]
             await asyncio.gather(work, return_exceptions=True)
 
 
-def live(place: Path, check: Callable[[Cluster], Awaitable[None]], makers: Sequence[Any] = (JobController,)) -> None:
+def live(
+    place: Path, check: Callable[[RunningCluster], Awaitable[None]], makers: Sequence[Any] = (JobController,)
+) -> None:
     async def run() -> None:
         wanted = nodes(2, parse_capacity("cpu=4,memory=64Gi"))
-        settings = Settings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=SPEED)
+        settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=SPEED)
         async with (
-            cluster(settings) as running,
+            running_cluster(with_pumice(settings)) as running,
             scheduling(running.server),
             controlling(running.server, makers),
             asyncio.timeout(60),
@@ -63,33 +66,33 @@ def task(name: str, replicas: int = 1, **more: Any) -> dict[str, Any]:
     return {"name": name, "replicas": replicas, "template": template, **more}
 
 
-async def submit(running: Cluster, name: str, *tasks: dict[str, Any], **spec: Any) -> None:
+async def submit(running: RunningCluster, name: str, *tasks: dict[str, Any], **spec: Any) -> None:
     document = {"metadata": {"name": name}, "spec": {"queue": "default", "tasks": list(tasks), **spec}}
     await running.api.create(JOBS, "default", document)
 
 
-def job(running: Cluster, name: str) -> dict[str, Any]:
+def job(running: RunningCluster, name: str) -> dict[str, Any]:
     return running.api.read(JOBS, "default", name) or {}
 
 
-def status(running: Cluster, name: str) -> dict[str, Any]:
+def status(running: RunningCluster, name: str) -> dict[str, Any]:
     found: dict[str, Any] = job(running, name).get("status") or {}
     return found
 
 
-def phase(running: Cluster, name: str) -> str:
+def phase(running: RunningCluster, name: str) -> str:
     return str((status(running, name).get("state") or {}).get("phase", ""))
 
 
-def pods(running: Cluster) -> dict[str, str]:
+def pods(running: RunningCluster) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["status"].get("phase", "") for pod in running.api.list("pods")}
 
 
-def past(running: Cluster, name: str) -> list[str]:
+def past(running: RunningCluster, name: str) -> list[str]:
     return [entry["status"] for entry in status(running, name)["conditions"]]
 
 
-async def command(running: Cluster, action: str, name: str) -> None:
+async def command(running: RunningCluster, action: str, name: str) -> None:
     target = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -101,7 +104,7 @@ async def command(running: Cluster, action: str, name: str) -> None:
 
 
 def test_a_job_runs_to_its_end(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await submit(running, "sums", task("ps"), task("worker", 3), minAvailable=4)
         await eventually(lambda: phase(running, "sums") == "Completed")
         found = status(running, "sums")
@@ -123,7 +126,7 @@ def test_a_job_runs_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_job_that_fails_is_restarted_as_often_as_it_may(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         on_failure = [{"event": "PodFailed", "action": "RestartJob"}]
         await submit(running, "bad", task("good", run=100), task("bad", fail="3"), policies=on_failure, maxRetry=3)
         await eventually(lambda: phase(running, "bad") == "Failed")
@@ -140,7 +143,7 @@ def test_a_job_that_fails_is_restarted_as_often_as_it_may(tmp_path: Path) -> Non
 
 
 def test_a_complete_task_completes_the_job(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         done = [{"event": "TaskCompleted", "action": "CompleteJob"}]
         await submit(running, "mpi", task("master", policies=done), task("worker", 2, run=1000))
         await eventually(lambda: phase(running, "mpi") == "Completed")
@@ -151,7 +154,7 @@ def test_a_complete_task_completes_the_job(tmp_path: Path) -> None:
 
 
 def test_a_task_waits_for_another(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         after = {"name": ["first"]}
         await submit(running, "steps", task("first", 2, run=20), task("second", 2, dependsOn=after))
         await eventually(lambda: len(pods(running)) == 2)
@@ -169,7 +172,7 @@ def test_a_task_waits_for_another(tmp_path: Path) -> None:
 
 
 def test_commands_stop_a_job_and_let_it_go_on(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await submit(running, "long", task("worker", 2, run=1000))
         await eventually(lambda: phase(running, "long") == "Running")
         await command(running, "AbortJob", "long")
@@ -193,7 +196,7 @@ def test_commands_stop_a_job_and_let_it_go_on(tmp_path: Path) -> None:
 
 
 def test_enough_successes_complete_a_job_which_then_goes_by_itself(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         tasks = task("quick", 2), task("slow", 2, run=1000)
         await submit(running, "some", *tasks, minSuccess=2, ttlSecondsAfterFinished=2)  # from a whole second on
         await eventually(lambda: phase(running, "some") == "Completed")
@@ -204,7 +207,7 @@ def test_enough_successes_complete_a_job_which_then_goes_by_itself(tmp_path: Pat
 
 
 def test_a_job_grows_and_shrinks(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await submit(running, "elastic", task("worker", 2, run=1000), minAvailable=1, plugins={"svc": [], "ssh": []})
         await eventually(lambda: status(running, "elastic").get("running") == 2)
 
@@ -229,7 +232,7 @@ def test_a_job_grows_and_shrinks(tmp_path: Path) -> None:
 
 
 def test_a_command_for_no_job_goes(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         for number, name in enumerate(("gone", "not/a-name", "../jobs")):
             target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": "x"}
             about = {"name": f"stop-{number}"}
@@ -246,7 +249,7 @@ def test_a_command_for_no_job_goes(tmp_path: Path) -> None:
 
 
 def test_a_place_that_is_taken_is_said_and_waited_for(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         other = {"metadata": {"name": "sums-t-0"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
         await running.api.create("pods", "default", other)
         await submit(running, "sums", task("t", 2, run=1000), minAvailable=1)
@@ -262,7 +265,7 @@ def test_a_place_that_is_taken_is_said_and_waited_for(tmp_path: Path) -> None:
 def test_hosts_are_kept_in_an_object_of_the_job_alone(tmp_path: Path) -> None:
     """A ConfigMap of that name may be somebody's own, or left over from an earlier job until that is cleared away."""
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         api, before = running.api, {"x": "y"}
         await api.create("configmaps", "default", {"metadata": {"name": "mine-svc"}, "data": before})
         reference = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "controller": True}
@@ -280,7 +283,7 @@ def test_hosts_are_kept_in_an_object_of_the_job_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_evicted_is_made_again_or_falls_under_a_policy(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         restart = [{"event": "PodEvicted", "action": "RestartTask"}]
         await submit(running, "plain", task("worker", 2, run=1000))
         await submit(running, "strict", task("worker", 2, run=1000, policies=restart), task("other", run=1000))
@@ -303,7 +306,7 @@ def test_what_is_evicted_is_made_again_or_falls_under_a_policy(tmp_path: Path) -
 
 
 def test_a_job_that_cannot_start_in_time_is_stopped(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         soon, late = ([{"event": "PodPending", "action": "AbortJob", "timeout": time}] for time in ("1s", "30s"))
         await submit(running, "huge", task("worker", 9, run=1000), policies=soon)
         await submit(running, "small", task("worker", 1, run=30), policies=late)
@@ -377,7 +380,7 @@ spec:
 
 @pytest.mark.skipif(not KUBECTL, reason="no kubectl here")
 def test_a_manifest_written_for_volcano_runs_unchanged(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async def kubectl(*arguments: str, given: str = "") -> str:
             code, said = await asyncio.to_thread(run, tmp_path / "kubeconfig", *arguments, given=given)
             assert code == 0, said
@@ -398,7 +401,7 @@ def test_a_manifest_written_for_volcano_runs_unchanged(tmp_path: Path) -> None:
 
 
 def test_controllers_that_die_all_the_time_lose_nothing(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async def die() -> None:
             while True:
                 async with controlling(running.server, (JobController,)):

@@ -10,18 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
 from pumice.admission.cluster_view import describe_queue
 from pumice.controllers.queues.deletion_plan import next_to_delete
-from pumice.controllers.queues.expansion import contradiction, expanded_queue, released_queue, without_entry
+from pumice.controllers.queues.expansion import (
+    contradiction,
+    expanded_queue,
+    released_queue,
+    without_entry,
+)
 from pumice.controllers.queues.inherited_fields import inherited_fields, parameter_value
 from pumice.controllers.queues.merge_diff import merge_patch
 from pumice.controllers.routing_events import NEWS_SECONDS, is_news
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.event_recorder import one_shot_event
 from pumice.kube.resources import EVENTS, QUEUES
 from pumice.model.objects import Queue
 from pumice.model.queue_expansion import expand_hierarchy
-from pumice.model.resources import Registry
 from tests.support.admitted import queue
 from tests.support.queue_clusters import MemoryCluster, Process
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesim.server import RunningCluster
 from pumice.admission import Settings
-from pumice.apiserver.admission import Admission
-from pumice.apiserver.up import Cluster
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.queues import QueueController
 from pumice.controllers.routing_events import RoutingEvents
+from pumice.embedded.admission import Admission
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
@@ -49,7 +49,7 @@ spec:
 class Bench:
     """A cluster with a queue controller that can be killed."""
 
-    def __init__(self, running: Cluster, api: Api) -> None:
+    def __init__(self, running: RunningCluster, api: Api) -> None:
         self.running = running
         self.api = api
         self._together: ControllerManager | None = None
@@ -127,7 +127,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(running: Cluster) -> AsyncIterator[Bench]:
+async def bench(running: RunningCluster) -> AsyncIterator[Bench]:
     if running.api.writes.admission is None:
         running.api.writes.admission = Admission(running.api.store, Settings())
     async with Session(Access(running.server)) as session:
@@ -140,7 +140,7 @@ async def bench(running: Cluster) -> AsyncIterator[Bench]:
 
 
 def on_bench(place: Path, story: Any, *, nodes: int = 1) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with bench(running) as made:
             await story(made)
 

@@ -11,8 +11,8 @@ from unittest import mock
 import msgspec
 import pytest
 
-from pumice.apiserver import verbs
-from pumice.apiserver.storage import store
+from kubesim.api import client
+from kubesim.storage import store
 from pumice.kube.client.api import Api, ListOptions, Page, Patch
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
@@ -26,7 +26,7 @@ CONFIG_MAPS: Resource[Document] = Resource("v1", "configmaps", "ConfigMap", dict
 
 
 @contextlib.asynccontextmanager
-async def cluster() -> AsyncIterator[tuple[Api, verbs.Api]]:
+async def cluster() -> AsyncIterator[tuple[Api, client.InProcessClient]]:
     """A client, and what is behind the server it talks to."""
     async with contextlib.AsyncExitStack() as stack:
         with mock.patch.object(store, "RECENT_CHANGES", 1):  # so that what is compacted is forgotten
@@ -36,7 +36,7 @@ async def cluster() -> AsyncIterator[tuple[Api, verbs.Api]]:
         yield Api(session), behind
 
 
-def on_cluster(test: Callable[[Api, verbs.Api], Awaitable[None]]) -> None:
+def on_cluster(test: Callable[[Api, client.InProcessClient], Awaitable[None]]) -> None:
     async def run() -> None:
         async with cluster() as (api, behind):
             await test(api, behind)
@@ -54,7 +54,7 @@ def refused(error: pytest.ExceptionInfo[ApiError]) -> tuple[int, str]:
 
 
 def test_the_life_of_an_object() -> None:
-    async def test(api: Api, _: verbs.Api) -> None:
+    async def test(api: Api, _: client.InProcessClient) -> None:
         made = await api.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "1"}})
         assert made["data"] == {"x": "1"} and made == await api.get(CONFIG_MAPS, "a", "default")
         with pytest.raises(ApiError) as again:
@@ -78,7 +78,7 @@ def test_the_life_of_an_object() -> None:
 
 
 def test_the_three_ways_to_patch() -> None:
-    async def test(api: Api, _: verbs.Api) -> None:
+    async def test(api: Api, _: client.InProcessClient) -> None:
         await api.create(PODS, pod("p"))
         raw = PODS.raw
         merged = await api.patch(raw, "p", {"metadata": {"labels": {"a": "1"}}}, "default")
@@ -94,7 +94,7 @@ def test_the_three_ways_to_patch() -> None:
 
 
 def test_a_status_of_this_very_object() -> None:
-    async def test(api: Api, _: verbs.Api) -> None:
+    async def test(api: Api, _: client.InProcessClient) -> None:
         uid = (await api.create(PODS.raw, pod("p")))["metadata"]["uid"]
         found = await api.patch_status(PODS, "p", {"phase": "Running"}, "default", uid=uid)
         assert found.status.phase == "Running"
@@ -106,7 +106,7 @@ def test_a_status_of_this_very_object() -> None:
 
 
 def test_binding_happens_once_and_to_the_pod_that_was_meant() -> None:
-    async def test(api: Api, _: verbs.Api) -> None:
+    async def test(api: Api, _: client.InProcessClient) -> None:
         uid = (await api.create(PODS.raw, pod("p")))["metadata"]["uid"]
         with pytest.raises(ApiError) as other:
             await api.bind("default", "p", "n", uid="another")
@@ -122,7 +122,7 @@ def test_binding_happens_once_and_to_the_pod_that_was_meant() -> None:
 
 
 def test_an_eviction_that_a_budget_forbids_is_not_tried_again() -> None:
-    async def test(api: Api, _: verbs.Api) -> None:
+    async def test(api: Api, _: client.InProcessClient) -> None:
         for name in ("free", "kept"):
             await api.create(PODS, pod(name))
             await api.bind("default", name, "n")
@@ -147,7 +147,7 @@ async def many(api: Api, count: int) -> None:
 
 
 def test_a_list_in_pages_is_one_list() -> None:
-    async def test(api: Api, _: verbs.Api) -> None:
+    async def test(api: Api, _: client.InProcessClient) -> None:
         await many(api, 7)
         whole = await api.list(CONFIG_MAPS, ListOptions("default"), limit=0)
         paged = await api.list(CONFIG_MAPS, ListOptions("default"), limit=3)
@@ -161,7 +161,7 @@ def test_a_list_in_pages_is_one_list() -> None:
 
 
 def test_a_list_that_expires_on_the_way_begins_again() -> None:
-    async def test(api: Api, behind: verbs.Api) -> None:
+    async def test(api: Api, behind: client.InProcessClient) -> None:
         await many(api, 7)
         pages: list[Page] = []
         async for page in api.pages(CONFIG_MAPS, ListOptions("default"), limit=3):
@@ -181,7 +181,7 @@ def test_a_list_that_expires_on_the_way_begins_again() -> None:
 
 
 def test_a_watch_tells_what_changes_and_ends_with_what_is_wrong() -> None:
-    async def test(api: Api, behind: verbs.Api) -> None:
+    async def test(api: Api, behind: client.InProcessClient) -> None:
         before = (await api.list(CONFIG_MAPS, ListOptions("default"))).revision
         await many(api, 2)
         await api.delete(CONFIG_MAPS, "m00", "default")
@@ -218,7 +218,7 @@ def test_a_null_is_an_absence_and_nonsense_is_named() -> None:
 
 
 def test_an_answer_that_no_api_gives_is_nobody_there() -> None:
-    async def test(api: Api, _: verbs.Api) -> None:
+    async def test(api: Api, _: client.InProcessClient) -> None:
         healthy: Resource[Document] = Resource("v1", "nodes", "Node", dict, namespaced=False)
         with mock.patch.object(Resource, "path", return_value="/healthz"):
             for call in (api.get(healthy, "x"), api.list(healthy)):

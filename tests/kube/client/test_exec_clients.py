@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from pumice.apiserver.tls import certificates
-from pumice.apiserver.verbs import Api as Behind
+from kubebase.timestamps import stamp
+from kubesim.api.client import InProcessClient as Behind
+from kubesim.http.tls import certificates
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, CredentialError
 from pumice.kube.client.exec_plugin import RETRY_SECONDS, ExecConfig, ExecPlugin
@@ -27,10 +28,9 @@ from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.sync_client import Client
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.resources import CONFIG_MAPS
-from pumice.kube.times import stamp
-from pumice.kube.watch.change_queue import Feed
+from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
-from pumice.kube.watch.sync_watch import Following
+from pumice.kube.watch.sync_watch import CollectionWatch
 from tests.support.apiserver import memory_api
 from tests.support.exec_stub import V1, ExecStub
 from tests.support.guarded_server import Guard
@@ -178,17 +178,17 @@ def test_an_informer_goes_on_when_its_token_expires_or_is_revoked_or_the_command
             served(api) as open_port,
             Session(Access(f"http://127.0.0.1:{open_port}")) as writing,
         ):
-            feed = Feed()
+            feed = ChangeQueue()
             informer = Informer(Api(ours), CONFIG_MAPS, feed, backoff=Backoff(0.001, 0.01))
             running = asyncio.create_task(informer.run())
             await asyncio.wait_for(informer.synced.wait(), 30)
-            feed.taken()
+            feed.drain()
 
             async def still_follows(name: str) -> None:
                 world.guard.good.add("")  # whoever writes has no token
                 await Api(writing).create(CONFIG_MAPS, a_map(name), "default")
                 world.guard.good.discard("")
-                (change,) = await asyncio.wait_for(feed.take(), 30)
+                (change,) = await asyncio.wait_for(feed.wait_and_drain(), 30)
                 assert change.key == f"default/{name}"
 
             await still_follows("before")
@@ -204,7 +204,7 @@ def test_an_informer_goes_on_when_its_token_expires_or_is_revoked_or_the_command
             world.stub.answers(code=1, stderr="no network")
             proxy.cut()
             async with asyncio.timeout(30):
-                while "no network" not in str(informer.trouble):
+                while "no network" not in str(informer.last_error):
                     await asyncio.sleep(0.01)
             world.now += RETRY_SECONDS
             world.issue("four")
@@ -224,7 +224,7 @@ def test_the_small_client_renews_for_reads_writes_and_watches(world: World) -> N
 
     def use(client: Client) -> None:
         with contextlib.closing(client):
-            following = Following(client, MAPS)
+            following = CollectionWatch(client, MAPS)
             world.now += 2000
             world.issue("two")
             client.create(MAPS, a_map("a"))

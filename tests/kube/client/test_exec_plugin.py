@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.kube.certificates import issue
+from kubebase.certificates import issue
+from kubebase.timestamps import stamp
 from pumice.kube.client.api_errors import CredentialError
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.exec_plugin import RETRY_SECONDS, ExecConfig, ExecPlugin, run_command
 from pumice.kube.client.kubeconfig import Access, read_kubeconfig
-from pumice.kube.times import stamp
 from tests.support.exec_stub import V1, V1BETA1, ExecStub
 
 FIELD = "config: users[a].user.exec"

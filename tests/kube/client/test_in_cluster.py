@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kubebase.field_error import FieldError
 from pumice.kube.client.in_cluster import in_cluster
-from pumice.kube.decode.manifest_errors import FieldError
 
 INSIDE = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubebase.field_error import FieldError
 from pumice.kube.client.kubeconfig import Access, default_paths, read_kubeconfig
-from pumice.kube.decode.manifest_errors import FieldError
 
 
 def config(name="a", server="https://127.0.0.1:6443", user=None, cluster=None, current=True, **context):

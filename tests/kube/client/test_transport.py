@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.kubernetes import free_ports
-from pumice.apiserver.connection import Answer, Request
-from pumice.apiserver.tls import certificates
+from kubesim.http.connection import Answer, Request
+from kubesim.http.tls import certificates
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver.connection import Answer, Request
-from pumice.apiserver.tls import certificates
+from kubesim.http.connection import Answer, Request
+from kubesim.http.tls import certificates
 from pumice.kube.client.api_errors import UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Limits, Session

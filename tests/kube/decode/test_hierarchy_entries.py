@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.field_error import FieldError
 from pumice.kube.decode.hierarchy_entries import NESTED_LEVELS, check_entries, entry_errors
-from pumice.kube.decode.manifest_errors import FieldError
 
 Entry = dict[str, Any]
 

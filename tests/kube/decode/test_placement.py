@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
+from kubebase.resource_vector import Registry
 from pumice.kube.decode.convert import decode
-from pumice.model.objects import FREE, Constraints, NodeTerm, PodTerm, Requirement, Spread, Toleration
-from pumice.model.resources import Registry
+from pumice.model.objects import FREE, Constraints, NodeTerm, PodTerm, Spread, Toleration
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pumice.model.objects import FREE, Constraints, PodTerm, Requirement, TaskSpec, TaskStatus
+from kubebase.label_selector import Requirement
+from pumice.model.objects import FREE, Constraints, PodTerm, TaskSpec, TaskStatus
 
 HEAD = "apiVersion: v1\nkind: Pod\n"
 GI = 2**30

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pumice.model.objects import DisruptionBudget, Requirement
+from kubebase.label_selector import Requirement
+from pumice.model.objects import DisruptionBudget
 
 BUDGET = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: ns}\n"
 GROUP = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"

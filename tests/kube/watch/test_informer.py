@@ -10,9 +10,9 @@ from unittest import mock
 
 import msgspec
 
-from pumice.apiserver import verbs
-from pumice.apiserver.connection import Answer, Request
-from pumice.apiserver.storage import store
+from kubesim.api import client
+from kubesim.http.connection import Answer, Request
+from kubesim.storage import store
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff
@@ -33,7 +33,7 @@ CONFIG_MAPS: Resource[Document] = Resource("v1", "configmaps", "ConfigMap", dict
 class World:
     """A server, a wire to it that can be cut, and a client at each end of the wire."""
 
-    def __init__(self, behind: verbs.Api, proxy: Proxy, direct: Api, api: Api) -> None:
+    def __init__(self, behind: client.InProcessClient, proxy: Proxy, direct: Api, api: Api) -> None:
         self.behind, self.proxy, self.direct, self.api = behind, proxy, direct, api
         self.feed = ChangeQueue()
         self._tasks: list[asyncio.Task[None]] = []

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
-from pumice.apiserver.connection import Answer, Request
+from kubesim.http.connection import Answer, Request
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff

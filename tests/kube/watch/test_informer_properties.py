@@ -21,7 +21,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import kubernetes
-from pumice.apiserver.storage import store
+from kubesim.storage import store
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access

@@ -10,7 +10,7 @@ import aiohttp
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from pumice.apiserver.up import Cluster
+from kubesim.server import RunningCluster
 from pumice.config.load import default_config
 from pumice.kube.resources import JOBS, Document
 from pumice.kube.watch.change_queue import Change
@@ -51,13 +51,13 @@ def of(found: Series, name: str, label: str = "queue_name") -> dict[str, float]:
     return {dict(labels)[label]: value for (metric, labels), value in found.items() if metric == name}
 
 
-async def make_queue(running: Cluster, name: str, weight: int, parent: str = "root") -> None:
+async def make_queue(running: RunningCluster, name: str, weight: int, parent: str = "root") -> None:
     spec = {"weight": weight, "parent": parent, "capability": {"cpu": "11"}}
     await running.api.create(QUEUES, "", {"metadata": {"name": name}, "spec": spec})
 
 
 def test_the_figures_equal_a_recount_of_the_cluster(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await make_queue(running, "org", 1)
         for name, weight in (("a", 2), ("b", 1)):
             await make_queue(running, name, weight, parent="org")
@@ -102,7 +102,7 @@ def test_the_figures_equal_a_recount_of_the_cluster(tmp_path: Path) -> None:
 
 
 def test_what_is_gone_is_not_shown_any_more(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         await make_queue(running, "brief", 1)
         async with scheduling(running.server) as scheduler:
             metrics = SchedulerMetrics(scheduler)
@@ -126,7 +126,7 @@ def test_what_is_gone_is_not_shown_any_more(tmp_path: Path) -> None:
 
 
 def test_a_scrape_over_http_can_be_read(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server) as scheduler:
             await eventually(lambda: scheduler.cycles > 0)
             found = await scrape(scheduler)
@@ -140,7 +140,7 @@ def test_a_scrape_over_http_can_be_read(tmp_path: Path) -> None:
 def test_only_so_many_jobs_have_series_of_their_own(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]  # pytest's own fixture
     monkeypatch.setattr("pumice.observability.metrics.scheduler_metrics.JOBS_SHOWN", 2)
 
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server) as scheduler:
             metrics = SchedulerMetrics(scheduler)
             for name in ("one", "two", "three"):
@@ -177,7 +177,7 @@ def test_jobs_that_end_are_counted_until_they_are_gone() -> None:
 
 
 def test_cycles_are_measured_on_under_another_configuration(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         async with scheduling(running.server) as scheduler:
             metrics = SchedulerMetrics(scheduler)
             allocate = ("volcano_action_scheduling_latency_milliseconds_count", (("action", "allocate"),))
@@ -192,7 +192,7 @@ def test_cycles_are_measured_on_under_another_configuration(tmp_path: Path) -> N
 
 
 def test_weights_are_those_that_count_and_inner_nodes_are_shown_by_their_path(tmp_path: Path) -> None:
-    async def check(running: Cluster) -> None:
+    async def check(running: RunningCluster) -> None:
         for name, weights in (("prod", "1/2/8"), ("dev", "1/2/0.5")):
             annotations = {"volcano.sh/hierarchy": f"root/eng/{name}", "volcano.sh/hierarchy-weights": weights}
             await running.api.create(QUEUES, "", {"metadata": {"name": name, "annotations": annotations}})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.model.events import Gone
 from pumice.model.objects import JobPhase, JobSpec, Queue, TaskSpec
-from pumice.model.resources import CPU, MEMORY
 from pumice.scheduling.decisions import QueueCondition
 from pumice.scheduling.engine import Engine
 from pumice.scheduling.plugin import PluginError

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed
 from pumice.model.objects import GroupAffinity, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
-from pumice.model.resources import Registry
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.decisions import Bind
 from pumice.scheduling.engine import Engine

@@ -8,18 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed, Gone
-from pumice.model.objects import (
-    DisruptionBudget,
-    JobPhase,
-    JobSpec,
-    NodeSpec,
-    Queue,
-    Requirement,
-    TaskSpec,
-    TaskStatus,
-)
-from pumice.model.resources import Registry
+from pumice.model.objects import DisruptionBudget, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from pumice.scheduling.actions import ACTIONS
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.decisions import Evict

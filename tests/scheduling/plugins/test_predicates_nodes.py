@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.model.objects import Constraints, NodeTerm, Requirement, Taint, Toleration
+from kubebase.label_selector import Requirement
+from pumice.model.objects import Constraints, NodeTerm, Taint, Toleration
 from pumice.scheduling.plugins.predicates import PredicatesPlugin
 from tests.support.clusters import Cluster, is_in
 

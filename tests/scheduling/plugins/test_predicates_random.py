@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
 from pumice.model.accounts import Task
 from pumice.model.objects import (
     FREE,
@@ -16,7 +17,6 @@ from pumice.model.objects import (
     NodeSpec,
     NodeTerm,
     PodTerm,
-    Requirement,
     Spread,
     Taint,
     TaskSpec,

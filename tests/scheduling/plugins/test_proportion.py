@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubebase.resource_vector import CPU
 from pumice.fairness.tree import ShareNode
 from pumice.model.objects import JobPhase, Queue
-from pumice.model.resources import CPU
 from pumice.scheduling.config import ConfigError, parse_config
 from pumice.scheduling.plugins.proportion import ProportionPlugin
 from tests.support.queue_worlds import QueueWorld, cpu, let_in

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from kubebase.resource_vector import Registry
 from pumice.model.events import Changed
 from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.model.resources import Registry
 from pumice.scheduling.config import parse_config
 from pumice.scheduling.decisions import Bind, Enqueue
 from pumice.scheduling.engine import Engine

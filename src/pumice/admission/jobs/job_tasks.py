@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
 from pumice.admission.cluster_view import ClusterView, template_request
 from pumice.admission.jobs.job_defaults import least_of
 from pumice.admission.queues.queue_parent import SUBDOMAIN
 from pumice.admission.request import Object, Refusal, Request, spec_of
-from pumice.kube.decode.manifest_errors import FieldError
-from pumice.model.resources import Registry
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 TASKS = "spec.tasks"

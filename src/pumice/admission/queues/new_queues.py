@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from kubebase.field_error import FieldError
 from pumice.admission.cluster_view import ClusterView, describe_queue
 from pumice.admission.queues.queue_change import QueueChange
 from pumice.admission.request import CREATE, Object, Request, Verdict, metadata_of, spec_of
 from pumice.admission.rules import PLACE_RULES, admit, mutate
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.model.objects import ROOT, Queue
 from pumice.model.queue_expansion import NEWEST
 

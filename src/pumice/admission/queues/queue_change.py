@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from kubebase.field_error import FieldError
 from pumice.admission.cluster_view import ClusterView, describe_queue
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import Refusal, Request, spec_of
 from pumice.kube.decode.hierarchy_entries import entry_errors
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import Queue
 from pumice.model.queue_expansion import NEWEST, expand_hierarchy, nested_entries

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubebase.timestamps import micro_stamp
 from pumice.admission import user_limits
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import CREATE, Object, Request, annotate, annotations_of, spec_of
-from pumice.kube.times import micro_stamp
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from pumice.model.objects import ROOT
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kubebase.resource_vector import PODS
 from pumice.admission.queues.queue_change import QueueChange, too_deep
 from pumice.admission.request import Refusal
 from pumice.model.hierarchy import HIERARCHY
 from pumice.model.objects import ROOT
 from pumice.model.queue_expansion import named_parents
-from pumice.model.resources import PODS
 from pumice.model.root_queue import fields_without_effect
 
 PARENT = "spec.parent"

@@ -13,8 +13,8 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from kubebase.certificates import Certificate, signer
 from pumice.admission.webhooks.certificate_source import CertificateSource
-from pumice.kube.certificates import Certificate, signer
 from pumice.kube.client.api import Api, Patch
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import Document, Resource

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from pumice.kube.certificates import VALID, Certificate, issue, renewed, serves
+from kubebase.certificates import VALID, Certificate, issue, renewed, serves
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import Document, Resource

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from aiohttp import web
 
+from kubebase.certificates import Certificate
 from pumice.admission.request import Settings
 from pumice.admission.webhooks.ca_bundle import CaBundlePublisher
 from pumice.admission.webhooks.certificate_source import CertificateSource
 from pumice.admission.webhooks.handler import AdmissionHandler, ClusterImpersonationCheck
 from pumice.admission.webhooks.informer_view import InformerView
 from pumice.admission.webhooks.reviews import ReviewError, ReviewRequest, ReviewResponse, read, write
-from pumice.kube.certificates import Certificate
 from pumice.kube.client.api import Api
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ FIRST = ("cpu", "memory")
 
 def read_amounts(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
     """What was typed, by resource; or which part of it can not be meant."""
-    from pumice.model.quantity import QuantityError, parse
+    from kubebase.quantity import QuantityError, parse
 
     found: dict[str, str] = {}
     for part in value.split(",") if value else ():
@@ -42,7 +42,7 @@ def readable(amounts: object, *, zeros: bool = True) -> str:
 
 
 def _readable(name: str, amount: object) -> str:
-    from pumice.model.quantity import NANOS, QuantityError, parse
+    from kubebase.quantity import NANOS, QuantityError, parse
 
     try:
         number = parse(str(amount)).nano / NANOS

@@ -40,9 +40,9 @@ class Cluster:
     @cached_property
     def client(self) -> Client:
         """What calls it."""
+        from kubebase.field_error import FieldError
         from pumice.kube.client.kubeconfig import read_kubeconfig
         from pumice.kube.client.sync_client import Client
-        from pumice.kube.decode.manifest_errors import FieldError
 
         try:
             return Client(read_kubeconfig(self._kubeconfig, context=self._context))

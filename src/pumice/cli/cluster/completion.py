@@ -27,8 +27,8 @@ def given(ctx: click.Context, name: str) -> Any:
 
 def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The contexts of the kubeconfig."""
+    from kubebase.field_error import FieldError
     from pumice.kube.client.kubeconfig import context_names
-    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         found = context_names(given(ctx, "kubeconfig"))
@@ -66,8 +66,8 @@ def priority_classes(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list[str]:
+    from kubebase.field_error import FieldError
     from pumice.kube.client.api_errors import ApiError, UnreachableError
-    from pumice.kube.decode.manifest_errors import FieldError
 
     try:
         with closing(_client(ctx)) as client:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubebase.ages import age
 from pumice.cli.cluster.amounts import readable
 from pumice.cli.cluster.command import Cluster, ClusterCommand, on_cluster
 from pumice.cli.cluster.completion import job_names
@@ -16,7 +17,6 @@ from pumice.cli.cluster.queues import one_name
 from pumice.cli.cluster.views import count, state
 from pumice.cli.columns import Column, Table
 from pumice.cli.terminal import echo
-from pumice.kube.ages import age
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document

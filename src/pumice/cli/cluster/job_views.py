@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kubebase.ages import age
 from pumice.cli.cluster.amounts import readable
 from pumice.cli.cluster.views import Row, count, state
 from pumice.cli.columns import Column
-from pumice.kube.ages import age
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
@@ -133,7 +133,7 @@ def replicas_of(spec: Document) -> int:
 
 def requests_of(task: Document) -> dict[str, Any]:
     """What the containers of one pod of a task ask for. Where only a limit is given, that is the request."""
-    from pumice.model.quantity import Quantity, QuantityError, parse
+    from kubebase.quantity import Quantity, QuantityError, parse
 
     total: dict[str, Quantity] = {}
     for container in ((task.get("template") or {}).get("spec") or {}).get("containers") or ():

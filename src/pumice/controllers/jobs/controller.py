@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from kubebase.timestamps import stamp
 from pumice.controllers import COMPONENT
 from pumice.controllers.commands import failure, in_order, is_for, record_failure
 from pumice.controllers.jobs.plan import Change as ChangeWrite
@@ -27,7 +28,6 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
-from pumice.kube.times import stamp
 from pumice.kube.watch.change_queue import Change
 from pumice.kube.watch.informer import CachedObject
 

@@ -16,11 +16,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubebase.timestamps import stamp
 from pumice.controllers.jobs.phases import Phase
-from pumice.controllers.jobs.pod_index import FAILED, FINISHED, PENDING, RUNNING, SUCCEEDED, UNKNOWN, PodIndex, moment
+from pumice.controllers.jobs.pod_index import (
+    FAILED,
+    FINISHED,
+    PENDING,
+    RUNNING,
+    SUCCEEDED,
+    UNKNOWN,
+    PodIndex,
+    moment,
+)
 from pumice.controllers.jobs.spec import Job
 from pumice.kube.resources import Document
-from pumice.kube.times import stamp
 
 RESTART: Final = "restart."
 GENERATION: Final = "generation"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import PODS, Registry, Vector, add
 from pumice.admission.cluster_view import template_request
 from pumice.admission.routing import ROUTED
 from pumice.controllers.jobs.dependencies import minimum
 from pumice.controllers.jobs.spec import Job, Task
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
-from pumice.model.resources import PODS, Registry, Vector, add
 
 NOT_COPIED = "kubectl.kubernetes.io/"
 """How annotations begin that are about the job's document, not about the job."""

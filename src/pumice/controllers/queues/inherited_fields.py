@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from kubebase.field_error import FieldError
 from pumice.admission import Object
 from pumice.admission.request import annotate, annotations_of, spec_of
 from pumice.admission.user_limits import keep_limits, kept_limits, last_applied
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.decode.queues import PARAMETERS
 from pumice.kube.decode.struct_decode import read
 from pumice.kube.resources import Document

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from kubebase.timestamps import stamp
 from pumice.admission import QUEUE_FINALIZER, Object
 from pumice.admission.request import metadata_of, spec_of
 from pumice.controllers import COMPONENT
@@ -21,7 +22,6 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import JOBS, POD_GROUPS, QUEUES, Document, Resource
-from pumice.kube.times import stamp
 
 ANOTHER: Final = 422
 """How a server refuses a patch with a uid that is not the object's."""

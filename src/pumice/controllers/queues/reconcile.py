@@ -6,6 +6,7 @@ once it is closed, empty and without children.
 
 from __future__ import annotations
 
+from kubebase.field_error import FieldError
 from pumice.admission import PROTECTED, Object, with_user_limits_settled
 from pumice.admission.request import annotations_of
 from pumice.controllers.queues.deletion_plan import deletion_target
@@ -15,7 +16,6 @@ from pumice.controllers.queues.queue_cache import QueueCache
 from pumice.controllers.queues.queue_writer import QueueWriter
 from pumice.controllers.queues.state_sync import STAY, state_of
 from pumice.kube.client.api_errors import ApiError
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.resources import QUEUES
 from pumice.model.objects import QueueState
 

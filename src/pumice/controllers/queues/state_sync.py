@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
 from pumice.admission import Object
 from pumice.admission.cluster_view import describe_queue
 from pumice.controllers.queues.queue_cache import QueueCache
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.resources import Document
 from pumice.model.objects import DEFAULT_QUEUE, ROOT, Queue, QueueState
-from pumice.model.resources import Registry
 from pumice.model.states import in_force, settled
 
 OWN: Final = "OwnState"

@@ -1,8 +1,8 @@
 """What a request proves its user with, and where that comes from.
 
 A bearer token stands in the kubeconfig, or in a file that is replaced from time to time (service account tokens are),
-or a command supplies it (``exec_plugin``). Both clients, ``session`` and ``client``, ask a ``CredentialSource`` before
-every request, and once more when the API server answers 401.
+or a command supplies it (``exec_plugin``). Both clients, ``transport`` and ``sync_client``, ask a ``CredentialSource``
+before every request, and once more when the API server answers 401.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from kubebase.timestamps import moment_of
 from pumice.kube.client.api_errors import CredentialError
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.tls import load_client_certificate
-from pumice.kube.times import moment_of
 
 EXEC_INFO = "KUBERNETES_EXEC_INFO"
 """The environment variable that tells the command what is asked of it."""

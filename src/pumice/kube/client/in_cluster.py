@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from kubebase.field_error import FieldError
 from pumice.kube.client.kubeconfig import Access
-from pumice.kube.decode.manifest_errors import FieldError
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"

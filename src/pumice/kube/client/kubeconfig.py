@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
+from kubebase.field_error import FieldError
 from pumice.kube.client.credentials import CredentialSource, FixedCredential, TokenFile
 from pumice.kube.client.exec_plugin import ExecConfig, ExecPlugin
-from pumice.kube.decode.manifest_errors import FieldError
 
 VARIABLE = "KUBECONFIG"
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")

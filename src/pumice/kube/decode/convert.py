@@ -10,8 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from kubebase.field_error import FieldError
+from kubebase.quantity import NANOS, QuantityError, parse
+from kubebase.resource_vector import PODS, Registry, ResourceError
 from pumice.kube.decode import api_types
-from pumice.kube.decode.manifest_errors import FieldError, ObjectError
+from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.placement import EFFECTS
 from pumice.kube.decode.pods import task
 from pumice.kube.decode.preemption_annotations import budget, longest_wait, preemptable, preempts, user
@@ -28,8 +31,6 @@ from pumice.model.objects import (
     Quota,
     Taint,
 )
-from pumice.model.quantity import NANOS, QuantityError, parse
-from pumice.model.resources import PODS, Registry, ResourceError
 
 SCHEDULERS = frozenset({"pumice", "volcano"})
 """Pods that name one of these, or no scheduler at all, are ours to place."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pumice.kube.decode.manifest_errors import FieldError
+from kubebase.field_error import FieldError
 
 ENTRY_KEYS: Final = ("name", "parameters", "hierarchy")
 PARAMETER_KEYS: Final = ("name", "value")

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from kubebase.field_error import FieldError
 from pumice.kube.decode import api_types
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.decode.struct_decode import one_of
 from pumice.kube.selectors import label_selector, node_term, own_labels
 from pumice.model.objects import FREE, Constraints, NodeTerm, PodTerm, Spread, Toleration

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from kubebase.pod_request import pod_request
+from kubebase.resource_vector import Registry
 from pumice.kube.decode import api_types
 from pumice.kube.decode.placement import claims, constraints
 from pumice.kube.decode.preemption_annotations import preemptable, preempts
 from pumice.kube.decode.struct_decode import microseconds, one_of
 from pumice.model.objects import TaskSpec, TaskStatus, Vector
-from pumice.model.podrequest import pod_request
-from pumice.model.resources import Registry
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from kubebase.field_error import FieldError
 from pumice.kube.decode import api_types
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.decode.struct_decode import check_printable, one_of
 from pumice.kube.selectors import label_selector
 from pumice.model.duration import DurationError, microseconds_of

@@ -11,14 +11,14 @@ import math
 
 from msgspec.structs import fields
 
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
+from kubebase.timestamps import moment_of
 from pumice.kube.decode import api_types
-from pumice.kube.decode.manifest_errors import FieldError
 from pumice.kube.decode.placement import PREFERRED, REQUIRED
 from pumice.kube.decode.struct_decode import one_of, read
-from pumice.kube.times import moment_of
 from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN, HierarchyError, parse_path
 from pumice.model.objects import ROOT, GroupAffinity, HierarchyEntry, Items, Queue, QueueState
-from pumice.model.resources import Registry
 
 STRATEGIES = ("fifo", "traverse")
 LATEST = "9000"

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.kube.decode.manifest_errors import FieldError
+from kubebase.field_error import FieldError
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, dominant_share
 from pumice.fairness.tree import JobNode, Kind, ShareNode
 from pumice.model.objects import JobPhase
-from pumice.model.resources import CPU, MEMORY, PODS, Registry, dominant_share
 from pumice.observability.metrics.metric_families import gauges
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from kubebase.resource_vector import dominant_share
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase
-from pumice.model.resources import dominant_share
 from pumice.observability.metrics.cycle_metrics import CycleMetrics
 from pumice.observability.metrics.metric_families import as_named, count, counts, gauge, gauges
 from pumice.observability.metrics.queue_metrics import of_namespaces, of_queues

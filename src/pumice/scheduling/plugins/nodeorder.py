@@ -22,8 +22,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from kubebase.resource_vector import CPU, MEMORY
 from pumice.model.accounts import ClusterNode, Task
-from pumice.model.resources import CPU, MEMORY
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.plugin import Argument, Arguments, Plugin, RoomWeights

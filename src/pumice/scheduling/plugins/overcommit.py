@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import PODS
 from pumice.scheduling.plugin import Argument, Arguments, Plugin, PluginError
 
 FACTOR = "overcommit-factor"

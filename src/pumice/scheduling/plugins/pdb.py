@@ -11,9 +11,9 @@ there on: a victim already chosen is gone when the next is judged.
 
 from __future__ import annotations
 
+from kubebase.label_selector import meets
 from pumice.model.accounts import ClusterNode, Task
 from pumice.model.objects import DisruptionBudget, PodTerm, TaskStatus
-from pumice.model.selectors import meets
 from pumice.model.state import ClusterState
 from pumice.scheduling.plugin import Arguments, Plugin
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kubebase.resource_vector import PODS, dominant_share
 from pumice.fairness.order import HeapOrder
 from pumice.fairness.tree import Entry, JobNode, Kind, ShareNode
 from pumice.model.objects import Items
-from pumice.model.resources import PODS, dominant_share
 from pumice.scheduling.demand import barred_shapes, can_ever_start
 from pumice.scheduling.transaction import Transaction
 from pumice.scheduling.units import Unit, unit_tasks

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubebase.resource_vector import PODS
 from pumice.fairness.tree import JobNode, ShareNode
 from pumice.model.accounts import Job
 from pumice.model.objects import JobPhase, Queue, QueueState, TaskStatus
-from pumice.model.resources import PODS
 from pumice.model.shape import Shape
 from pumice.model.states import stopped_by
 from pumice.scheduling.actions import ACTIONS

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kubebase.resource_vector import LARGEST_AMOUNT
 from pumice.fairness.queue_bounds import beyond_limits, reserved_for
 from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.resources import LARGEST_AMOUNT
 from pumice.scheduling.plugins.limits import QueueLimits
 from pumice.scheduling.plugins.proportion import ProportionPlugin
 from pumice.scheduling.plugins.users import Beyond, UsersPlugin

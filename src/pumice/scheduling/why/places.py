@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.model.resources import Registry
+from kubebase.resource_vector import Registry
 from pumice.model.shape import Shape
 from pumice.scheduling.nodes import NodeTable
 from pumice.scheduling.units import Unit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kubebase.resource_vector import PODS, Registry
 from pumice.model.objects import Items
-from pumice.model.resources import PODS, Registry
 from pumice.scheduling.why.answer import Amounts
 
 SECOND = 1_000_000

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from kubebase.label_selector import Requirement, meets
 from pumice.model.accounts import ClusterNode
-from pumice.model.objects import PodTerm, Requirement
-from pumice.model.selectors import meets
+from pumice.model.objects import PodTerm
 
 if TYPE_CHECKING:
     from pumice.scheduling.plugins.predicates.census import Counter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pumice.model.objects import Constraints, NodeTerm, Requirement
-from pumice.model.selectors import meets
+from kubebase.label_selector import Requirement, meets
+from pumice.model.objects import Constraints, NodeTerm
 from pumice.scheduling.plugins.predicates.columns import Column, Mask, NodeColumns
 
 

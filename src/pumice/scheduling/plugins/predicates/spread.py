@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubebase.label_selector import meets
 from pumice.model.objects import Spread
-from pumice.model.selectors import meets
 from pumice.model.shape import Shape
 from pumice.scheduling.plugins.predicates.census import Census
 from pumice.scheduling.plugins.predicates.columns import Mask, NodeColumns

@@ -1,0 +1,30 @@
+"""The admission hook: what admission webhooks are to a real API server, as a call in this process.
+
+Whoever starts a server hands one in, or none. The hook sees each object after Kubernetes' own defaults and checks and
+before quotas are charged, and raises ``ApiError`` to refuse a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kubesim.api.request_context import RequestContext
+from kubesim.registry.registry import Object, Resource
+from kubesim.storage import Store
+
+
+class AdmissionHook(Protocol):
+    """Changes or refuses objects before they are stored."""
+
+    def admit(
+        self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool
+    ) -> Object:
+        """Return the object to store. ``old`` is None on create. Raise ``ApiError`` to refuse it."""
+
+    def admit_deletion(self, resource: Resource, old: Object, call: RequestContext, *, dry_run: bool) -> None:
+        """Raise ``ApiError`` if the object must not be deleted."""
+
+
+AdmissionFactory = Callable[[Store], AdmissionHook]
+"""Makes the hook of a server over its store, so that the hook can follow the newest state."""

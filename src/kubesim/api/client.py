@@ -1,0 +1,143 @@
+"""The API without HTTP: what controllers and simulated nodes of this process use.
+
+They name a resource by its qualified name (``pods``, ``jobs.batch``) and get plain objects. Their writes go the same
+way as anybody's: defaulted, checked, committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+
+from kubesim.api import status
+from kubesim.api.get_list import Reads
+from kubesim.api.request_context import RequestContext
+from kubesim.api.requests import DeleteOptions, Target, WriteOptions
+from kubesim.api.writes import Writes
+from kubesim.registry.registry import Object, Resource, ResourceRegistry
+from kubesim.storage import Change, Store
+
+BATCH = 1000
+PAGE = 500
+PATIENCE = 60.0  # how long a follower sleeps at most before it looks again
+ITSELF = "system:pumice"
+GONE = {404, 409}
+
+Batch = Sequence[Change]
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+class InProcessClient:
+    """Everything a client inside this process needs."""
+
+    def __init__(self, store: Store, registry: ResourceRegistry) -> None:
+        self.store = store
+        self.registry = registry
+        self.reads = Reads(store)
+        self.writes = Writes(store, registry)
+        self._positions: dict[object, int] = {}
+
+    def call(self, user: str = ITSELF) -> RequestContext:
+        """A call that is made now."""
+        return RequestContext(self.store, self.registry, user)
+
+    def read(self, resource: str, namespace: str, name: str) -> Object | None:
+        """The newest state of an object, commits under way included."""
+        record = self.store.latest(self._known(resource).key(namespace, name))
+        return _decode(record.value) if record else None
+
+    def list(self, resource: str, namespace: str = "") -> list[Object]:
+        """All objects of a resource, in a namespace or everywhere."""
+        prefix = self._known(resource).prefix(namespace)
+        return [_decode(record.value) for record in self.store.list(prefix).records]
+
+    async def create(self, resource: str, namespace: str, new: Object) -> Object:
+        """Create an object, which need not say of what kind it is. ``ApiError`` if it is refused."""
+        aim = Target(self._known(resource), namespace)
+        whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, **new}
+        record = await self.writes.create(aim, _decode(_encode(whole)), WriteOptions(), self.call())
+        return _decode(record.value)  # type: ignore[no-any-return]  # what is stored is an object
+
+    async def modify(
+        self,
+        resource: str,
+        namespace: str,
+        name: str,
+        edit: Callable[[Object], None],
+        *,
+        subresource: str = "",
+        uid: str = "",
+    ) -> Object | None:
+        """Edit the newest state of an object in place. None if it is gone or, by its uid, another one by now."""
+        aim = Target(self._known(resource), namespace, name, subresource)
+
+        def edited(old: Object) -> Object:
+            if uid and old["metadata"]["uid"] != uid:
+                raise status.not_found(aim.resource.plural, aim.resource.group, name)
+            new: Object = _decode(_encode(old))  # a copy, by the quickest way there is
+            edit(new)
+            return new
+
+        try:
+            record = await self.writes.update(aim, edited, WriteOptions(), self.call())
+        except status.ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        return _decode(record.value)  # type: ignore[no-any-return]  # what is stored is an object
+
+    async def delete(
+        self,
+        resource: str,
+        namespace: str,
+        name: str,
+        *,
+        grace: int | None = None,
+        uid: str = "",
+        propagation: str = "",
+    ) -> None:
+        """Delete an object. Nothing happens if it is gone or, by its uid, another one by now."""
+        aim = Target(self._known(resource), namespace, name)
+        try:
+            await self.writes.delete(aim, DeleteOptions(grace, uid, "", propagation), self.call())
+        except status.ApiError as error:
+            if error.code not in GONE:
+                raise
+
+    async def follow(self, resource: str, namespace: str = "") -> AsyncIterator[Batch]:
+        """Everything there is, as changes, then one empty batch, and then what changes, as it is committed.
+
+        ``resource`` may be empty, for all of them.
+        """
+        prefix = self._known(resource).prefix(namespace) if resource else ""
+        page = self.store.list(prefix, limit=PAGE)
+        position = page.revision
+        follower = object()
+        self._positions[follower] = position  # from here on the history is kept for this one
+        try:
+            while page.records:
+                yield [Change(record.revision, record.key, record.value) for record in page.records]
+                page = self.store.list(prefix, at=position, after=page.last_key, limit=PAGE)
+            yield ()
+            while True:
+                changes, position = self.store.changes(prefix, position, BATCH)
+                self._positions[follower] = position
+                if changes:
+                    yield changes
+                else:
+                    await self.store.wait(prefix, position, PATIENCE)
+        finally:
+            del self._positions[follower]
+
+    def compactable(self, revision: int) -> int:
+        """How far the log may be compacted without cutting a follower of this process off."""
+        return min([revision, *self._positions.values()])
+
+    def _known(self, resource: str) -> Resource:
+        known = self.registry.stored(resource)
+        if known is None:
+            raise status.page_not_found()
+        return known

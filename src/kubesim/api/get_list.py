@@ -1,0 +1,116 @@
+"""The verbs that only look: get and list.
+
+They see what is committed and nothing else. A list is answered from the newest state or, page by page, from the
+revision of its first page, as long as the log still has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesim.api import status
+from kubesim.api.requests import ObjectSelection, ReadOptions, Target, continue_token
+from kubesim.registry.registry import Object
+from kubesim.storage import Compacted, Record, Store
+
+PAGE = 500  # how many records are looked at in one go when a selector leaves most of them out
+
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The answer to a list."""
+
+    records: list[Record]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+    @property
+    def metadata(self) -> Object:
+        """The metadata of the list."""
+        found: Object = {"resourceVersion": str(self.revision)}
+        if self.token:
+            found["continue"] = self.token
+            if self.remaining is not None:
+                found["remainingItemCount"] = self.remaining
+        return found
+
+
+class Reads:
+    """The reading half of the API."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, aim: Target, revision: int | None = None) -> Record:
+        """One object, at least as new as a revision."""
+        self._check_reached(revision)
+        record = self._store.get(aim.key)
+        if record is None:
+            raise status.not_found(aim.resource.plural, aim.resource.group, aim.name)
+        return record
+
+    def list(self, aim: Target, chosen: ObjectSelection, when: ReadOptions) -> Listing:
+        """The objects of a collection that are chosen, in the order of their names."""
+        self._check_reached(when.revision)
+        at = when.revision if when.exact else None
+        prefix = aim.resource.prefix(aim.namespace)
+        try:
+            name = chosen.fields.value("metadata.name") if chosen.fields else None
+            if name and at is None and (aim.namespace or not aim.resource.namespaced):
+                return self._named(aim, chosen, name)
+            if chosen.everything:
+                page = self._store.list(prefix, at=at, after=when.start, limit=when.limit)
+                token = continue_token(page.revision, page.last_key, aim) if page.remaining else ""
+                return Listing(page.records, page.revision, token, page.remaining if token else None)
+            return self._filtered(aim, chosen, when, at, prefix)
+        except Compacted:
+            raise self._too_old(aim, when) from None
+
+    def _named(self, aim: Target, chosen: ObjectSelection, name: str) -> Listing:
+        """A list of one at most: what kubectl asks for when it waits for an object."""
+        record = self._store.get(aim.resource.key(aim.namespace, name))
+        found = [record] if record and chosen.matches(aim.resource, _decode(record.value)) else []
+        return Listing(found, self._store.revision)
+
+    def _filtered(
+        self, aim: Target, chosen: ObjectSelection, when: ReadOptions, at: int | None, prefix: str
+    ) -> Listing:
+        found: list[Record] = []
+        after = when.start
+        while True:
+            page = self._store.list(prefix, at=at, after=after, limit=PAGE if when.limit else 0)
+            at = page.revision
+            for record in page.records:
+                if chosen.matches(aim.resource, _decode(record.value)):
+                    if when.limit and len(found) == when.limit:
+                        return Listing(found, at, continue_token(at, found[-1].key, aim))
+                    found.append(record)
+            if not page.remaining:
+                return Listing(found, at)
+            after = page.last_key
+
+    def _check_reached(self, revision: int | None) -> None:
+        """A revision that is not there yet cannot be waited for: nobody else assigns them."""
+        newest = self._store.revision
+        if revision is not None and revision > newest:
+            raise status.too_new(revision, newest)
+
+    def _too_old(self, aim: Target, when: ReadOptions) -> status.ApiError:
+        if not when.start:
+            return status.expired(
+                f"The resourceVersion for the provided list is too old: {when.revision}, oldest {self._store.compacted}"
+            )
+        refused = status.expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+            "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
+            "the results. Continuing with the provided token results in an inconsistent list - objects that were "
+            "created, modified, or deleted between the time the first chunk was returned and now may show up in the "
+            "list."
+        )
+        refused.token = continue_token(self._store.revision, when.start, aim)
+        return refused

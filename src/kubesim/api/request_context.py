@@ -1,0 +1,46 @@
+"""One call of the API: who makes it and when, what it may look up, and what it should warn of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import msgspec
+
+from kubesim.clock import stamp
+from kubesim.registry.registry import Object, ResourceRegistry
+from kubesim.storage import Store
+
+ADMIN = "admin"
+
+
+class RequestContext:
+    """The ``Context`` of strategies. Lookups see writes whose commit is under way, as the write itself will."""
+
+    __slots__ = ("_registry", "_store", "duplicate_fields", "manager", "moment", "now", "user", "warnings")
+
+    def __init__(self, store: Store, registry: ResourceRegistry, user: str = ADMIN) -> None:
+        self._store = store
+        self._registry = registry
+        self.moment = time.time()
+        self.now = stamp(self.moment)
+        self.user = user
+        self.manager = user
+        """Which program writes, as the books of who set what know it."""
+        self.warnings: list[str] = []
+        self.duplicate_fields: list[str] = []
+        """Fields that the body of the request has twice."""
+
+    def find(self, resource: str, namespace: str, name: str) -> Object | None:
+        """Another object, by qualified resource; not to be changed."""
+        known = self._registry.stored(resource)
+        record = self._store.latest(known.key(namespace, name)) if known else None
+        return msgspec.json.decode(record.value) if record else None
+
+    def list(self, resource: str, namespace: str) -> Iterable[Object]:
+        """All objects of a resource, in a namespace or (``""``) everywhere; not to be changed."""
+        known = self._registry.stored(resource)
+        if known is None:
+            return
+        for record in self._store.newest(known.prefix(namespace)):
+            yield msgspec.json.decode(record.value)

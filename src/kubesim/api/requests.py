@@ -1,0 +1,381 @@
+"""What a request asks for: the resource in its path and the options in its query.
+
+``/apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUBRESOURCE`` becomes a ``Target``; which verb it is follows from
+the method and from whether there is a name. Nothing here looks at stored objects.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from kubesim.api import status
+from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.selectors import FieldSelector, Selector, field_selector, label_selector
+from kubesim.registry.registry import Object, Resource, ResourceRegistry
+
+LONGEST_NUMBER = 20  # digits and a sign; what is longer is out of any range
+_WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path names. Without a name it is the collection."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> str:
+        """Where the object is stored."""
+        return self.resource.key(self.namespace, self.name)
+
+
+def target(path: str, registry: ResourceRegistry) -> Target | None:
+    """What a path names, or None if nothing of that name is served."""
+    parts = [unquote(part) for part in path.split("/")[1:]]
+    if len(parts) > 1 and parts[-1] == "":
+        parts.pop()
+    if "" in parts:
+        return None
+    match parts:
+        case ["api", version, *rest]:
+            group = ""
+        case ["apis", group, version, *rest]:
+            pass
+        case _:
+            return None
+    namespace = ""
+    # /namespaces/NS/pods is in a namespace; /namespaces/NS and /namespaces/NS/status are about the namespace.
+    if len(rest) >= 3 and rest[0] == "namespaces" and not (not group and rest[2] in {"status", "finalize"}):
+        _, namespace, *rest = rest
+    if not rest or len(rest) > 3:
+        return None
+    plural, name, subresource = (*rest, "", "")[:3]
+    resource = registry.find(group, version, plural)
+    if resource is None or (namespace and not resource.namespaced):
+        return None
+    if name and resource.namespaced and not namespace:
+        return None
+    if subresource and subresource not in resource.subresources:
+        if resource.custom and subresource in {"status", "scale"}:
+            raise status.not_found(resource.plural, resource.group, name)
+        return None
+    return Target(resource, namespace, name, subresource)
+
+
+def verb(method: str, aim: Target, watch: bool) -> str:
+    """The verb of a request, as ``kubectl auth can-i`` would name it."""
+    named = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    whole = {"GET": "watch" if watch else "list", "POST": "create", "DELETE": "deletecollection"}
+    if aim.name:
+        found = "create" if method == "POST" and aim.subresource else named.get(method, "")
+    else:
+        found = whole.get(method, "")
+    if not found:
+        raise status.method_not_allowed()
+    return found
+
+
+def as_object(body: object) -> Object:
+    """The body of a write, which must be an object."""
+    if not isinstance(body, dict):
+        raise status.bad_request("the body of the request is not an object")
+    return body
+
+
+def named(body: object, aim: Target) -> Object:
+    """The body of an update, which must be about the object in the path."""
+    new = as_object(body)
+    about = new.get("metadata")
+    name = about.get("name") if isinstance(about, dict) else None
+    if not name:
+        words = f"the name of the object ({aim.name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(words)
+    if name != aim.name:
+        raise mismatch(name, aim)
+    return new
+
+
+def mismatch(name: object, aim: Target) -> status.ApiError:
+    """The body is about another object than the path."""
+    return status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({aim.name})")
+
+
+# ---- query ------------------------------------------------------------------------------------------------
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """A switch: present means on, unless it says false."""
+    return name in query and query[name].lower() not in {"false", "0"}
+
+
+def number(query: Mapping[str, str], name: str) -> int | None:
+    """A whole number, or None if it is not given."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not _WHOLE.fullmatch(text):
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > LONGEST_NUMBER or not -(2**63) <= int(text) < 2**63:
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSelection:
+    """Which objects of a collection: by labels and by fields."""
+
+    labels: Selector | None = None
+    fields: FieldSelector | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether no object is left out."""
+        return self.labels is None and self.fields is None
+
+    def matches(self, resource: Resource, found: Object) -> bool:
+        """Whether an object is chosen."""
+        if self.labels is not None and not self.labels.matches(found["metadata"].get("labels", {})):
+            return False
+        return self.fields is None or self.fields.matches(_field_values(resource, found, self.fields))
+
+
+def _field_values(resource: Resource, found: Object, selector: FieldSelector) -> dict[str, str]:
+    metadata = found["metadata"]
+    values: dict[str, str] = {}
+    for name in selector.names():
+        match name:
+            case "metadata.name":
+                values[name] = metadata["name"]
+            case "metadata.namespace":
+                values[name] = metadata.get("namespace", "")
+            case _:
+                values[name] = _text_at(found, resource.fields[name]) or _absent(resource, resource.fields[name])
+    return values
+
+
+def _text_at(found: Object, path: tuple[str, ...]) -> str:
+    value: Any = found
+    for step in path:
+        if not isinstance(value, dict):
+            return ""
+        value = value.get(step)
+    if value is None:
+        return ""
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _absent(resource: Resource, path: tuple[str, ...]) -> str:
+    """How a field reads that is not there: a switch of a built-in kind is off."""
+    schema = resource.schema.openapi
+    for step in path:
+        schema = schema.get("properties", {}).get(step, {})
+    return "false" if schema.get("type") == "boolean" and not resource.custom else ""
+
+
+def choice(resource: Resource, query: Mapping[str, str]) -> ObjectSelection:
+    """The objects that a query's selectors choose."""
+    try:
+        labels = label_selector(query["labelSelector"]) if query.get("labelSelector") else None
+        fields = field_selector(query["fieldSelector"]) if query.get("fieldSelector") else None
+    except ValueError as error:
+        raise status.bad_request(str(error)) from None
+    if fields is not None:
+        for name in fields.names():
+            if name == "metadata.name" or (name == "metadata.namespace" and resource.namespaced):
+                continue
+            if name not in resource.fields:
+                raise status.bad_request(_unknown_field(resource, name))
+    return ObjectSelection(labels, fields)
+
+
+def _unknown_field(resource: Resource, name: str) -> str:
+    if resource.custom or resource.fields:
+        return f"field label not supported: {name}"
+    return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """From which moment a list or watch is answered."""
+
+    revision: int | None = None  # None: the newest
+    match: str = ""
+    limit: int = 0
+    start: str = ""  # the key to go on after
+    initial: bool | None = None  # sendInitialEvents
+
+    @property
+    def exact(self) -> bool:
+        """Whether the answer must show just that revision."""
+        return bool(self.start) or (self.match == "Exact")
+
+
+def reading(aim: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
+    """The options of a list or watch that say when, checked against each other as the real server does."""
+    text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    token = query.get("continue", "")
+    initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
+    problems = list(_clashes(text, match, token, initial, watch=watch))
+    if problems:
+        raise status.invalid("ListOptions", "meta.k8s.io", "", problems)
+    limit = number(query, "limit") or 0
+    number(query, "timeoutSeconds")  # of a list it is only checked: none takes long
+    if token:
+        at, start = _continued(token, aim)
+        if text and text != "0":
+            raise status.bad_request("specifying resource version is not allowed when using continue")
+        return ReadOptions(at, "", limit, start)
+    return ReadOptions(revision(text), match, max(limit, 0), "", initial)
+
+
+def _clashes(text: str, match: str, token: str, initial: bool | None, *, watch: bool) -> Iterator[Problem]:
+    field = "resourceVersionMatch"
+    if watch:
+        if initial is not None and match != "NotOlderThan":
+            yield forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        if match and initial is None:
+            yield forbidden(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        if match and match != "NotOlderThan":
+            yield unsupported(field, match, ["NotOlderThan"])
+        if token:
+            yield forbidden(field, "resourceVersionMatch is forbidden when continue is provided")
+        return
+    if match and not text:
+        yield forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match and token:
+        yield forbidden(field, "resourceVersionMatch is forbidden when continue is provided")
+    if match not in {"", "Exact", "NotOlderThan"}:
+        yield unsupported(field, match, ["Exact", "NotOlderThan", ""])
+    if match == "Exact" and text == "0":
+        yield forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    if initial is not None:
+        yield forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+
+
+def revision(text: str) -> int | None:
+    """A resourceVersion as a client writes it; None if it leaves it out."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()) or len(text) > LONGEST_NUMBER or int(text) >= 2**64:
+        raise status.ApiError(
+            400,
+            "BadRequest",
+            f'invalid resource version: resourceVersion: Invalid value: "{text}": strconv.ParseUint: '
+            f'parsing "{text}": invalid syntax',
+        )
+    return int(text)
+
+
+def continue_token(revision: int, key: str, aim: Target) -> str:
+    """What a client sends back to get the next page."""
+    start = key.removeprefix(aim.resource.prefix(aim.namespace))
+    token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{start}\u0000"})
+    return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
+
+
+def _continued(token: str, aim: Target) -> tuple[int, str]:
+    refused = status.bad_request("continue key is not valid: it was not issued by this server for this list")
+    try:
+        found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except (ValueError, binascii.Error):
+        raise refused from None
+    match found:
+        case {"v": "meta.k8s.io/v1", "rv": int(at), "start": str(start)} if (
+            start and not isinstance(at, bool) and at > 0
+        ):
+            return at, aim.resource.prefix(aim.namespace) + start.removesuffix("\u0000")
+    raise refused
+
+
+VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a write is to be done."""
+
+    dry_run: bool = False
+    validation: str = "Warn"
+
+
+def writing(query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False) -> WriteOptions:
+    """The options of a write; ``kind`` is their name. ``dryRun`` may also stand in the body of a deletion."""
+    asked = [query["dryRun"]] if "dryRun" in query else dry_run or []
+    validation = query.get("fieldValidation", "")
+    problems = []
+    if asked not in ([], ["All"]):
+        problems.append(unsupported("dryRun", asked, ["All"]))
+    if validation not in VALIDATIONS:
+        problems.append(unsupported("fieldValidation", validation, VALIDATIONS))
+    if applies and not query.get("fieldManager"):
+        problems.append(required("fieldManager", "is required for apply patch"))
+    if kind == "PatchOptions" and not applies and flag(query, "force"):
+        problems.append(forbidden("force", "may not be specified for non-apply patch"))
+    if problems:
+        raise status.invalid(kind, "meta.k8s.io", "", problems)
+    return WriteOptions(bool(asked), validation or "Warn")
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How an object is to be deleted."""
+
+    grace: int | None = None
+    uid: str = ""
+    revision: str = ""
+    propagation: str = ""
+    dry_run: bool = False
+
+
+def deletion(query: Mapping[str, str], body: object) -> DeleteOptions:
+    """The options of a deletion, from its body or, without one, from its query."""
+    options = body if isinstance(body, dict) else {}
+    if (body is not None and not isinstance(body, dict)) or options.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise status.bad_request("the body of a deletion must be a DeleteOptions object")
+    grace = options.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
+    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
+        raise status.bad_request("gracePeriodSeconds must be a whole number")
+    uid, at = _preconditions(options.get("preconditions"))
+    propagation = options.get("propagationPolicy") or query.get("propagationPolicy", "")
+    orphan = options.get("orphanDependents", flag(query, "orphanDependents") if "orphanDependents" in query else None)
+    problems = list(_deletion_clashes(propagation, orphan))
+    if problems:
+        raise status.invalid("DeleteOptions", "meta.k8s.io", "", problems)
+    if orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
+    return DeleteOptions(grace, uid, at, propagation, writing(query, "DeleteOptions", options.get("dryRun")).dry_run)
+
+
+def _preconditions(found: object) -> tuple[str, str]:
+    """Which object is meant, by uid and revision; empty: whichever is there."""
+    wanted = {} if found is None else found
+    uid, at = (
+        (wanted.get("uid") or "", wanted.get("resourceVersion") or "") if isinstance(wanted, dict) else (None, None)
+    )
+    if not isinstance(uid, str) or not isinstance(at, str):
+        raise status.bad_request("preconditions must be an object with uid and resourceVersion as strings")
+    return uid, at
+
+
+def _deletion_clashes(propagation: object, orphan: object) -> list[Problem]:
+    found: list[Problem] = []
+    if propagation and orphan is not None:
+        found.append(
+            invalid("propagationPolicy", propagation, "orphanDependents and deletionPropagation cannot be both set")
+        )
+    elif propagation and propagation not in ("Foreground", "Background", "Orphan"):
+        found.append(unsupported("propagationPolicy", propagation, ["Foreground", "Background", "Orphan", "nil"]))
+    if orphan is not None and not isinstance(orphan, bool):
+        found.append(invalid("orphanDependents", orphan, "must be true or false"))
+    return found

@@ -1,0 +1,165 @@
+"""``scale``: how many of something are wanted, whatever kind it is and wherever it keeps that number."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubesim.api import status
+from kubesim.api.field_errors import Problem, invalid
+from kubesim.api.requests import Target
+from kubesim.api.writes import Edit
+from kubesim.apply import APPLY, Application, FieldManager
+from kubesim.kinds.schema_dsl import expand
+from kubesim.kinds.selectors import shown
+from kubesim.registry.registry import Column, Object, Path, Resource
+from kubesim.schema import Schema
+from kubesim.storage import Record
+from kubesim.tables import AGE, NAME
+
+IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def _schema() -> Object:
+    from kubesim.openapi.components import SHAPES
+
+    return expand(SHAPES, "Scale")
+
+
+SCALE = Resource(
+    group="autoscaling",
+    version="v1",
+    plural="scales",
+    kind="Scale",
+    namespaced=True,
+    schema=Schema.sound(_schema),
+    columns=(
+        Column("Name", NAME.value, description=NAME.description),
+        Column("Desired", lambda found: found["spec"].get("replicas", 0), "integer", description="Those wanted."),
+        Column("Available", lambda found: found["status"]["replicas"], "integer", description="Those there are."),
+        AGE,
+    ),
+)
+"""What every ``scale`` is. It is only ever a view of something else, so nobody finds it in the registry."""
+
+
+def scale_of(resource: Resource, found: Object) -> Object:
+    """The Scale of an object."""
+    where = resource.scale
+    assert where is not None  # whoever has the subresource says where
+    about = {name: found["metadata"][name] for name in IDENTITY if name in found["metadata"]}
+    counted = _at(found, where.there)
+    there: Object = {"replicas": counted if isinstance(counted, int) else 0}
+    selector = _at(found, where.selector) if where.selector else None
+    if selector and isinstance(selector, dict | str):
+        there["selector"] = shown(selector) if isinstance(selector, dict) else selector
+    wanted = _at(found, where.wanted)
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": about,
+        "spec": {"replicas": wanted} if wanted else {},
+        "status": there,
+    }
+
+
+def as_record(resource: Resource, record: Record) -> Record:
+    """The Scale of an object that is stored."""
+    scale = scale_of(resource, msgspec.json.decode(record.value))
+    return Record(record.key, record.revision, msgspec.json.encode(scale))
+
+
+def require_number(resource: Resource, record: Record) -> None:
+    """There is no scale to show before somebody has said how many there should be."""
+    assert resource.scale is not None
+    if not isinstance(_at(msgspec.json.decode(record.value), resource.scale.wanted), int):
+        words = f'the spec replicas field "{_dotted(resource.scale.wanted)}" does not exist'
+        raise status.ApiError(404, "NotFound", words)
+
+
+def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> Edit:
+    """The edit of an object that an edit of its Scale stands for."""
+    where = aim.resource.scale
+    assert where is not None
+
+    def edited(old: Object) -> Object:
+        scale = edit(scale_of(aim.resource, old))
+        try:
+            replicas, about = _read(scale, aim)
+        except status.ApiError as error:
+            if replaces or error.code != 400:
+                raise
+            raise status.unusable_patch(error.message) from None
+        if about.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+            detail = f"Precondition failed: UID in precondition: {about['uid']}, UID in object meta: "
+            raise status.conflict(
+                aim.resource.plural, aim.resource.group, aim.name, detail + str(old["metadata"]["uid"])
+            )
+        new = copy.deepcopy(old)
+        new["metadata"] |= {name: about[name] for name in ("name", "namespace", "resourceVersion") if name in about}
+        return _put(new, where.wanted, replicas)
+
+    return edited
+
+
+def applied(aim: Target, scale: Object, manager: str, *, force: bool) -> Application:
+    """The application to an object that the application of a Scale stands for."""
+    where = aim.resource.scale
+    assert where is not None
+    replicas, about = _read(scale, aim)
+    kept = {name: about[name] for name in ("name", "namespace") if name in about}
+    whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, "metadata": kept}
+    owner = FieldManager(APPLY, manager, aim.resource.api_version, "scale")
+    return Application(aim.resource.schema, owner, _put(whole, where.wanted, replicas), force=force)
+
+
+def _read(scale: Object, aim: Target) -> tuple[int, Object]:
+    """How many are wanted by a Scale, and its metadata."""
+    kind, version = scale.get("kind") or "Scale", scale.get("apiVersion") or SCALE.api_version
+    if (kind, version) != ("Scale", SCALE.api_version):
+        name = str(version).rpartition("/")[2]
+        raise status.bad_request(f'{kind} in version "{name}" cannot be handled as a Scale: it is {version} {kind}')
+    about = scale.get("metadata") or {}
+    mistyped = SCALE.schema.mistyped(scale)
+    if mistyped or not isinstance(about, dict):
+        detail = "; ".join(str(problem) for problem in mistyped) or "metadata is not an object"
+        raise status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {detail}')
+    if about.get("namespace", aim.namespace) != aim.namespace:
+        words = "the namespace of the provided object does not match the namespace sent on the request"
+        raise status.bad_request(words)
+    replicas: int = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas < 0:
+        resource = aim.resource if aim.resource.custom else SCALE
+        raise status.invalid(resource.kind, resource.group, aim.name, [_negative(aim.resource, replicas)])
+    return replicas, about
+
+
+def _negative(resource: Resource, replicas: int) -> Problem:
+    assert resource.scale is not None
+    if resource.custom:
+        return invalid(_dotted(resource.scale.wanted), replicas, "should be a non-negative integer")
+    return invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+
+
+def _dotted(path: Path) -> str:
+    return "." + ".".join(path)
+
+
+def _at(found: Object, path: Path) -> Any:
+    at: Any = found
+    for step in path:
+        at = at.get(step) if isinstance(at, dict) else None
+    return at
+
+
+def _put(found: Object, path: Path, value: int) -> Object:
+    at = found
+    for step in path[:-1]:
+        if not isinstance(at.get(step), dict):
+            at[step] = {}
+        at = at[step]
+    at[path[-1]] = value
+    return found

@@ -1,0 +1,207 @@
+"""Who has set which field: the books in ``metadata.managedFields``.
+
+An entry belongs to a manager (a name that a client gives itself) and to the way in which it wrote: ``Apply``, or
+``Update`` for everything else. Who applies owns what they name. Who updates owns what they change, and nobody else does
+any more. Fields that are gone belong to nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from kubesim.api import status
+from kubesim.apply import field_set
+from kubesim.apply.field_set import Path, Paths
+from kubesim.apply.merge import laid_over, without
+from kubesim.registry.registry import Object
+from kubesim.schema import Schema
+
+APPLY, UPDATE = "Apply", "Update"
+BEFORE = "before-first-apply"
+KUBECTL = "kubectl"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FieldManager:
+    """Somebody who has written an object, and how."""
+
+    operation: str
+    manager: str
+    api_version: str
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What somebody owns, and since when."""
+
+    fields: Paths
+    time: str
+
+
+Books = dict[FieldManager, Part]
+
+
+class FieldManagers(Protocol):
+    """How a write changes who owns what."""
+
+    def entries(self, old: Object, new: Object, now: str) -> list[Object]:
+        """``managedFields`` after a write has made ``new`` of ``old``; empty if no books are kept."""
+
+
+# ---- reading and writing the books -------------------------------------------------------------------------
+
+
+def _books(about: Object) -> Books:
+    books: Books = {}
+    for entry in about.get("managedFields") or ():
+        owner = FieldManager(entry["operation"], entry["manager"], entry["apiVersion"], entry.get("subresource", ""))
+        books[owner] = Part(field_set.read(entry.get("fieldsV1")), entry.get("time", ""))
+    return books
+
+
+def _entries(books: Books) -> list[Object]:
+    found = []
+    for owner, part in sorted(books.items(), key=lambda entry: (entry[0].operation, entry[1].time, entry[0])):
+        if not part.fields:
+            continue
+        entry: Object = {
+            "manager": owner.manager,
+            "operation": owner.operation,
+            "apiVersion": owner.api_version,
+            "time": part.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": field_set.written(part.fields),
+        }
+        if owner.subresource:
+            entry["subresource"] = owner.subresource
+        found.append(entry)
+    return found
+
+
+def _without(books: Books, lost: Paths) -> Books:
+    return {owner: Part(part.fields - lost, part.time) for owner, part in books.items()}
+
+
+def _only_present(books: Books, new: Object, schema: Schema) -> Books:
+    there = field_set.present(new, schema.applied)
+    return {owner: Part(part.fields & there, part.time) for owner, part in books.items()}
+
+
+# ---- update -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Updating:
+    """A write that says what an object should be, or what to change in it."""
+
+    schema: Schema
+    owner: FieldManager
+
+    def entries(self, old: Object, new: Object, now: str) -> list[Object]:
+        """Whoever changes a field owns it, alone. Books that nobody has begun are not begun."""
+        if not old["metadata"].get("managedFields"):
+            return []
+        books = _books(old["metadata"])
+        theirs = field_set.changed(old, new, self.schema.applied)
+        before = books.get(self.owner, Part(frozenset(), now))
+        if theirs:
+            books = _without(books, theirs)
+            kept = theirs | before.fields
+            books[self.owner] = Part(kept, before.time if kept == before.fields else now)
+        return _entries(_only_present(books, new, self.schema))
+
+
+# ---- apply ------------------------------------------------------------------------------------------------
+
+
+class Application:
+    """Somebody applies an object: ``edit`` makes it so, ``entries`` notes it."""
+
+    def __init__(self, schema: Schema, owner: FieldManager, applied: Object, *, force: bool) -> None:
+        self.schema = schema
+        self.owner = owner
+        self.applied = applied
+        self._force = force
+        self._said = field_set.named(applied, schema.applied)
+        self._taken: Paths = frozenset()  # what has changed by it
+
+    def edit(self, old: Object) -> Object:
+        """The object with what is applied, or ``ApiError`` if that is somebody else's."""
+        books = self._begun(old)
+        own = books.pop(self.owner, Part(frozenset(), "")).fields
+        others = frozenset().union(*(part.fields for part in books.values()))
+        # Of an item only who named it keeps it: what others have set inside goes with it.
+        dropped = (
+            field_set.with_fields_above(own)
+            - field_set.with_fields_above(self._said)
+            - field_set.with_fields_above(others)
+        )
+        node = self.schema.applied
+        new: Object = without(laid_over(old, self.applied, node), dropped, node)
+        self._taken = field_set.changed(old, new, node) & self._said
+        conflicts = {owner: part.fields & self._taken for owner, part in books.items() if part.fields & self._taken}
+        if self.owner.manager == KUBECTL:
+            own_before = self._last_applied(old)
+            conflicts = {owner: left for owner, fields in conflicts.items() if (left := fields - own_before)}
+        if conflicts and not self._force:
+            raise _conflict(conflicts)
+        return new
+
+    def entries(self, old: Object, new: Object, now: str) -> list[Object]:
+        """What is applied belongs to who applies it; of what others had, all that was overwritten."""
+        books = self._begun(old) if old else {}
+        before = books.get(self.owner)
+        same = before is not None and before.fields == self._said and not self._taken
+        books = _without(books, self._taken)
+        books[self.owner] = Part(self._said, before.time if same and before else now)
+        return _entries(_only_present(books, new, self.schema))
+
+    def _begun(self, old: Object) -> Books:
+        """The books; if there are none yet, everything that is there was there before."""
+        books = _books(old["metadata"])
+        if books:
+            return books
+        before = FieldManager(UPDATE, BEFORE, self.owner.api_version)
+        return {before: Part(field_set.named(old, self.schema.applied), self._since(old))}
+
+    @staticmethod
+    def _since(old: Object) -> str:
+        return str(old["metadata"].get("creationTimestamp", ""))
+
+    def _last_applied(self, old: Object) -> Paths:
+        """What kubectl applied before it did so by the server: that was already its own."""
+        text = old["metadata"].get("annotations", {}).get(LAST_APPLIED, "")
+        try:
+            last = msgspec.json.decode(text)
+        except (msgspec.DecodeError, ValueError):
+            return frozenset()
+        return field_set.named(last, self.schema.applied) if isinstance(last, dict) else frozenset()
+
+
+def _conflict(conflicts: dict[FieldManager, Paths]) -> status.ApiError:
+    causes: list[dict[str, Any]] = []
+    lines: list[str] = []
+    count = sum(map(len, conflicts.values()))
+    for owner, fields in sorted(conflicts.items()):
+        whom = f'"{owner.manager}"'
+        if owner.subresource:
+            whom += f' with subresource "{owner.subresource}"'
+        if owner.operation == UPDATE:
+            whom += f" using {owner.api_version}"
+        found: list[Path] = sorted(fields)
+        causes += [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {whom}", "field": field_set.shown(path)}
+            for path in found
+        ]
+        if len(found) == 1:
+            lines.append(f"conflict with {whom}: {field_set.shown(found[0])}")
+        else:
+            lines.append("\n- ".join([f"conflicts with {whom}:", *map(field_set.shown, found)]))
+    words = "1 conflict" if count == 1 else f"{count} conflicts"
+    message = f"Apply failed with {words}: " + "\n".join(lines)
+    return status.ApiError(409, "Conflict", message, {"causes": causes})

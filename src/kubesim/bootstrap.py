@@ -1,0 +1,37 @@
+"""What a cluster has from the start beside its namespaces: system priority classes, and definitions handed in.
+
+Definitions are applied at every start, so that a newer release brings newer ones and manual changes to them are
+reverted. Priority classes are only created where they are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesim.api.client import InProcessClient
+from kubesim.kinds.custom_resources import QUALIFIED as DEFINITIONS
+from kubesim.kinds.priority_classes import system_classes
+from kubesim.registry.registry import Object
+
+PRIORITIES = "priorityclasses.scheduling.k8s.io"
+
+
+async def create_system_classes(api: InProcessClient) -> None:
+    """Create the priority classes of Kubernetes itself where they are missing."""
+    for wanted in system_classes():
+        if api.read(PRIORITIES, "", wanted["metadata"]["name"]) is None:
+            await api.create(PRIORITIES, "", wanted)
+
+
+async def apply_definitions(api: InProcessClient, definitions: Iterable[Object]) -> None:
+    """Create the CustomResourceDefinitions that are missing, and restore the spec of those that differ."""
+    for wanted in definitions:
+        name = wanted["metadata"]["name"]
+        if api.read(DEFINITIONS, "", name) is None:
+            await api.create(DEFINITIONS, "", wanted)
+        else:
+
+            def restore(found: Object, spec: Object = wanted["spec"]) -> None:
+                found["spec"] = spec
+
+            await api.modify(DEFINITIONS, "", name, restore)

@@ -1,0 +1,41 @@
+"""Time in the simulated cluster: timestamps are those of the wall, durations are shortened by ``speed``.
+
+A pod that runs for 600 seconds at speed 60 is done after 10. Its timestamps then lie 10 seconds apart, so that ages
+are right in every tool that compares them with its own clock; only what somebody must wait for is shortened: run
+times, grace, deadlines, tolerations.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from kubebase.timestamps import micro_stamp, stamp
+
+__all__ = ["Clock", "micro_stamp", "moment", "stamp"]
+
+
+class Clock:
+    """The time now, and how long it takes until so many seconds of the cluster have passed."""
+
+    def __init__(self, speed: float = 1.0) -> None:
+        if not speed > 0:
+            raise ValueError(f"speed {speed} given; write a number above 0: cluster seconds per second")
+        self.speed = speed
+
+    def now(self) -> float:
+        """Seconds since 1970, on the wall."""
+        return time.time()
+
+    def real(self, seconds: float) -> float:
+        """How long so many seconds of the cluster take on the wall."""
+        return seconds / self.speed
+
+    def since(self, stamp: str) -> float:
+        """How many seconds of the cluster have passed since this timestamp."""
+        return (self.now() - moment(stamp)) * self.speed
+
+
+def moment(text: str) -> float:
+    """The moment a timestamp names, in seconds since 1970."""
+    return datetime.fromisoformat(text).timestamp()

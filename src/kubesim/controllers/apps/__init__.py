@@ -1,0 +1,1 @@
+"""The controllers of the group ``apps``: Deployments with their rollouts, and ReplicaSets."""

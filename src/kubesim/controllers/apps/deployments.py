@@ -1,0 +1,276 @@
+"""Deployments: carries out what ``rollout`` decides, by ReplicaSets, and says how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+
+from kubesim.api.client import InProcessClient
+from kubesim.api.status import ApiError
+from kubesim.clock import Clock, stamp
+from kubesim.controllers.apps.replicasets import FAILURE, REPLICA_SETS
+from kubesim.controllers.apps.rollout import (
+    HASH_LABEL,
+    REVISION,
+    annotations_of,
+    first_size,
+    hash_of,
+    newest,
+    planned,
+    replicas,
+    revision,
+    room,
+    sizes_of,
+)
+from kubesim.controllers.conditions import condition, set_condition
+from kubesim.controllers.controller_refs import ControllerRefs, adopt, controller_of, disown, is_going, owned_by
+from kubesim.controllers.events import EventRecorder
+from kubesim.controllers.workqueue import WorkQueue
+from kubesim.registry.registry import Object
+
+DEPLOYMENTS = "deployments.apps"
+PROGRESS = ("updatedReplicas", "readyReplicas", "availableReplicas")
+
+
+def new_set(deployment: Object, sets: list[Object], number: int) -> Object:
+    """The ReplicaSet of the present template."""
+    about, spec = deployment["metadata"], deployment["spec"]
+    short = hash_of(deployment)
+    template = copy.deepcopy(spec["template"])
+    labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: short}
+    template.setdefault("metadata", {})["labels"] = labels
+    selector = copy.deepcopy(spec["selector"])
+    selector.setdefault("matchLabels", {})[HASH_LABEL] = short
+    return {
+        "metadata": {
+            "name": f"{about['name']}-{short}",
+            "labels": labels,
+            "annotations": {**annotations_of(deployment, None, number), **sizes_of(deployment)},
+            "ownerReferences": [owned_by(deployment)],
+        },
+        "spec": {
+            "replicas": first_size(deployment, sets),
+            "minReadySeconds": spec.get("minReadySeconds", 0),
+            "selector": selector,
+            "template": template,
+        },
+    }
+
+
+def status_of(deployment: Object, sets: list[Object], now: str, clock: Clock) -> Object:
+    """How far a Deployment is."""
+    spec, before = deployment["spec"], deployment.get("status") or {}
+    new = newest(deployment, sets)
+
+    def total(count: str) -> int:
+        return sum((one.get("status") or {}).get(count, 0) for one in sets)
+
+    counts = {
+        "replicas": total("replicas"),
+        "updatedReplicas": ((new or {}).get("status") or {}).get("replicas", 0),
+        "readyReplicas": total("readyReplicas"),
+        "availableReplicas": total("availableReplicas"),
+        "unavailableReplicas": max(0, sum(map(replicas, sets)) - total("availableReplicas")),
+    }
+    status: Object = {name: count for name, count in counts.items() if count}
+    status["terminatingReplicas"] = total("terminatingReplicas")
+    status["observedGeneration"] = deployment["metadata"].get("generation", 0)
+    status["conditions"] = copy.deepcopy(before.get("conditions") or [])
+    if before.get("collisionCount"):
+        status["collisionCount"] = before["collisionCount"]
+    _say(status, _available(counts["availableReplicas"] >= spec["replicas"] - room(deployment)[1]), now)
+    moved = any(counts[name] != before.get(name, 0) for name in PROGRESS)
+    _say(status, _progressing(deployment, new, counts, moved, clock), now, updated=moved)
+    failures = (condition(one.get("status") or {}, FAILURE) for one in (new, *sets) if one)
+    failure = next((found for found in failures if found), None)
+    if failure:
+        _say(status, {name: failure.get(name, "") for name in ("type", "status", "reason", "message")}, now)
+    else:
+        status["conditions"] = [entry for entry in status["conditions"] if entry["type"] != FAILURE]
+    return status
+
+
+def _say(status: Object, said: Object, now: str, *, updated: bool = False) -> None:
+    before = condition(status, said["type"])
+    same = before is not None and (before["status"], before["reason"]) == (said["status"], said["reason"])
+    since = before["lastUpdateTime"] if before is not None and same and not updated else now
+    set_condition(status, {**said, "lastUpdateTime": since}, now)
+
+
+def _available(enough: bool) -> Object:
+    if enough:
+        reason, words = "MinimumReplicasAvailable", "Deployment has minimum availability."
+    else:
+        reason, words = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+    return {"type": "Available", "status": "True" if enough else "False", "reason": reason, "message": words}
+
+
+def _progressing(deployment: Object, new: Object | None, counts: Object, moved: bool, clock: Clock) -> Object:
+    spec, about = deployment["spec"], deployment["metadata"]
+    name = new["metadata"]["name"] if new else ""
+    wanted = spec["replicas"]
+    done = counts["updatedReplicas"] == counts["replicas"] == wanted == counts["availableReplicas"]
+    said = {"type": "Progressing", "status": "True"}
+    if done:
+        words = f'ReplicaSet "{name}" has successfully progressed.'
+        return {**said, "reason": "NewReplicaSetAvailable", "message": words}
+    before = condition(deployment.get("status") or {}, "Progressing") or {}
+    late = before.get("reason") == "ProgressDeadlineExceeded"
+    if spec.get("paused") and not late:
+        return {**said, "status": "Unknown", "reason": "DeploymentPaused", "message": "Deployment is paused"}
+    waited = clock.since(before["lastUpdateTime"]) if before.get("lastUpdateTime") else 0.0
+    rested = before.get("reason") in {"NewReplicaSetAvailable", "DeploymentPaused"}
+    if not moved and not rested and waited > spec["progressDeadlineSeconds"]:
+        words = (
+            f'ReplicaSet "{name}" has timed out progressing.' if new else f'Deployment "{about["name"]}" has timed out.'
+        )
+        return {**said, "status": "False", "reason": "ProgressDeadlineExceeded", "message": words}
+    if new is None or before.get("reason") is None:
+        words = f'Created new replica set "{name}"' if new else "The ReplicaSet of its template is to come."
+        return {**said, "reason": "NewReplicaSetCreated", "message": words}
+    return {**said, "reason": "ReplicaSetUpdated", "message": f'ReplicaSet "{name}" is progressing.'}
+
+
+class DeploymentController:
+    """Makes and scales the ReplicaSets of Deployments."""
+
+    def __init__(self, api: InProcessClient, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._events = EventRecorder(api, "deployment-controller", clock)
+        self.work = WorkQueue(self._look)
+        self.sets = ControllerRefs(api, REPLICA_SETS, "apps/v1", "Deployment", self.work.add)
+
+    async def _look(self, key: str) -> float | None:
+        namespace, name, uid = key.split("/")
+        deployment = self._api.read(DEPLOYMENTS, namespace, name)
+        if deployment is None or deployment["metadata"]["uid"] != uid:
+            return None
+        sets = await self.sets.claimed(
+            deployment, adopt=lambda one: adopt(one, deployment), release=lambda one: disown(one, uid)
+        )
+        if not is_going(deployment):
+            await self._carry_out(deployment, sets)
+        status = status_of(deployment, sets, stamp(self._clock.now()), self._clock)
+
+        def edit(found: Object) -> None:
+            found["status"] = status
+
+        if status != deployment.get("status"):
+            await self._api.modify(DEPLOYMENTS, namespace, name, edit, subresource="status", uid=uid)
+        progressing = condition(status, "Progressing")
+        waits = progressing is not None and progressing["reason"] in {"NewReplicaSetCreated", "ReplicaSetUpdated"}
+        return self._clock.real(deployment["spec"]["progressDeadlineSeconds"] + 1) if waits else None
+
+    async def _carry_out(self, deployment: Object, sets: list[Object]) -> None:
+        rollout = planned(deployment, sets, self._old_pods(deployment, sets))
+        if rollout.create:
+            await self._create(deployment, sets)
+        new = newest(deployment, sets)
+        if new is not None:
+            await self._number(deployment, new, sets)
+        by_name = {one["metadata"]["name"]: one for one in sets}
+        for name, count in rollout.scale.items():
+            await self._scale(deployment, by_name[name], count)
+        for name in rollout.delete:
+            await self.sets.delete(by_name[name])
+
+    def _old_pods(self, deployment: Object, sets: list[Object]) -> int:
+        """How many pods of former templates there still are, those on their way out included."""
+        if deployment["spec"]["strategy"]["type"] != "Recreate":
+            return 0
+        new = newest(deployment, sets)
+        old = {one["metadata"]["uid"] for one in sets if one is not new}
+        pods = self._api.list("pods", deployment["metadata"]["namespace"]) if old else ()
+        return sum((controller_of(pod) or {}).get("uid") in old for pod in pods)
+
+    async def _create(self, deployment: Object, sets: list[Object]) -> None:
+        about = deployment["metadata"]
+        new = new_set(deployment, sets, 1 + max(map(revision, sets), default=0))
+        try:
+            made = await self._api.create(REPLICA_SETS, about["namespace"], new)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            await self._collided(deployment, new["metadata"]["name"])
+            return
+        name = made["metadata"]["name"]
+        self.sets.note(about["uid"], f"{REPLICA_SETS}/{about['namespace']}/{name}")
+        sets.append(made)
+        words = f"Scaled up replica set {name} from 0 to {replicas(made)}"
+        await self._events.note(deployment, "ScalingReplicaSet", words)
+
+    async def _collided(self, deployment: Object, name: str) -> None:
+        """The name is taken: by one of ours that is not known yet (it will be), or by something else."""
+        about = deployment["metadata"]
+        there = self._api.read(REPLICA_SETS, about["namespace"], name)
+        if there is None or (controller_of(there) or {}).get("uid") == about["uid"]:
+            return
+
+        def edit(found: Object) -> None:
+            found.setdefault("status", {})["collisionCount"] = found["status"].get("collisionCount", 0) + 1
+
+        await self._api.modify(
+            DEPLOYMENTS, about["namespace"], about["name"], edit, subresource="status", uid=about["uid"]
+        )
+
+    async def _number(self, deployment: Object, new: Object, sets: list[Object]) -> None:
+        """The present template has the highest number, also if it is an old one come back."""
+        others = max((revision(one) for one in sets if one is not new), default=0)
+        number = revision(new) if revision(new) > others else others + 1
+        said = annotations_of(deployment, new, number)
+
+        def describe(found: Object) -> None:
+            found["metadata"]["annotations"] = said
+
+        def edit(found: Object) -> None:
+            found["metadata"].setdefault("annotations", {})[REVISION] = str(number)
+
+        if said != new["metadata"].get("annotations"):
+            await self.sets.modify(new, describe)
+        about = deployment["metadata"]
+        if revision(deployment) != number:  # with the status: it is no new generation
+            await self._api.modify(
+                DEPLOYMENTS, about["namespace"], about["name"], edit, subresource="status", uid=about["uid"]
+            )
+
+    async def _scale(self, deployment: Object, one: Object, count: int) -> None:
+        before = replicas(one)
+
+        def edit(found: Object) -> None:
+            found["spec"]["replicas"] = count
+            found["metadata"].setdefault("annotations", {}).update(sizes_of(deployment))
+
+        await self.sets.modify(one, edit)
+        way = "up" if count > before else "down"
+        words = f"Scaled {way} replica set {one['metadata']['name']} from {before} to {count}"
+        await self._events.note(deployment, "ScalingReplicaSet", words)
+
+
+async def run(api: InProcessClient, clock: Clock) -> None:
+    """Keep all Deployments until cancelled."""
+    deployments = DeploymentController(api, clock)
+
+    async def follow_deployments() -> None:
+        async for batch in api.follow(DEPLOYMENTS):
+            for change in batch:
+                deployments.sets.take_owner(change.object, deleted=change.deleted)
+
+    async def follow_pods() -> None:
+        """A Deployment that replaces all pods at once waits until the last of them is gone."""
+        async for batch in api.follow("pods"):
+            for change in batch:
+                if change.deleted and (owner := controller_of(change.object)) and owner["kind"] == "ReplicaSet":
+                    there = api.read(REPLICA_SETS, change.object["metadata"]["namespace"], owner["name"])
+                    above = controller_of(there) if there else None
+                    if there and above:
+                        deployments.work.add(f"{there['metadata']['namespace']}/{above['name']}/{above['uid']}")
+
+    async with asyncio.TaskGroup() as tasks:
+        async for batch in api.follow(REPLICA_SETS):
+            for change in batch:
+                deployments.sets.take_child(change)
+            if not batch:  # not before the sets are known may a Deployment be judged
+                tasks.create_task(follow_deployments())
+                tasks.create_task(follow_pods())
+                tasks.create_task(deployments.work.run())

@@ -1,0 +1,206 @@
+"""From one template to the next: how many pods each ReplicaSet of a Deployment should have now.
+
+A Deployment has one ReplicaSet for each template it ever had; the one of its present template is the new one. Pods
+move from the old ones to it: all old ones go first (``Recreate``), or step by step, with at most ``maxSurge`` pods
+more than wanted and at most ``maxUnavailable`` fewer available. A pure function of objects, without I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from kubesim.kinds.apps import amount
+from kubesim.registry.registry import Object
+
+HASH_LABEL = "pod-template-hash"
+REVISION = "deployment.kubernetes.io/revision"
+FORMER_REVISIONS = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MOST = "deployment.kubernetes.io/max-replicas"
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+HASH_LENGTH = 10
+NOT_CARRIED = {"kubectl.kubernetes.io/last-applied-configuration", REVISION, FORMER_REVISIONS, DESIRED, MOST}
+LONGEST_HISTORY = 2000  # characters; the oldest go first
+LONGEST_REVISION = 18  # digits; anybody may write anything there
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(slots=True)
+class Rollout:
+    """What is to be done with the ReplicaSets of a Deployment."""
+
+    create: bool = False
+    """There is none of the present template yet."""
+    scale: dict[str, int] = field(default_factory=dict)
+    """How many pods each should have, by name, where that is not what it has been told."""
+    delete: list[str] = field(default_factory=list)
+    """Old ones beyond those that are kept to go back to."""
+
+
+def template_of(replica_set: Object) -> Any:
+    """The template of a ReplicaSet, as its Deployment had it."""
+    template = replica_set["spec"]["template"]
+    about = dict(template.get("metadata") or {})
+    about["labels"] = {name: value for name, value in (about.get("labels") or {}).items() if name != HASH_LABEL}
+    return _tidy({**template, "metadata": about})
+
+
+def _tidy(template: Object) -> Object:
+    about = {name: value for name, value in (template.get("metadata") or {}).items() if value}
+    return {"metadata": about, "spec": template.get("spec")}
+
+
+def newest(deployment: Object, sets: list[Object]) -> Object | None:
+    """The ReplicaSet of the present template; the oldest if there are several."""
+    wanted = _tidy(deployment["spec"]["template"])
+    return next((one for one in sorted(sets, key=_age) if template_of(one) == wanted), None)
+
+
+def _age(found: Object) -> tuple[str, str]:
+    return found["metadata"].get("creationTimestamp", ""), found["metadata"]["name"]
+
+
+def hash_of(deployment: Object) -> str:
+    """A short name for the present template. Another one if that was taken by something else before."""
+    import hashlib  # with it comes OpenSSL, which is much for a cluster without Deployments
+
+    collisions = (deployment.get("status") or {}).get("collisionCount", 0)
+    digest = hashlib.sha256(_encode([_tidy(deployment["spec"]["template"]), collisions])).digest()
+    return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:HASH_LENGTH])
+
+
+def annotations_of(deployment: Object, one: Object | None, number: int) -> dict[str, str]:
+    """What the ReplicaSet of the present template says: what its Deployment does, and which template it is and was."""
+    before = ((one or {}).get("metadata") or {}).get("annotations") or {}
+    own = deployment["metadata"].get("annotations") or {}
+    carried = {name: value for name, value in own.items() if name not in NOT_CARRIED}
+    found = {**before, **carried, REVISION: str(number)}
+    former = before.get(REVISION)
+    if former and former != str(number):
+        numbers = [*filter(None, before.get(FORMER_REVISIONS, "").split(",")), former]
+        while len(",".join(numbers)) > LONGEST_HISTORY:
+            del numbers[0]
+        found[FORMER_REVISIONS] = ",".join(numbers)
+    return found
+
+
+def sizes_of(deployment: Object) -> dict[str, str]:
+    """What a ReplicaSet says of how many pods its Deployment wants, and how many there may be on the way."""
+    wanted = deployment["spec"]["replicas"]
+    return {DESIRED: str(wanted), MOST: str(wanted + room(deployment)[0])}
+
+
+def replicas(one: Object) -> int:
+    """How many pods a ReplicaSet has been told to have."""
+    return int(one["spec"].get("replicas", 1))
+
+
+def _available(one: Object) -> int:
+    return int((one.get("status") or {}).get("availableReplicas", 0))
+
+
+def room(deployment: Object) -> tuple[int, int]:
+    """How many pods there may be beyond those wanted, and how many of those may be unavailable."""
+    wanted = deployment["spec"]["replicas"]
+    rolling = deployment["spec"]["strategy"].get("rollingUpdate")
+    if rolling is None:
+        return 0, 0
+    surge = amount(rolling["maxSurge"], wanted, up=True)
+    missing = min(amount(rolling["maxUnavailable"], wanted), wanted)
+    return surge, missing if surge or missing else 1
+
+
+def planned(deployment: Object, sets: list[Object], pods_there: int) -> Rollout:
+    """The next step. ``pods_there`` counts the pods of old ReplicaSets that still exist, however they are."""
+    spec = deployment["spec"]
+    new = newest(deployment, sets)
+    old = sorted((one for one in sets if one is not new), key=_age)
+    rollout = Rollout()
+    if spec.get("paused"):
+        active = [one for one in sets if replicas(one)] or [one for one in (new,) if one]
+        if len(active) == 1:  # scaling goes on
+            _scale(rollout, active[0], spec["replicas"])
+        return rollout
+    if spec["strategy"]["type"] == "Recreate":
+        for one in old:
+            _scale(rollout, one, 0)
+        if not pods_there:
+            _grow(rollout, new, spec["replicas"])
+    else:
+        _roll(rollout, deployment, new, old)
+    if new is not None and not rollout.scale and _available(new) >= spec["replicas"]:
+        _forget(rollout, deployment, old)
+    return rollout
+
+
+def _scale(rollout: Rollout, one: Object, count: int) -> None:
+    if replicas(one) != count:
+        rollout.scale[one["metadata"]["name"]] = count
+
+
+def _grow(rollout: Rollout, new: Object | None, count: int) -> None:
+    if new is None:
+        rollout.create = True
+    else:
+        _scale(rollout, new, count)
+
+
+def first_size(deployment: Object, sets: list[Object]) -> int:
+    """How many pods the ReplicaSet of a new template begins with."""
+    spec = deployment["spec"]
+    if spec["strategy"]["type"] == "Recreate":
+        return int(spec["replicas"])
+    surge, _ = room(deployment)
+    wanted = int(spec["replicas"])
+    return max(0, min(wanted, wanted + surge - sum(map(replicas, sets))))
+
+
+def _roll(rollout: Rollout, deployment: Object, new: Object | None, old: list[Object]) -> None:
+    wanted = deployment["spec"]["replicas"]
+    surge, missing = room(deployment)
+    if new is None:
+        rollout.create = True
+        return
+    now = replicas(new)
+    total = now + sum(map(replicas, old))
+    if now > wanted:
+        _scale(rollout, new, wanted)
+    elif now < wanted and total < wanted + surge:
+        _scale(rollout, new, min(wanted, now + wanted + surge - total))
+        return
+    _shrink(rollout, old, total, wanted - missing, now - _available(new))
+
+
+def _shrink(rollout: Rollout, old: list[Object], total: int, least: int, unborn: int) -> None:
+    """Take pods from old ReplicaSets as long as enough are available; first those that are no use to anybody."""
+    spare = total - least - max(0, unborn)
+    left = {one["metadata"]["name"]: replicas(one) for one in old}
+    for one in old:
+        name, useless = one["metadata"]["name"], max(0, replicas(one) - _available(one))
+        gone = min(useless, max(0, spare))
+        left[name] -= gone
+        spare -= gone
+    for one in old:
+        name = one["metadata"]["name"]
+        gone = min(left[name], max(0, spare))
+        left[name] -= gone
+        spare -= gone
+    for one in old:
+        _scale(rollout, one, left[one["metadata"]["name"]])
+
+
+def _forget(rollout: Rollout, deployment: Object, old: list[Object]) -> None:
+    empty = [one for one in old if not replicas(one) and not (one.get("status") or {}).get("replicas")]
+    empty.sort(key=revision)
+    beyond = len(empty) - deployment["spec"]["revisionHistoryLimit"]
+    rollout.delete = [one["metadata"]["name"] for one in empty[: max(0, beyond)]]
+
+
+def revision(found: Object) -> int:
+    """Which of the templates it is, counted from 1."""
+    text = (found["metadata"].get("annotations") or {}).get(REVISION, "")
+    return int(text) if text.isdecimal() and len(text) <= LONGEST_REVISION else 0

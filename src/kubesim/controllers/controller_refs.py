@@ -1,0 +1,161 @@
+"""Which objects belong to which controller: by the uid in their owner references.
+
+What matches an owner's selector and belongs to nobody is adopted; what no longer matches is released. Keys of owners
+are ``namespace/name/uid``: a later one of the same name is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubebase.label_selector import matches
+from kubesim.api.client import InProcessClient
+from kubesim.controllers.gc.garbage_collector import place
+from kubesim.registry.registry import Object
+from kubesim.storage import Change
+
+Edit = Callable[[Object], None]
+
+
+class ControllerRefs:
+    """The children of the owners of one kind; whoever keeps the owners hears from ``wake`` whom to look at."""
+
+    def __init__(
+        self, api: InProcessClient, children: str, api_version: str, kind: str, wake: Callable[[str], None]
+    ) -> None:
+        self._api = api
+        self._children = children
+        self._kind = (api_version, kind)
+        self._mark = f'"{kind}"'.encode()
+        self._wake = wake
+        self._of: dict[str, set[str]] = {}  # uid of an owner: keys of its children
+        self._selectors: dict[str, dict[str, tuple[str, Object]]] = {}  # namespace, name: uid and selector
+
+    # ---- what is heard ------------------------------------------------------------------------------------
+
+    def take_owner(self, owner: Object, *, deleted: bool, claims_existing: bool = True) -> None:
+        """Take note of an owner."""
+        about = owner["metadata"]
+        known = self._selectors.setdefault(about["namespace"], {})
+        if deleted:
+            known.pop(about["name"], None)
+        else:
+            is_new = about["name"] not in known
+            known[about["name"]] = (about["uid"], owner["spec"].get("selector") or {})
+            if is_new and claims_existing:
+                self._claim_existing(about["namespace"])
+        self._wake(f"{about['namespace']}/{about['name']}/{about['uid']}")
+
+    def take_child(self, change: Change) -> None:
+        """Take note of a child: its owner is looked at again."""
+        if not (self._mark in change.value or self._selectors):
+            return
+        child = change.object
+        owner = controller_of(child)
+        namespace = child["metadata"]["namespace"]
+        if owner is None:
+            if not change.deleted:
+                self._adoptable(change.key, child)
+        elif (owner["apiVersion"], owner["kind"]) == self._kind:
+            keys = self._of.setdefault(owner["uid"], set())
+            if change.deleted:
+                keys.discard(change.key)
+                if not keys:
+                    del self._of[owner["uid"]]
+            else:
+                keys.add(change.key)
+            self._wake(f"{namespace}/{owner['name']}/{owner['uid']}")
+
+    def note(self, uid: str, key: str) -> None:
+        """A child was made for this owner: it counts before it is heard of."""
+        self._of.setdefault(uid, set()).add(key)
+
+    def _adoptable(self, key: str, child: Object) -> None:
+        labels = child["metadata"].get("labels") or {}
+        namespace = child["metadata"]["namespace"]
+        for name, (uid, selector) in self._selectors.get(namespace, {}).items():
+            if labels and selector and matches(selector, labels):
+                self.note(uid, key)
+                self._wake(f"{namespace}/{name}/{uid}")
+
+    def _claim_existing(self, namespace: str) -> None:
+        for child in self._api.list(self._children, namespace):
+            if controller_of(child) is None:
+                self._adoptable(f"{self._children}/{namespace}/{child['metadata']['name']}", child)
+
+    # ---- what belongs to whom -----------------------------------------------------------------------------
+
+    def belonging(self, uid: str) -> list[Object]:
+        """All that belongs, or may come to belong, to an owner."""
+        children = []
+        for key in sorted(self._of.get(uid, ())):
+            child = self._api.read(*place(key))
+            if child is not None:
+                children.append(child)
+            else:
+                self._of[uid].discard(key)
+        return children
+
+    async def claimed(self, owner: Object, *, adopt: Edit, release: Edit, adopts: bool = True) -> list[Object]:
+        """What belongs to an owner, after what matches has been adopted and what no longer matches released."""
+        uid, selector = owner["metadata"]["uid"], owner["spec"].get("selector") or {}
+        children = []
+        for child in self.belonging(uid):
+            holder = controller_of(child)
+            fits = matches(selector, child["metadata"].get("labels") or {})
+            if holder is not None and holder["uid"] == uid:
+                if fits:
+                    children.append(child)
+                elif not is_going(owner):
+                    await self.modify(child, release)
+            elif holder is None and fits and adopts and not is_going(child) and not is_going(owner):
+                adopted = await self.modify(child, adopt)
+                children += [adopted] if adopted else []
+        return children
+
+    async def modify(self, child: Object, edit: Edit) -> Object | None:
+        """Change a child, this very one; None if it is gone."""
+        about = child["metadata"]
+        return await self._api.modify(self._children, about["namespace"], about["name"], edit, uid=about["uid"])
+
+    async def delete(self, child: Object, propagation: str = "") -> None:
+        """Delete a child, this very one."""
+        about = child["metadata"]
+        await self._api.delete(
+            self._children, about["namespace"], about["name"], uid=about["uid"], propagation=propagation
+        )
+
+
+def controller_of(found: Object) -> Object | None:
+    """The owner reference of an object's controller."""
+    return next((o for o in found["metadata"].get("ownerReferences", ()) if o.get("controller")), None)
+
+
+def is_going(found: Object) -> bool:
+    """Whether somebody has asked for an object's deletion."""
+    return "deletionTimestamp" in found["metadata"]
+
+
+def owned_by(owner: Object) -> Object:
+    """The reference that makes an object the child of its controller."""
+    about = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": about["name"],
+        "uid": about["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def adopt(child: Object, owner: Object) -> None:
+    """Make an object that belongs to nobody the child of this one."""
+    about = child["metadata"]
+    about["ownerReferences"] = [*about.get("ownerReferences", ()), owned_by(owner)]
+
+
+def disown(child: Object, uid: str) -> None:
+    """Take an object from its controller."""
+    about = child["metadata"]
+    about["ownerReferences"] = [owner for owner in about.get("ownerReferences", ()) if owner["uid"] != uid]

@@ -1,0 +1,72 @@
+"""How the objects of a custom resource go when its definition is deleted.
+
+A definition is kept by a finalizer until none of its objects is left. They are deleted like any other: those with
+finalizers of their own keep it waiting, and its condition ``Terminating`` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubesim.api.client import InProcessClient
+from kubesim.clock import Clock, stamp
+from kubesim.controllers.conditions import set_condition
+from kubesim.controllers.gc.garbage_collector import drop_finalizer
+from kubesim.controllers.workqueue import WorkQueue
+from kubesim.registry.registry import Object
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+AGAIN = 0.2
+AT_ONCE = 200
+
+
+async def run(api: InProcessClient, clock: Clock) -> None:
+    """Clear away the objects of deleted definitions until cancelled."""
+
+    async def look(name: str) -> float | None:
+        return await clear(api, clock, name)
+
+    work = WorkQueue(look, at_once=4)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(work.run())
+        async for batch in api.follow(DEFINITIONS):
+            for change in batch:
+                if "deletionTimestamp" in change.object["metadata"] and not change.deleted:
+                    work.add(change.object["metadata"]["name"])
+
+
+async def clear(api: InProcessClient, clock: Clock, name: str) -> float | None:
+    """Delete the objects of a definition that is being deleted; when there are none, let go of it."""
+    definition = api.read(DEFINITIONS, "", name)
+    about = definition["metadata"] if definition else {}
+    if "deletionTimestamp" not in about or FINALIZER not in about.get("finalizers", ()):
+        return None
+    uid = about["uid"]
+    left = await _delete_all(api, name) if api.registry.stored(name) else 0
+    if not left:
+        await api.modify(DEFINITIONS, "", name, lambda found: drop_finalizer(found, FINALIZER), uid=uid)
+        return None
+    now = stamp(clock.now())
+    text = "CustomResource deletion is in progress"
+    entry = {"type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress", "message": text}
+
+    def edit(found: Object) -> None:
+        set_condition(found.setdefault("status", {}), entry, now)
+
+    await api.modify(DEFINITIONS, "", name, edit, subresource="status", uid=uid)
+    return AGAIN
+
+
+async def _delete_all(api: InProcessClient, resource: str) -> int:
+    """Delete what is not being deleted yet. Returns how many are left."""
+    places = [
+        (found["metadata"].get("namespace", ""), found["metadata"]["name"])
+        for found in api.list(resource)
+        if "deletionTimestamp" not in found["metadata"]
+    ]
+    for start in range(0, len(places), AT_ONCE):
+        batch = places[start : start + AT_ONCE]
+        await asyncio.gather(*(api.delete(resource, *where, propagation="Background") for where in batch))
+    known = api.registry.stored(resource)
+    return api.store.count(known.prefix()) if known else 0

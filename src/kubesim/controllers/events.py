@@ -1,0 +1,109 @@
+"""Events: what controllers and nodes did to an object and why, for people who look at it.
+
+The same event again raises the count of the first. Events are kept for an hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+from kubesim.api.client import InProcessClient
+from kubesim.api.status import ApiError
+from kubesim.clock import Clock, moment, stamp
+from kubesim.registry.registry import Object
+
+KEPT = 3600.0
+SWEEP = 60.0
+REMEMBERED = 1000
+AT_ONCE = 200
+
+
+class EventRecorder:
+    """Writes events in the name of one component, on one host if it is a kubelet."""
+
+    def __init__(self, api: InProcessClient, component: str, clock: Clock) -> None:
+        self._api = api
+        self._component = component
+        self._clock = clock
+        self._recent: OrderedDict[tuple[str, str, str], tuple[str, str]] = OrderedDict()
+        self._number = 0
+
+    async def note(self, about: Object, reason: str, message: str, *, host: str = "") -> None:
+        """Something happened as it should."""
+        await self._write(about, "Normal", reason, message, host)
+
+    async def warn(self, about: Object, reason: str, message: str, *, host: str = "") -> None:
+        """Something happened that should not."""
+        await self._write(about, "Warning", reason, message, host)
+
+    async def _write(self, about: Object, kind: str, reason: str, message: str, host: str) -> None:
+        now = self._clock.now()
+        key = (about["metadata"]["uid"], reason, message)
+        try:
+            if key in self._recent and await self._repeat(key, stamp(now)):
+                return
+            event = self._new(about, kind, reason, message, host, now)
+            self._recent[key] = (event["metadata"]["namespace"], event["metadata"]["name"])
+            if len(self._recent) > REMEMBERED:
+                self._recent.popitem(last=False)
+            await self._api.create("events", event["metadata"]["namespace"], event)
+        except ApiError:
+            self._recent.pop(key, None)  # a namespace that is going takes no events, and nobody would read them
+
+    async def _repeat(self, key: tuple[str, str, str], now: str) -> bool:
+        def edit(event: Object) -> None:
+            event["count"] = event.get("count", 1) + 1
+            event["lastTimestamp"] = now
+
+        self._recent.move_to_end(key)
+        return await self._api.modify("events", *self._recent[key], edit) is not None
+
+    def _new(self, about: Object, kind: str, reason: str, message: str, host: str, now: float) -> Object:
+        metadata = about["metadata"]
+        self._number += 1
+        suffix = f"{int(now * 1e6):x}{self._number % 4096:03x}"
+        subject = {"apiVersion": about["apiVersion"], "kind": about["kind"], "name": metadata["name"]}
+        subject |= {key: metadata[key] for key in ("namespace", "uid", "resourceVersion") if metadata.get(key)}
+        source = {"component": self._component} | ({"host": host} if host else {})
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{metadata['name'][:200]}.{suffix}",
+                "namespace": metadata.get("namespace") or "default",
+            },
+            "involvedObject": subject,
+            "reason": reason,
+            "message": message[:1024],
+            "source": source,
+            "firstTimestamp": stamp(now),
+            "lastTimestamp": stamp(now),
+            "count": 1,
+            "type": kind,
+            "reportingComponent": self._component,
+            "reportingInstance": host,
+        }
+
+
+def is_stale(event: Object, now: float) -> bool:
+    """Whether an event is older than an hour. One whose times nobody can read counts from when it was made."""
+    about = event["metadata"]["creationTimestamp"]
+    last = event.get("lastTimestamp") or event.get("eventTime") or about
+    try:
+        return moment(last) + KEPT < now
+    except (ValueError, OverflowError):
+        return moment(about) + KEPT < now
+
+
+async def run(api: InProcessClient, clock: Clock) -> None:
+    """Sweep old events away until cancelled."""
+    while True:
+        now = clock.now()
+        stale = [event["metadata"] for event in api.list("events") if is_stale(event, now)]
+        for start in range(0, len(stale), AT_ONCE):
+            batch = stale[start : start + AT_ONCE]
+            # What cannot be deleted now is looked at again by the next sweep.
+            work = (api.delete("events", about["namespace"], about["name"]) for about in batch)
+            await asyncio.gather(*work, return_exceptions=True)
+        await asyncio.sleep(SWEEP)

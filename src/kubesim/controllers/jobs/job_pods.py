@@ -1,0 +1,132 @@
+"""The pods of a Job: how each of them stands, and what the next one looks like."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+from kubesim.clock import moment
+from kubesim.controllers.conditions import condition, is_true
+from kubesim.controllers.controller_refs import owned_by
+from kubesim.controllers.jobs.job_policies import inherited
+from kubesim.registry.registry import Object
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+"""The finalizer that keeps a pod until it has been counted."""
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+LONGEST_BASE = 58  # what a generated name keeps of its beginning
+
+
+def phase(pod: Object) -> str:
+    """The phase of a pod; new ones are Pending."""
+    return str((pod.get("status") or {}).get("phase", "Pending"))
+
+
+def is_deleted(pod: Object) -> bool:
+    """Whether somebody has asked for the pod's deletion."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def is_over(pod: Object) -> bool:
+    """Whether the pod has come to its end."""
+    return phase(pod) in {"Succeeded", "Failed"}
+
+
+def is_active(pod: Object) -> bool:
+    """Whether the pod runs, or will."""
+    return not is_over(pod) and not is_deleted(pod)
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether the pod says that it is ready."""
+    return is_true(pod.get("status") or {}, "Ready")
+
+
+def is_tracked(pod: Object) -> bool:
+    """Whether the pod is kept until it has been counted."""
+    return TRACKING in pod["metadata"].get("finalizers", ())
+
+
+def has_failed(pod: Object, job: Object) -> bool:
+    """Whether the pod counts as a failure. One that is deleted does at once, if it may be replaced at once."""
+    if phase(pod) == "Failed":
+        return True
+    return not replaces_only_failed(job) and is_deleted(pod) and phase(pod) != "Succeeded"
+
+
+def replaces_only_failed(job: Object) -> bool:
+    """Whether a pod that is being deleted keeps its place until it is over."""
+    return job["spec"].get("podReplacementPolicy") == "Failed" or "podFailurePolicy" in job["spec"]
+
+
+def index_of(pod: Object) -> int | None:
+    """The completion index of a pod of an Indexed Job."""
+    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
+    return int(text) if text.isdecimal() else None
+
+
+def finished_at(pod: Object) -> float:
+    """When the pod came to its end, as well as that can be told."""
+    status = pod.get("status") or {}
+    ends = [((entry.get("state") or {}).get("terminated") or {}) for entry in status.get("containerStatuses") or ()]
+    times = [end["finishedAt"] for end in ends if end.get("finishedAt")]
+    if times and len(times) == len(ends):
+        return max(map(moment, times))
+    ready = condition(status, "Ready")
+    if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):
+        return moment(ready["lastTransitionTime"])
+    about = pod["metadata"]
+    if "deletionTimestamp" in about:
+        return moment(about["deletionTimestamp"]) - (about.get("deletionGracePeriodSeconds") or 0)
+    return moment(about["creationTimestamp"])
+
+
+def restarts(pods: Iterable[Object]) -> int:
+    """How often containers of pods that are not over have been restarted."""
+    return sum(
+        entry.get("restartCount", 0)
+        for pod in pods
+        if phase(pod) in {"Running", "Pending"}
+        for group in ("initContainerStatuses", "containerStatuses")
+        for entry in (pod.get("status") or {}).get(group) or ()
+    )
+
+
+def least_advanced(pod: Object) -> tuple[Any, ...]:
+    """Sorts pods so that those come first which lose least when they are deleted."""
+    about = pod["metadata"]
+    rank = {"Pending": 0, "Unknown": 1}.get(phase(pod), 2)
+    placed = bool(pod["spec"].get("nodeName"))
+    return placed, rank, is_ready(pod), -moment(about["creationTimestamp"]), about["name"]
+
+
+def new_pod(job: Object, index: int | None, replaced: Object | None = None) -> Object:
+    """The next pod of a Job, for a completion index or for none, perhaps in the place of one that failed."""
+    template = copy.deepcopy(job["spec"]["template"])
+    about, spec, name = template.get("metadata") or {}, template["spec"], job["metadata"]["name"]
+    base = f"{name}-"
+    if index is not None:
+        tail = f"-{index}-"
+        base = name[: LONGEST_BASE - len(tail)] + tail
+        about["annotations"] = {**(about.get("annotations") or {}), INDEX: str(index)}
+        if "backoffLimitPerIndex" in job["spec"]:
+            about["annotations"] |= inherited(job, replaced)
+        about["labels"] = {**(about.get("labels") or {}), INDEX: str(index)}
+        spec["hostname"] = f"{name}-{index}"
+        for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+            _tell_index(container)
+    kept: Object = {key: about[key] for key in ("labels", "annotations") if about.get(key)}
+    kept["finalizers"] = [*(about.get("finalizers") or ()), TRACKING]
+    kept["generateName"] = base
+    kept["namespace"] = job["metadata"]["namespace"]
+    kept["ownerReferences"] = [owned_by(job)]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}
+
+
+def _tell_index(container: Object) -> None:
+    environment = container.setdefault("env", [])
+    if all(variable.get("name") != "JOB_COMPLETION_INDEX" for variable in environment):
+        source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}
+        environment.append({"name": "JOB_COMPLETION_INDEX", "valueFrom": source})

@@ -1,0 +1,276 @@
+"""What follows from the state of a node: taints, and the end of pods that cannot stay.
+
+A node that is not heard of for a while becomes ``Ready=Unknown``. A simulated node is heard of as long as it is not
+lost (annotation ``pumice.dev/lost``); any other must renew its lease. Taints follow from conditions and from
+``kubectl cordon``; pods that do not tolerate NoExecute are deleted, at once or after their time. A pod on a lost node
+stays Terminating, as nobody is there to end it; when its node no longer exists, it is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubesim.api.client import InProcessClient
+from kubesim.clock import Clock, stamp
+from kubesim.controllers.conditions import condition, is_true, set_condition
+from kubesim.controllers.events import EventRecorder
+from kubesim.controllers.gc.garbage_collector import place
+from kubesim.controllers.nodes.taints import OUT_OF_SERVICE, Taint, evicting, patience, since, taints
+from kubesim.controllers.workqueue import WorkQueue
+from kubesim.registry.registry import Object
+from kubesim.storage import Change
+
+LOST = "pumice.dev/lost"
+SIMULATED = "pumice.dev/simulated"
+LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
+GRACE = 50.0  # seconds without a sign of life until a node is Unknown
+QUARANTINE = 40.0  # seconds until pods on a node that does not exist are removed
+UNKNOWN = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+def is_lost(node: Object) -> bool:
+    """Whether somebody has declared the node lost."""
+    return (node["metadata"].get("annotations") or {}).get(LOST, "false").lower() not in {"", "false"}
+
+
+def is_simulated(node: Object) -> bool:
+    """Whether this process plays the node's kubelet: unless it says otherwise."""
+    return bool((node["metadata"].get("annotations") or {}).get(SIMULATED) != "false")
+
+
+class NodeLifecycleController:
+    """Judges nodes, and the pods on them."""
+
+    def __init__(self, api: InProcessClient, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._events = EventRecorder(api, "node-controller", clock)
+        self._bound: dict[str, set[str]] = {}  # node: keys of the pods on it
+        self._heard: dict[str, float] = {}  # nodes that exist: when they were last heard of
+        self._missing: dict[str, float] = {}  # nodes that do not, but have pods: since when
+        self._restless: set[str] = set()  # nodes whose pods must be looked at one by one
+        self._tainted: dict[str, float] = {}  # nodes that pods must leave: since when
+        self.work = WorkQueue(self._look)
+
+    # ---- what is heard ------------------------------------------------------------------------------------
+
+    def take_pod(self, change: Change) -> None:
+        """Take note of where a pod is."""
+        node = change.object["spec"].get("nodeName")
+        if not node:
+            return
+        pods = self._bound.setdefault(node, set())
+        if change.deleted:
+            pods.discard(change.key)
+            if not pods:
+                del self._bound[node]
+                self._missing.pop(node, None)
+            return
+        if change.key not in pods:
+            pods.add(change.key)
+            if node in self._restless or node not in self._heard:
+                self.work.add(node)
+
+    def take_node(self, change: Change) -> None:
+        """Take note of a node."""
+        node = change.object
+        name = node["metadata"]["name"]
+        if change.deleted:
+            self._heard.pop(name, None)
+            self._restless.discard(name)
+            self._tainted.pop(name, None)
+        else:
+            self._missing.pop(name, None)
+            if is_simulated(node):
+                # Nobody hears of it while all is well: the moment at which it is lost is its last sign of life.
+                alive = not (is_lost(node) and is_lost(change.old or node))
+            else:
+                alive = change.old is None or _heartbeat(node) != _heartbeat(change.old)
+            if alive or name not in self._heard:
+                self._heard[name] = self._clock.now()
+        self.work.add(name)
+
+    def take_lease(self, lease: Object) -> None:
+        """Take note of a sign of life."""
+        name = lease["metadata"]["name"]
+        if name in self._heard:
+            self._heard[name] = self._clock.now()
+            if name in self._restless:
+                self.work.add(name)
+
+    # ---- one node -----------------------------------------------------------------------------------------
+
+    async def _look(self, name: str) -> float | None:
+        node = self._api.read("nodes", "", name)
+        if node is None:
+            return await self._clear(name)
+        left = self._until_unknown(node)
+        if left is not None and left <= 0:
+            await self._declare_unknown(node)
+            left = None
+        node = await self._api.modify("nodes", "", name, lambda found: _set_taints(found, self._now()))
+        if node is None:
+            return 0.0
+        waits = [left] if left is not None else []
+        found = evicting(node)
+        if found or not is_true(node.get("status") or {}, "Ready"):
+            self._restless.add(name)
+            waits += await self._look_at_pods(node)
+        else:
+            self._restless.discard(name)
+            self._tainted.pop(name, None)
+        return min(waits) if waits else None
+
+    def _until_unknown(self, node: Object) -> float | None:
+        """How many real seconds until a node that is not heard of is Unknown; None if it is fine, or is already."""
+        name = node["metadata"]["name"]
+        ready = condition(node.get("status") or {}, "Ready")
+        if ready is not None and ready["status"] == "Unknown":
+            return None
+        if is_simulated(node) and not is_lost(node):
+            return None
+        return self._heard.setdefault(name, self._clock.now()) + self._clock.real(GRACE) - self._clock.now()
+
+    async def _declare_unknown(self, node: Object) -> None:
+        name, now = node["metadata"]["name"], self._now()
+
+        def edit(found: Object) -> None:
+            status = found.setdefault("status", {})
+            for kind in UNKNOWN:
+                known = condition(status, kind) is not None
+                reason = "NodeStatusUnknown" if known else "NodeStatusNeverUpdated"
+                message = "Kubelet stopped posting node status." if known else "Kubelet never posted node status."
+                set_condition(status, {"type": kind, "status": "Unknown", "reason": reason, "message": message}, now)
+
+        await self._api.modify("nodes", "", name, edit, subresource="status", uid=node["metadata"]["uid"])
+        await self._events.note(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+
+    async def _look_at_pods(self, node: Object) -> list[float]:
+        """Pods of a node in trouble: not ready, and perhaps not to stay. Returns when to look again."""
+        name, found = node["metadata"]["name"], evicting(node)
+        unknown = (condition(node.get("status") or {}, "Ready") or {}).get("status") == "Unknown"
+        abandoned = unknown and any(taint["key"] == OUT_OF_SERVICE for taint in found)
+        start = self._start(name, found)
+        waits: list[float] = []
+        acts = []
+        for key in sorted(self._bound.get(name, ())):
+            pod = self._api.read(*place(key))
+            if pod is None or pod["spec"].get("nodeName") != name:
+                continue
+            if unknown and is_true(pod.get("status") or {}, "Ready"):
+                acts.append(self._write_status(pod, self._not_ready))
+            if "deletionTimestamp" in pod["metadata"]:
+                if abandoned:
+                    acts.append(self._remove(pod, "PodGC: node is out of service"))
+                continue
+            seconds = patience(pod, found)
+            if seconds is None:
+                continue
+            left = start + self._clock.real(seconds) - self._clock.now()
+            if left <= 0:
+                acts.append(self._evict(pod))
+            else:
+                waits.append(left)
+        await asyncio.gather(*acts)
+        return waits
+
+    def _start(self, node: str, found: list[Taint]) -> float:
+        """Since when pods must leave. A taint knows only the second; one that is new is known better."""
+        now = self._clock.now()
+        if not found:
+            self._tainted.pop(node, None)
+        elif node not in self._tainted:
+            start = since(found, now)
+            self._tainted[node] = now if now - start < 1 else start
+        return self._tainted.get(node, now)
+
+    async def _evict(self, pod: Object) -> None:
+        about = pod["metadata"]
+        text = "Taint manager: deleting due to NoExecute taint"
+        await self._write_status(pod, lambda status: self._disrupt(status, "DeletionByTaintManager", text))
+        where = f"{about['namespace']}/{about['name']}"
+        await self._events.note(pod, "TaintManagerEviction", f"Marking for deletion Pod {where}")
+        await self._api.delete("pods", about["namespace"], about["name"], uid=about["uid"])
+
+    async def _clear(self, node: str) -> float | None:
+        """Remove the pods of a node that does not exist; not at once, as it may just be about to."""
+        if not self._bound.get(node):
+            self._missing.pop(node, None)
+            return None
+        start = self._missing.setdefault(node, self._clock.now())
+        left = start + self._clock.real(QUARANTINE) - self._clock.now()
+        if left > 0:
+            return left
+        pods = [self._api.read(*place(key)) for key in sorted(self._bound.get(node, ()))]
+        gone = "PodGC: node no longer exists"
+        await asyncio.gather(*(self._remove(pod, gone) for pod in pods if pod and pod["spec"].get("nodeName") == node))
+        self._missing.pop(node, None)  # those to come are given the same time
+        return None
+
+    async def _remove(self, pod: Object, why: str) -> None:
+        """End a pod without its kubelet."""
+        about = pod["metadata"]
+
+        def fail(status: Object) -> None:
+            self._disrupt(status, "DeletionByPodGC", why)
+            status["phase"] = "Failed"
+
+        if (pod.get("status") or {}).get("phase") not in {"Succeeded", "Failed"}:
+            await self._write_status(pod, fail)
+        await self._api.delete("pods", about["namespace"], about["name"], grace=0, uid=about["uid"])
+
+    async def _write_status(self, pod: Object, change: Callable[[Object], None]) -> None:
+        about = pod["metadata"]
+
+        def edit(found: Object) -> None:
+            change(found.setdefault("status", {}))
+
+        where = about["namespace"], about["name"]
+        await self._api.modify("pods", *where, edit, subresource="status", uid=about["uid"])
+
+    def _not_ready(self, status: Object) -> None:
+        set_condition(status, {"type": "Ready", "status": "False"}, self._now())
+
+    def _disrupt(self, status: Object, reason: str, message: str) -> None:
+        entry = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+        set_condition(status, entry, self._now())
+
+    def _now(self) -> str:
+        return stamp(self._clock.now())
+
+
+def _heartbeat(node: Object) -> str | None:
+    return (condition(node.get("status") or {}, "Ready") or {}).get("lastHeartbeatTime")
+
+
+def _set_taints(node: Object, now: str) -> None:
+    wanted = taints(node, now)
+    spec = node.setdefault("spec", {})
+    if wanted != (spec.get("taints") or []):
+        spec["taints"] = wanted
+
+
+async def run(api: InProcessClient, clock: Clock) -> None:
+    """Judge nodes until cancelled."""
+    life = NodeLifecycleController(api, clock)
+
+    async def follow_pods() -> None:
+        async for batch in api.follow("pods"):
+            for change in batch:
+                life.take_pod(change)
+
+    async def follow_leases() -> None:
+        async for batch in api.follow(LEASES, LEASE_NAMESPACE):
+            for change in batch:
+                if not change.deleted:
+                    life.take_lease(change.object)
+
+    async with asyncio.TaskGroup() as tasks:
+        async for batch in api.follow("nodes"):
+            for change in batch:
+                life.take_node(change)
+            if not batch:  # not before the nodes are known may a pod's node be missed
+                tasks.create_task(follow_pods())
+                tasks.create_task(follow_leases())
+                tasks.create_task(life.work.run())

@@ -1,0 +1,91 @@
+"""Which taints a node's condition asks for, and how long a pod puts up with those that do not let it stay. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubesim.clock import moment
+from kubesim.controllers.conditions import condition
+from kubesim.registry.registry import Object
+
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+_PRESSURE = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_OURS = {(key, "NoSchedule") for key in (UNSCHEDULABLE, NOT_READY, UNREACHABLE, *_PRESSURE.values())} | {
+    (key, "NoExecute") for key in (NOT_READY, UNREACHABLE)
+}
+
+Taint = dict[str, Any]
+
+
+def taints(node: Object, now: str) -> list[Taint]:
+    """The taints that a node should have: its own ones, and those that follow from its state."""
+    wanted = _wanted(node)
+    present = (node.get("spec") or {}).get("taints") or []
+    kept = [taint for taint in present if _name(taint) not in _OURS or _name(taint) in wanted]
+    there = {_name(taint) for taint in kept}
+    return kept + [
+        {"key": key, "effect": effect, "timeAdded": now} for key, effect in wanted if (key, effect) not in there
+    ]
+
+
+def _wanted(node: Object) -> list[tuple[str, str]]:
+    status = node.get("status") or {}
+    wanted = []
+    ready = (condition(status, "Ready") or {}).get("status", "Unknown")
+    if ready != "True":
+        key = NOT_READY if ready == "False" else UNREACHABLE
+        wanted += [(key, "NoSchedule"), (key, "NoExecute")]
+    for kind, key in _PRESSURE.items():
+        if (condition(status, kind) or {}).get("status") == "True":
+            wanted.append((key, "NoSchedule"))
+    if (node.get("spec") or {}).get("unschedulable"):
+        wanted.append((UNSCHEDULABLE, "NoSchedule"))
+    return wanted
+
+
+def _name(taint: Taint) -> tuple[str, str]:
+    return taint["key"], taint["effect"]
+
+
+def evicting(node: Object) -> list[Taint]:
+    """The taints of a node that pods must tolerate in order to stay."""
+    return [taint for taint in (node.get("spec") or {}).get("taints") or () if taint["effect"] == "NoExecute"]
+
+
+def patience(pod: Object, found: Iterable[Taint]) -> float | None:
+    """How many seconds a pod may stay with these NoExecute taints, counted from when they came. None: for ever."""
+    shortest: float | None = None
+    for taint in found:
+        used = [t for t in pod["spec"].get("tolerations") or () if tolerates(t, taint)]
+        if not used:
+            return 0.0
+        limits = [max(0, t["tolerationSeconds"]) for t in used if t.get("tolerationSeconds") is not None]
+        if limits:
+            shortest = min([*limits, *([] if shortest is None else [shortest])])
+    return shortest
+
+
+def tolerates(toleration: Object, taint: Taint) -> bool:
+    """Whether a toleration covers a taint. An empty key with Exists covers all, an empty effect every effect."""
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if (toleration.get("operator") or "Equal") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def since(found: Iterable[Taint], seen: float) -> float:
+    """When the first of the taints came, or, if none says so, when it was seen."""
+    return min((moment(taint["timeAdded"]) for taint in found if taint.get("timeAdded")), default=seen)

@@ -1,0 +1,40 @@
+"""The status of a quota: what it allows, and what is used of it.
+
+What is used is known at any moment to the ledger by which new objects are judged; here it is only written down. While
+one status is on its way to the disk what changes meanwhile is left for the next, so a burst of pods costs a few
+writes. Whoever else writes a status is corrected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubesim.api.client import InProcessClient
+from kubesim.api.quota_ledger import QUOTAS
+from kubesim.controllers.workqueue import WorkQueue
+from kubesim.registry.registry import Object
+
+
+async def run(api: InProcessClient) -> None:
+    """Keep the status of all quotas until cancelled."""
+    ledger = api.writes.quotas
+
+    def edit(newest: Object) -> None:
+        newest["status"] = ledger.status(newest)
+
+    async def look(key: str) -> None:
+        namespace, name = key.split("/")
+        await api.modify(QUOTAS, namespace, name, edit, subresource="status")
+
+    work = WorkQueue(look)
+    ledger.moved = work.add
+
+    async def follow_quotas() -> None:
+        async for batch in api.follow(QUOTAS):
+            for change in batch:
+                if not change.deleted:
+                    work.add(change.key.removeprefix(f"{QUOTAS}/"))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(work.run())
+        tasks.create_task(follow_quotas())

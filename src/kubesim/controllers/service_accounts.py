@@ -1,0 +1,60 @@
+"""What a cluster has from the start: its own namespaces, and a service account ``default`` in each namespace.
+
+Pods without a service account run as ``default``; one that is deleted comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubesim.api.client import InProcessClient
+from kubesim.api.status import ApiError
+from kubesim.controllers.workqueue import WorkQueue
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+ACCOUNT = "default"
+
+
+async def furnish(api: InProcessClient) -> None:
+    """Create what is missing of the namespaces that every cluster has."""
+    for name in NAMESPACES:
+        if api.read("namespaces", "", name) is None:
+            await api.create("namespaces", "", {"metadata": {"name": name}})
+            await _ensure_account(api, name)
+
+
+async def _ensure_account(api: InProcessClient, namespace: str) -> None:
+    found = api.read("namespaces", "", namespace)
+    if found is None or "deletionTimestamp" in found["metadata"]:
+        return
+    if api.read("serviceaccounts", namespace, ACCOUNT) is None:
+        try:
+            await api.create("serviceaccounts", namespace, {"metadata": {"name": ACCOUNT}})
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+
+async def run(api: InProcessClient) -> None:
+    """Keep an account in each namespace until cancelled."""
+
+    async def look(namespace: str) -> None:
+        await _ensure_account(api, namespace)
+
+    work = WorkQueue(look)
+
+    async def follow_namespaces() -> None:
+        async for batch in api.follow("namespaces"):
+            for change in batch:
+                work.add(change.object["metadata"]["name"])
+
+    async def follow_accounts() -> None:
+        async for batch in api.follow("serviceaccounts"):
+            for change in batch:
+                if change.deleted and change.object["metadata"]["name"] == ACCOUNT:
+                    work.add(change.object["metadata"]["namespace"])
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(work.run())
+        tasks.create_task(follow_namespaces())
+        tasks.create_task(follow_accounts())

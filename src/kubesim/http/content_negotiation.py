@@ -1,0 +1,236 @@
+"""In which form an answer goes out: what the client accepts, and objects written that way.
+
+JSON is what is stored, so an object or a list of them goes out as the bytes on disk, joined. Everything else
+(tables for people, metadata alone, YAML) is made from the decoded objects. Protobuf is read and not written: clients
+that send it take JSON for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isinf
+from typing import Any
+
+import msgspec
+
+from kubesim.api import status
+from kubesim.api.field_errors import invalid
+from kubesim.api.get_list import Listing
+from kubesim.registry.registry import Object, Resource
+from kubesim.schema import DEEPEST, deeper
+from kubesim.storage import Record
+from kubesim.tables import table
+
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+OFFERED = (JSON, YAML)
+READ = (*OFFERED, PROTOBUF)
+LARGEST_BODY = 3 * 1024 * 1024
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A media type, and as what an object is shown: as itself, as a row of a table, or only its metadata."""
+
+    media: str = JSON
+    shown_as: str = ""  # "", "Table", "PartialObjectMetadata"
+    version: str = "v1"
+
+
+PLAIN = Format()
+
+
+@lru_cache(maxsize=256)
+def accepted(header: str, *, listing: bool = False) -> Format:
+    """The first form in an Accept header that is spoken here."""
+    if not header:
+        return PLAIN
+    for part in header.split(","):
+        media, *rest = (piece.strip() for piece in part.split(";"))
+        params = dict(piece.split("=", 1) for piece in rest if "=" in piece)
+        found = {"*/*": JSON, "application/*": JSON, JSON: JSON, YAML: YAML}.get(media.lower())
+        if found is None:
+            continue
+        shown_as = params.get("as", "")
+        if not shown_as:
+            return Format(found)
+        if params.get("g") == "meta.k8s.io" and params.get("v") in {"v1", "v1beta1"}:
+            if shown_as == "Table":
+                return Format(found, shown_as, params["v"])
+            if shown_as == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
+                return Format(found, "PartialObjectMetadata", params["v"])
+    raise status.not_acceptable(OFFERED)
+
+
+def serialised(found: Any, form: Format) -> bytes:
+    """A document in the media type of an answer."""
+    if form.media == YAML:
+        from kubesim.http import yaml_bodies
+
+        return yaml_bodies.written(found)
+    return encode(found)
+
+
+def one(resource: Resource, record: Record, form: Format, include: str = "") -> bytes:
+    """One object."""
+    if verbatim(resource, record.value, form):
+        return record.value
+    found = as_served(resource, decode(record.value))
+    return serialised(shown(resource, found, form, include), form)
+
+
+def shown(resource: Resource, found: Object, form: Format, include: str = "") -> Object:
+    """One object as the client wants to see it."""
+    if form.shown_as == "Table":
+        about = {"resourceVersion": found["metadata"].get("resourceVersion", "")}
+        return _table(resource, [found], about, form, include)
+    if form.shown_as == "PartialObjectMetadata":
+        return partial(found, form)
+    return found
+
+
+def many(resource: Resource, listing: Listing, form: Format, include: str = "") -> bytes:
+    """A list of objects."""
+    records = listing.records
+    if form == PLAIN and all(verbatim(resource, record.value, form) for record in records):
+        head = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": listing.metadata})
+        return b'%b,"items":[%b]}' % (head[:-1], b",".join([record.value for record in records]))
+    objects = [as_served(resource, decode(record.value)) for record in records]
+    if form.shown_as == "Table":
+        return serialised(_table(resource, objects, listing.metadata, form, include), form)
+    if form.shown_as:
+        kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+        items = [partial(found, form) for found in objects]
+    else:
+        kind, version, items = resource.list_kind, resource.api_version, objects
+    whole = {"kind": kind, "apiVersion": version, "metadata": listing.metadata, "items": items}
+    return serialised(whole, form)
+
+
+def as_served(resource: Resource, found: Object) -> Object:
+    """An object in the version in which it is asked for; versions differ in name only."""
+    found["apiVersion"] = resource.api_version
+    return found
+
+
+def partial(found: Object, form: Format) -> Object:
+    """An object's metadata alone."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": found["metadata"],
+    }
+
+
+def verbatim(resource: Resource, value: bytes, form: Format) -> bool:
+    """Whether a stored value can go out as it is. Custom resources may be stored in another version."""
+    return form == PLAIN and (not resource.custom or b'"apiVersion":"%b"' % resource.api_version.encode() in value)
+
+
+def _table(resource: Resource, objects: Sequence[Object], about: Object, form: Format, include: str) -> Object:
+    if include not in {"", "None", "Metadata", "Object"}:
+        problem = invalid("includeObject", include, "must be 'Metadata', 'Object', 'None', or empty")
+        raise status.bad_request(f"Unable to convert to Table as requested: {problem}")
+    found = table(resource, objects, about, include or "Metadata")
+    found["apiVersion"] = f"meta.k8s.io/{form.version}"
+    return found
+
+
+# ---- what comes in ----------------------------------------------------------------------------------------
+
+
+def body(content: bytes, content_type: str) -> Any:
+    """The document in a request's body; None if it is empty."""
+    if not content:
+        return None
+    media = content_type.split(";", 1)[0].strip().lower()
+    if media in {"", JSON, "application/octet-stream"}:
+        return read_json(content)
+    if media in {YAML, "application/x-yaml", "text/yaml"}:
+        return read_yaml(content)
+    if media == PROTOBUF:
+        from kubesim import protobuf
+
+        if (found := protobuf.read(content)) is not None:
+            return found
+    raise status.unsupported_media_type(READ)
+
+
+def read_json(content: bytes) -> Any:
+    """A JSON document, or the answer to a broken one."""
+    try:
+        return bounded(parse(content), content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    except RecursionError:
+        raise too_deep() from None
+
+
+def duplicate_fields(content: bytes) -> list[str]:
+    """The paths of fields that a JSON object has twice. Readers take the last; who wrote it should know."""
+    twice = False
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice
+        found = dict(pairs)
+        twice = twice or len(found) != len(pairs)
+        return found
+
+    try:
+        json.loads(content, object_pairs_hook=look)
+        return list(_doubled(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
+    except (ValueError, RecursionError):
+        return []  # whoever reads it for its content says what is wrong
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it is written, nothing taken for the same."""
+
+
+def _doubled(found: Any, path: str) -> Iterator[str]:
+    if isinstance(found, _Pairs):
+        seen: set[str] = set()
+        for key, value in found:
+            where = f"{path}.{key}" if path else key
+            if key in seen:
+                yield where
+            seen.add(key)
+            yield from _doubled(value, where)
+    elif isinstance(found, list):
+        for index, value in enumerate(found):
+            yield from _doubled(value, f"{path}[{index}]")
+
+
+def bounded(found: Any, content: bytes) -> Any:
+    """A document that everything here can walk through. The bytes tell at once that nearly all of them are."""
+    if content.count(b"{") + content.count(b"[") > DEEPEST and deeper(found):
+        raise too_deep()
+    return found
+
+
+def too_deep() -> status.ApiError:
+    """The answer to a document that is nested too deeply."""
+    return status.bad_request(f"couldn't get version/kind; json parse error: exceeded max depth of {DEEPEST}")
+
+
+def _number(text: str) -> int | float:
+    """Kubernetes knows ``1.0`` and ``1e3`` as whole numbers."""
+    value = float(text)
+    if isinf(value):
+        raise ValueError(f"number {text[:40]} is out of range")
+    return int(value) if value.is_integer() and abs(value) < 2**63 else value
+
+
+parse = msgspec.json.Decoder(float_hook=_number).decode
+
+
+def read_yaml(content: bytes) -> Any:
+    """A YAML document, or the answer to a broken one."""
+    from kubesim.http import yaml_bodies
+
+    return yaml_bodies.read(content)

@@ -1,0 +1,308 @@
+"""From a request to its answer: who asks, for what, by which verb, in which form.
+
+Whoever asks is known by a bearer token, where one is required. Every refusal is a Status; a mistake of ours is one
+too (500, and a line in the log), never a traceback on the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from kubesim.api import requests, scale, status, subresources
+from kubesim.api.client import InProcessClient
+from kubesim.api.get_list import Listing
+from kubesim.api.request_context import ADMIN, RequestContext
+from kubesim.api.requests import Target, WriteOptions
+from kubesim.api.watch import Watch
+from kubesim.api.writes import Edit, replace
+from kubesim.apply import UPDATE, FieldManager, FieldManagers, Updating
+from kubesim.http import content_negotiation
+from kubesim.http.auth import is_loopback
+from kubesim.http.connection import Answer, Request
+from kubesim.http.content_negotiation import Format, accepted
+from kubesim.registry.registry import Object
+from kubesim.registry.version_endpoints import VersionEndpoints
+from kubesim.storage import Record, StorageFailed
+
+WATCH_SECONDS = (1800.0, 3600.0)  # without a timeout of its own a watch ends somewhere in here, as on a real server
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+
+Query = dict[str, str]
+
+log = logging.getLogger(__name__)
+
+
+class RequestHandler:
+    """Answers requests."""
+
+    def __init__(self, api: InProcessClient, *, token: str = "") -> None:
+        self._api = api
+        self._token = token
+        self._documents = VersionEndpoints(api.registry)
+        self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Answer]]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    async def handle(self, request: Request) -> Answer:
+        """One request."""
+        try:
+            return await self._answer(request)
+        except status.ApiError as error:
+            return _refusal(error)
+        except StorageFailed as error:
+            return _refusal(status.internal(str(error)))
+        except Exception:  # the promise of this module: a Status, whatever happens
+            log.exception("%s %s", request.method, request.path)
+            return _refusal(status.internal("this is a mistake in Pumice; its log says more"))
+
+    async def _answer(self, request: Request) -> Answer:
+        if request.fault:
+            raise _refused_unread(request.fault)
+        if request.path in HEALTH or request.path.rpartition("/")[0] in HEALTH:
+            return Answer(b"ok", content_type="text/plain; charset=utf-8")
+        self._authenticate(request)
+        aim = requests.target(request.path, self._api.registry)
+        if aim is None:
+            return self._document(request)
+        query = request.query if request.raw_query else {}
+        verb = requests.verb(request.method, aim, requests.flag(query, "watch"))
+        if verb not in aim.resource.verbs and not aim.subresource:
+            raise status.method_not_allowed()
+        call = self._api.call(ADMIN)
+        call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
+        if aim.resource.deprecation:
+            call.warnings.append(aim.resource.deprecation)
+        answer = await self._verbs[verb](request, aim, query, call)
+        answer.warnings = [_warning(text) for text in call.warnings]
+        return answer
+
+    def _authenticate(self, request: Request) -> None:
+        if not self._token:
+            _refuse_web_pages(request)
+        else:
+            import hmac
+
+            given = request.header("authorization").encode("latin-1")
+            if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+                raise status.unauthorized()
+
+    def _document(self, request: Request) -> Answer:
+        found = self._documents.find(request.path, request.header("accept"), request.header("host"))
+        if found is None:
+            if self._documents.knows(request.path):
+                raise status.page_not_found()
+            return Answer(b"404 page not found\n", 404, "text/plain; charset=utf-8")
+        if request.method not in {"GET", "HEAD"}:
+            raise status.method_not_allowed()
+        return Answer(found[0], content_type=found[1])
+
+    # ---- looking ------------------------------------------------------------------------------------------
+
+    async def _get(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        if aim.subresource == "log":
+            return Answer(subresources.log(self._api, aim, query).encode(), content_type="text/plain")
+        if aim.subresource not in {"", "status", "scale"}:
+            raise status.method_not_allowed()
+        form = _form(request)
+        record = self._api.reads.get(aim, requests.revision(query.get("resourceVersion", "")))
+        if aim.subresource == "scale":
+            scale.require_number(aim.resource, record)
+        return _one(aim, record, form, query)
+
+    async def _list(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        form = _form(request, listing=True)
+        chosen = requests.choice(aim.resource, query)
+        listing = self._api.reads.list(aim, chosen, requests.reading(aim, query, watch=False))
+        return _many(aim, listing, form, query)
+
+    async def _watch(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        form = _form(request)
+        when = requests.reading(aim, query, watch=True)
+        chosen = requests.choice(aim.resource, query)
+        seconds = requests.number(query, "timeoutSeconds") or random.uniform(*WATCH_SECONDS)
+        bookmarks = requests.flag(query, "allowWatchBookmarks")
+        include = query.get("includeObject", "")
+        watch = Watch(self._api.store, aim, chosen, form, bookmarks=bookmarks, include=include)
+        now = asyncio.get_running_loop().time
+        watch.begin(when)  # what cannot be watched is refused before the answer begins
+        return Answer(
+            content_type=form.media,
+            stream=watch.events(now() + seconds, now),
+        )
+
+    # ---- changing -----------------------------------------------------------------------------------------
+
+    async def _create(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        form = _form(request)
+        options = requests.writing(query, "CreateOptions")
+        body = _body(request, call)
+        match aim.subresource:
+            case "":
+                if aim.resource.namespaced and not aim.namespace:
+                    raise status.method_not_allowed()
+                record = await self._api.writes.create(aim, requests.as_object(body), options, call)
+                return _one(aim, record, form, query, 201)
+            case "binding":
+                return _plain(await subresources.create_binding(self._api, aim, body, options, call), 201)
+            case "eviction":
+                return _plain(await subresources.create_eviction(self._api, aim, body, options, call), 201)
+        raise status.method_not_allowed()
+
+    async def _update(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        form = _form(request)
+        options = requests.writing(query, "UpdateOptions")
+        body = requests.named(_body(request, call), aim)
+        if aim.subresource not in {"", "status", "finalize", "scale"}:
+            raise status.method_not_allowed()
+        if aim.subresource == "scale":
+            edit = scale.scaled(aim, replace(body), replaces=True)
+            return _one(aim, await self._scale(aim, edit, options, call), form, query)
+        if aim.resource.strategy.creates_on_update and self._api.store.latest(aim.key) is None:
+            record = await self._api.writes.create(aim, body, options, call)
+            return _one(aim, record, form, query, 201)
+        edit = subresources.finalized(body) if aim.subresource == "finalize" else replace(body)
+        record = await self._api.writes.update(aim, edit, options, call, replaces=True)
+        return _one(aim, record, form, query)
+
+    async def _patch(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        from kubesim.api import patch
+
+        form = _form(request)
+        media = request.header("content-type").split(";", 1)[0].strip()
+        options = requests.writing(query, "PatchOptions", applies=media == patch.APPLY_PATCH)
+        if media not in patch.forms(aim):
+            if aim.resource.custom:
+                raise status.unsupported_media_type(patch.forms(aim))
+            raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+        if aim.subresource == "scale":
+            shown = dataclasses.replace(aim, resource=scale.SCALE, subresource="")
+            if media == patch.APPLY_PATCH:
+                force = requests.flag(query, "force")
+                said = patch.application(
+                    shown, content_negotiation.read_yaml(request.body), call.manager, force=force
+                ).applied
+                application = scale.applied(aim, said, call.manager, force=force)
+                record = await self._scale(aim, application.edit, options, call, application)
+            else:
+                edit = patch.patched(shown, media, content_negotiation.read_json(request.body))
+                record = await self._scale(aim, scale.scaled(aim, edit, replaces=False), options, call)
+            return _one(aim, record, form, query)
+        if aim.subresource not in {"", "status"}:
+            raise status.method_not_allowed()
+        if media == patch.APPLY_PATCH:
+            application = patch.application(
+                aim, content_negotiation.read_yaml(request.body), call.manager, force=requests.flag(query, "force")
+            )
+            if self._api.store.latest(aim.key) is None and not aim.subresource:
+                made = await self._api.writes.create(aim, application.applied, options, call, owners=application)
+                return _one(aim, made, form, query, 201)
+            record = await self._api.writes.update(aim, application.edit, options, call, owners=application)
+            return _one(aim, record, form, query)
+        edit = patch.patched(aim, media, content_negotiation.read_json(request.body))
+        record = await self._api.writes.update(aim, edit, options, call)
+        return _one(aim, record, form, query)
+
+    async def _scale(
+        self, aim: Target, edit: Edit, options: WriteOptions, call: RequestContext, owners: FieldManagers | None = None
+    ) -> Record:
+        """Change how many of something are wanted: to the object itself that is an update."""
+        whole, resource = dataclasses.replace(aim, subresource=""), aim.resource
+        owners = owners or Updating(resource.schema, FieldManager(UPDATE, call.manager, resource.api_version, "scale"))
+        return await self._api.writes.update(whole, edit, options, call, owners=owners)
+
+    async def _delete(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        form = _form(request)
+        if aim.subresource:
+            raise status.method_not_allowed()
+        record, gone = await self._api.writes.delete(aim, requests.deletion(query, _body(request)), call)
+        if gone and not aim.resource.strategy.returns_deleted:
+            return _plain(status.success(_details(aim, content_negotiation.decode(record.value))))
+        return _one(aim, record, form, query)
+
+    async def _delete_collection(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+        form = _form(request, listing=True)
+        if aim.resource.namespaced and not aim.namespace:
+            raise status.method_not_allowed()
+        how = requests.deletion(query, _body(request))
+        records = await self._api.writes.delete_collection(aim, requests.choice(aim.resource, query), how, call)
+        return _many(aim, Listing(records, self._api.store.revision), form, query)
+
+
+# ---- parts ------------------------------------------------------------------------------------------------
+
+
+def _refuse_web_pages(request: Request) -> None:
+    """Without a token whoever is on this machine may do everything, but not what a web page makes their browser do.
+
+    A page sends its origin, or has had its own name lead here.
+    """
+    host = request.header("host")
+    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+    if request.header("origin") or (name and not is_loopback(name.strip("[]"))):
+        raise status.ApiError(403, "Forbidden", "without a token this server is for programs on this machine alone")
+
+
+def _form(request: Request, *, listing: bool = False) -> Format:
+    return accepted(request.header("accept"), listing=listing)
+
+
+def _body(request: Request, call: RequestContext | None = None) -> object:
+    body = content_negotiation.body(request.body, request.header("content-type"))
+    if call is not None and isinstance(body, dict):
+        call.duplicate_fields = content_negotiation.duplicate_fields(request.body)
+    return body
+
+
+def _one(
+    aim: Target, record: Record, form: Format, query: Query, code: int = 200, call: RequestContext | None = None
+) -> Answer:
+    resource = aim.resource
+    if aim.subresource == "scale":
+        resource, record = scale.SCALE, scale.as_record(resource, record)
+    content = content_negotiation.one(resource, record, form, query.get("includeObject", ""))
+    return Answer(content, code, form.media)
+
+
+def _many(aim: Target, listing: Listing, form: Format, query: Query) -> Answer:
+    content = content_negotiation.many(aim.resource, listing, form, query.get("includeObject", ""))
+    return Answer(content, content_type=form.media)
+
+
+def _plain(found: Object, code: int = 200) -> Answer:
+    return Answer(content_negotiation.encode(found), code)
+
+
+def _refusal(error: status.ApiError) -> Answer:
+    return Answer(content_negotiation.encode(error.status()), error.code, headers=error.headers)
+
+
+def _refused_unread(fault: int) -> status.ApiError:
+    if fault == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return status.too_large(f"Request entity too large: limit is {content_negotiation.LARGEST_BODY}")
+    return status.ApiError(fault, "", HTTPStatus(fault).phrase)
+
+
+def _warning(text: str) -> str:
+    """A warning as a header has it. Names of fields are the client's, so they may contain anything."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    quoted = printable.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'
+
+
+def _details(aim: Target, found: Object) -> Object:
+    details: Object = {"name": aim.name}
+    if aim.resource.group:
+        details["group"] = aim.resource.group
+    return {**details, "kind": aim.resource.plural, "uid": found["metadata"]["uid"]}

@@ -1,0 +1,120 @@
+"""What runs beside each other in one process: answering, the controllers, and forgetting history."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kubesim.api.client import InProcessClient
+from kubesim.http import content_negotiation
+from kubesim.http.connection import Connection
+from kubesim.http.handler import RequestHandler
+from kubesim.storage import StorageFailed
+
+if TYPE_CHECKING:
+    import ssl
+
+log = logging.getLogger(__name__)
+
+COMPACT_SECONDS = 300.0  # history is kept for between one and two of these, as on a real cluster
+SHUTDOWN_SECONDS = 2.0
+BACKLOG = 1024
+
+
+@contextlib.contextmanager
+def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket]]:
+    """Take a port (0: any that is free) at the addresses of a host. Who connects waits until somebody answers."""
+    with contextlib.ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        absent: OSError | None = None
+        name = host.encode() if host.isascii() else host  # as text it brings in what is known of all scripts
+        for family in dict.fromkeys(found[0] for found in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)):
+            try:
+                one = stack.enter_context(socket.create_server((host, port), family=family, backlog=BACKLOG))
+            except OSError as error:
+                if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+                    raise
+                absent = error  # localhost has two addresses, but not every machine has both
+                continue
+            sockets.append(one)
+            port = one.getsockname()[1]
+        if not sockets and absent:
+            raise absent
+        yield sockets
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    api: InProcessClient, sockets: Sequence[socket.socket], *, token: str = "", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """Answer HTTP; gives the port."""
+    http = RequestHandler(api, token=token)
+    everyone: set[Connection] = set()
+    loop = asyncio.get_running_loop()
+    port: int = sockets[0].getsockname()[1]
+
+    def connection() -> Connection:
+        return Connection(http.handle, everyone, content_negotiation.LARGEST_BODY)
+
+    servers = [await loop.create_server(connection, sock=one, ssl=tls, backlog=BACKLOG) for one in sockets]
+    try:
+        yield port
+    finally:
+        for server in servers:
+            server.close()
+        await _send_away(everyone)
+
+
+async def _send_away(everyone: set[Connection]) -> None:
+    """Let requests under way be answered, end everything else, and wait for neither too long."""
+    for connection in list(everyone):
+        connection.stop()
+    end = asyncio.get_running_loop().time() + SHUTDOWN_SECONDS
+    while any(connection.busy for connection in everyone) and asyncio.get_running_loop().time() < end:
+        await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[None]]:
+    """Run controllers beside the server. The future is done when one of them ends, which none should."""
+    tasks = [asyncio.create_task(each) for each in work]
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def note(task: asyncio.Task[None]) -> None:
+        if task.cancelled() or ended.done():
+            return
+        error = task.exception()
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    for task in tasks:
+        task.add_done_callback(note)
+    try:
+        yield ended
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if ended.done():
+            ended.exception()  # whoever wanted to know has looked; asyncio need not warn
+        else:
+            ended.cancel()
+
+
+async def compact(api: InProcessClient, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Forget history from time to time, but never what somebody in this process has not seen yet."""
+    before = api.store.revision
+    while True:
+        await pause(COMPACT_SECONDS)
+        try:
+            await api.store.compact(api.compactable(before))
+        except StorageFailed as error:
+            log.warning("history is kept for now: %s", error)
+        before = api.store.revision

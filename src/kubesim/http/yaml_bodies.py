@@ -1,0 +1,69 @@
+"""YAML in requests and answers. Clients mostly speak JSON: this, and PyYAML, are loaded for the first that does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubesim.api import status
+from kubesim.http.content_negotiation import bounded, encode, parse, too_deep
+from kubesim.schema import DEEPEST
+
+MOST_NODES = 100_000
+"""So many values may a YAML document have, those that are only referred to counted each time."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def written(found: Any) -> bytes:
+    """A document as YAML."""
+    return yaml.dump(found, Dumper=_DUMPER, sort_keys=False).encode()
+
+
+def read(content: bytes) -> Any:
+    """A YAML document, or the answer to a broken one."""
+    try:
+        _check_bounds(content)
+        loader = _LOADER(content)
+        node = loader.get_single_node()
+        if node is not None and _weight(node, {}) > MOST_NODES:
+            raise status.bad_request("error converting YAML to JSON: document contains excessive aliasing")
+        as_json = encode(loader.construct_document(node) if node is not None else None)
+        return bounded(parse(as_json), as_json)  # dates are text, keys are strings: only what JSON has stays
+    except status.ApiError:
+        raise
+    except RecursionError:
+        raise too_deep() from None
+    except Exception as error:  # the loader fails in many ways on tags that do not fit their values
+        known = isinstance(error, yaml.YAMLError | msgspec.MsgspecError)
+        detail = " ".join(str(error).split()) if known else "a value does not fit its tag"
+        raise status.bad_request(f"error converting YAML to JSON: {detail}") from None
+
+
+def _check_bounds(content: bytes) -> None:
+    """Refuse what is too deep or too much before it is put together: the loader does not even mind its stack."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(content, Loader=_LOADER)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise too_deep()
+        if count > MOST_NODES:
+            raise status.bad_request(f"error converting YAML to JSON: more than {MOST_NODES} values; send JSON instead")
+
+
+def _weight(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a document has when its aliases are written out. One that contains itself has too many."""
+    weight = known.get(id(node))
+    if weight is None:
+        known[id(node)] = MOST_NODES + 1  # until it is known: only a node inside itself asks so early
+        if isinstance(node, yaml.MappingNode):
+            weight = 1 + sum(_weight(key, known) + _weight(value, known) for key, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            weight = 1 + sum(_weight(value, known) for value in node.value)
+        else:
+            weight = 1
+        known[id(node)] = weight
+    return weight

@@ -1,0 +1,146 @@
+"""Questions about access. They are answered and not kept: whoever may speak to this server may do everything.
+
+Their only verb is ``create``; what ``on_create`` makes of the question is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from kubesim.api import status
+from kubesim.api.field_errors import Problem, invalid
+from kubesim.kinds.schema_dsl import expand
+from kubesim.registry.registry import Context, Object, Resource, Strategy
+from kubesim.schema import Schema
+
+REASON: Final = "whoever may speak to this server may do everything"
+GROUPS: Final = ("system:masters", "system:authenticated")
+
+SHAPES: Final = """
+SelfSubjectAccessReview
+  spec! AccessSpec
+  status AccessStatus
+AccessSpec
+  nonResourceAttributes NonResourceAttributes
+  resourceAttributes ResourceAttributes
+NonResourceAttributes
+  path text
+  verb text
+ResourceAttributes
+  fieldSelector any
+  group text
+  labelSelector any
+  name text
+  namespace text
+  resource text
+  subresource text
+  verb text
+  version text
+AccessStatus
+  allowed! bool
+  denied bool
+  evaluationError text
+  reason text
+
+SelfSubjectRulesReview
+  spec! RulesSpec
+  status RulesStatus
+RulesSpec
+  namespace text
+RulesStatus
+  evaluationError text
+  incomplete! bool
+  nonResourceRules [NonResourceRule]
+  resourceRules [ResourceRule]
+NonResourceRule
+  nonResourceURLs [text]
+  verbs [text]
+ResourceRule
+  apiGroups [text]
+  resourceNames [text]
+  resources [text]
+  verbs [text]
+
+SelfSubjectReview
+  status SelfSubjectStatus
+SelfSubjectStatus
+  userInfo UserInfo
+UserInfo
+  extra {[text]}
+  groups [text]
+  uid text
+  username text
+"""
+
+
+class _Question(Strategy):
+    """It has no name: nobody will ask for it again."""
+
+    @staticmethod
+    def name_faults(name: str) -> Iterator[str]:
+        """Any name will do."""
+        yield from ()
+
+
+class AccessStrategy(_Question):
+    """May I?"""
+
+    def on_create(self, new: Object, context: Context) -> None:
+        """Yes."""
+        new["status"] = {"allowed": True, "reason": REASON}
+
+    def check(self, new: Object) -> Iterator[Problem]:
+        """It must be about one thing."""
+        spec = new["spec"]
+        resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if resource is None and other is None:
+            detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            yield invalid("spec.resourceAttributes", None, detail)
+        if resource is not None and other is not None:
+            detail = "cannot be specified in combination with resourceAttributes"
+            yield invalid("spec.nonResourceAttributes", other, detail)
+
+
+class RulesStrategy(_Question):
+    """What may I?"""
+
+    def on_create(self, new: Object, context: Context) -> None:
+        """Everything."""
+        if not new["spec"].get("namespace"):
+            raise status.bad_request("no namespace on request")
+        new["spec"] = {}
+        new["status"] = {
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": False,
+        }
+
+
+class SelfStrategy(_Question):
+    """Who am I?"""
+
+    def on_create(self, new: Object, context: Context) -> None:
+        """Whoever the token says."""
+        new["status"] = {"userInfo": {"username": context.user, "groups": list(GROUPS)}}
+
+
+def reviews() -> Iterator[Resource]:
+    """The reviews that ``kubectl auth`` asks for."""
+    for group, kind, strategy in (
+        ("authorization.k8s.io", "SelfSubjectAccessReview", AccessStrategy()),
+        ("authorization.k8s.io", "SelfSubjectRulesReview", RulesStrategy()),
+        ("authentication.k8s.io", "SelfSubjectReview", SelfStrategy()),
+    ):
+        yield Resource(
+            group=group,
+            version="v1",
+            plural=f"{kind.lower()}s",
+            kind=kind,
+            namespaced=False,
+            schema=Schema.sound(partial(expand, SHAPES, kind)),
+            strategy=strategy,
+            singular=kind.lower(),
+            verbs=("create",),
+        )

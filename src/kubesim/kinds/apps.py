@@ -1,0 +1,361 @@
+"""Deployments and ReplicaSets (``apps/v1``): so many pods of a template, and the way from one template to the next."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kubebase.label_selector import matches
+from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.kinds.jobs import of_containers
+from kubesim.kinds.pods.defaults import default_pod_spec
+from kubesim.kinds.pods.validation import check_template
+from kubesim.kinds.podspec import SHAPES as POD_SHAPES
+from kubesim.kinds.schema_dsl import expand
+from kubesim.kinds.selectors import check_selector, shown
+from kubesim.registry.registry import Column, Context, Object, Resource, Scale, Strategy
+from kubesim.schema import Schema
+from kubesim.tables import AGE, NAME
+
+STRATEGIES: Final = ("Recreate", "RollingUpdate")
+QUARTER: Final = "25%"
+REVISIONS: Final = 10
+PROGRESS_SECONDS: Final = 600
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_FIGURE: Final = re.compile(r"([0-9]{1,18}(?=%)|[+-]?[0-9]{1,18}(?!%))%?")
+
+SHAPES: Final = (
+    POD_SHAPES
+    + """
+Deployment
+  spec! DeploymentSpec
+  status! DeploymentStatus
+DeploymentSpec
+  minReadySeconds int32
+  paused bool
+  progressDeadlineSeconds int32
+  replicas int32
+  revisionHistoryLimit int32
+  selector LabelSelector atomic
+  strategy! DeploymentStrategy
+  template! PodTemplateSpec
+DeploymentStrategy
+  rollingUpdate RollingUpdate
+  type text
+RollingUpdate
+  maxSurge int-or-text
+  maxUnavailable int-or-text
+DeploymentStatus
+  availableReplicas int32
+  collisionCount int32
+  conditions [DeploymentCondition] by type
+  observedGeneration int64
+  readyReplicas int32
+  replicas int32
+  terminatingReplicas int32
+  unavailableReplicas int32
+  updatedReplicas int32
+DeploymentCondition
+  lastTransitionTime time
+  lastUpdateTime time
+  message text
+  reason text
+  status! text
+  type! text
+ReplicaSet
+  spec! ReplicaSetSpec
+  status! ReplicaSetStatus
+ReplicaSetSpec
+  minReadySeconds int32
+  replicas int32
+  selector LabelSelector atomic
+  template! PodTemplateSpec
+ReplicaSetStatus
+  availableReplicas int32
+  conditions [ReplicaSetCondition] by type
+  fullyLabeledReplicas int32
+  observedGeneration int64
+  readyReplicas int32
+  replicas! int32
+  terminatingReplicas int32
+ReplicaSetCondition
+  lastTransitionTime time
+  message text
+  reason text
+  status! text
+  type! text
+"""
+)
+
+
+class WorkloadStrategy(Strategy):
+    """What both have in common: a template, a selector that finds its pods and stays, and a number."""
+
+    has_generation = True
+
+    def on_create(self, new: Object, context: Context) -> None:
+        """Nothing runs yet."""
+        new["status"] = self._begun()
+        self._complete(new)
+
+    def on_update(self, new: Object, old: Object, context: Context) -> None:
+        """Defaults, as on create."""
+        new["spec"] = copy.deepcopy(new["spec"])  # parts of it may be those of the old state
+        self._complete(new)
+
+    def _begun(self) -> Object:
+        return {}
+
+    def _complete(self, new: Object) -> None:
+        spec = new["spec"]
+        spec.setdefault("replicas", 1)
+        for unset in ("minReadySeconds", "paused"):
+            if not spec.get(unset):
+                spec.pop(unset, None)  # what says nothing is not kept
+        pod = spec["template"].setdefault("spec", {})
+        default_pod_spec(pod, "ReplicaSet")
+
+    def check(self, new: Object) -> Iterator[Problem]:
+        """Numbers, selector and template."""
+        spec = new["spec"]
+        for count in ("replicas", "minReadySeconds"):
+            if spec.get(count, 0) < 0:
+                yield invalid(f"spec.{count}", spec[count], NOT_NEGATIVE)
+        selector, template = spec.get("selector"), spec["template"]
+        if selector is None:
+            yield required("spec.selector")
+            yield _mismatch(template)
+        else:
+            wrong = list(check_selector(selector, "spec.selector"))
+            yield from wrong
+            if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+                yield invalid("spec.selector", selector, "empty selector is invalid for deployment")
+            elif wrong:
+                yield invalid("spec.selector", selector, "invalid label selector")
+                return
+            elif not matches(selector, _labels(template)):
+                yield _mismatch(template)
+        yield from _check_template(template)
+
+    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+        """Which pods are its own is decided when it is created."""
+        if new["spec"].get("selector") != old["spec"].get("selector"):
+            yield invalid("spec.selector", new["spec"].get("selector"), "field is immutable")
+
+    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
+        """Counts, of which some cannot be greater than others."""
+        counts = new["status"]
+        for name, count in counts.items():
+            if isinstance(count, int) and count < 0:
+                yield invalid(f"status.{name}", count, NOT_NEGATIVE)
+        there = counts.get("replicas", 0)
+        for name in ("fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"):
+            if name in counts and counts[name] > there:
+                yield invalid(f"status.{name}", counts[name], "cannot be greater than status.replicas")
+        if "availableReplicas" in counts and counts["availableReplicas"] > counts.get("readyReplicas", 0):
+            words = "cannot be greater than readyReplicas"
+            yield invalid("status.availableReplicas", counts["availableReplicas"], words)
+
+
+def _labels(template: Object) -> dict[str, str]:
+    return template.get("metadata", {}).get("labels") or {}
+
+
+def _mismatch(template: Object) -> Problem:
+    words = "`selector` does not match template `labels`"
+    return invalid("spec.template.metadata.labels", _labels(template) or None, words)
+
+
+def _check_template(template: Object) -> Iterator[Problem]:
+    yield from check_template(template, "spec.template")
+    pod = template["spec"]
+    if pod["restartPolicy"] != "Always":
+        yield unsupported("spec.template.spec.restartPolicy", pod["restartPolicy"], ["Always"])
+    if "activeDeadlineSeconds" in pod:
+        words = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", words)
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    """A number of pods, and nothing else."""
+
+    def _begun(self) -> Object:
+        return {"replicas": 0}
+
+
+class DeploymentStrategy(WorkloadStrategy):
+    """And a way from one template to the next."""
+
+    counts_annotations = True
+
+    def on_status(self, new: Object, old: Object, context: Context) -> None:
+        """Labels are not written with a status."""
+        if "labels" in old["metadata"]:
+            new["metadata"]["labels"] = old["metadata"]["labels"]
+        else:
+            new["metadata"].pop("labels", None)
+
+    def _complete(self, new: Object) -> None:
+        super()._complete(new)
+        spec = new["spec"]
+        spec.setdefault("revisionHistoryLimit", REVISIONS)
+        spec.setdefault("progressDeadlineSeconds", PROGRESS_SECONDS)
+        strategy = spec["strategy"]
+        strategy["type"] = strategy.get("type") or "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", QUARTER)
+            rolling.setdefault("maxSurge", QUARTER)
+
+    def check(self, new: Object) -> Iterator[Problem]:
+        """The strategy and its numbers, too."""
+        yield from super().check(new)
+        spec = new["spec"]
+        strategy = spec["strategy"]
+        if strategy["type"] not in STRATEGIES:
+            yield unsupported("spec.strategy", _as_in_go(strategy), STRATEGIES)
+        elif strategy["type"] == "Recreate":
+            if "rollingUpdate" in strategy:
+                words = "may not be specified when strategy `type` is 'Recreate'"
+                yield forbidden("spec.strategy.rollingUpdate", words)
+        else:
+            yield from self._check_rolling(strategy["rollingUpdate"])
+        if spec["revisionHistoryLimit"] < 0:
+            yield invalid("spec.revisionHistoryLimit", spec["revisionHistoryLimit"], NOT_NEGATIVE)
+        deadline = spec["progressDeadlineSeconds"]
+        if deadline < 0:
+            yield invalid("spec.progressDeadlineSeconds", deadline, NOT_NEGATIVE)
+        if deadline <= spec.get("minReadySeconds", 0):
+            yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
+        """Names that were taken stay counted."""
+        yield from super().check_status(new, old)
+        before, now = old["status"].get("collisionCount"), new["status"].get("collisionCount")
+        if before is not None and (now is None or now < before):
+            yield invalid("status.collisionCount", now or 0, "cannot be decremented")
+
+    def _check_rolling(self, rolling: Object) -> Iterator[Problem]:
+        where = "spec.strategy.rollingUpdate"
+        for name in ("maxUnavailable", "maxSurge"):
+            for fault in amount_faults(rolling[name]):
+                yield invalid(f"{where}.{name}", rolling[name], fault)
+        missing = rolling["maxUnavailable"]
+        if not _figure(missing) and not _figure(rolling["maxSurge"]):
+            yield invalid(f"{where}.maxUnavailable", missing, "may not be 0 when `maxSurge` is 0")
+        if isinstance(missing, str) and missing.endswith("%") and _figure(missing) > 100:
+            yield invalid(f"{where}.maxUnavailable", missing, "must not be greater than 100%")
+
+
+def _as_in_go(strategy: Object) -> Object:
+    """A strategy as a refusal shows it: the whole struct, by the names that its fields have in Go."""
+    rolling = strategy.get("rollingUpdate")
+    shown = rolling and {
+        "MaxUnavailable": rolling.get("maxUnavailable", 0),
+        "MaxSurge": rolling.get("maxSurge", 0),
+    }
+    return {"Type": strategy["type"], "RollingUpdate": shown}
+
+
+def _figure(value: int | str) -> int:
+    """The number in an amount, whatever it counts; 0 if there is none."""
+    if isinstance(value, int):
+        return value
+    found = _FIGURE.fullmatch(value)
+    return int(found[1]) if found else 0
+
+
+def amount_faults(value: object) -> Iterator[str]:
+    """What is wrong with a number of pods, or a part of them in percent."""
+    if isinstance(value, str):
+        if not (value.endswith("%") and value[:-1].isascii() and value[:-1].isdigit()):
+            yield (
+                "a valid percent string must be a numeric string followed by an ending '%' "
+                "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            )
+    elif isinstance(value, int) and value < 0:
+        yield NOT_NEGATIVE
+
+
+def amount(value: int | str, total: int, *, up: bool = False) -> int:
+    """How many pods are meant, of so many; a part of a pod counts as none, or (``up``) as one."""
+    if not isinstance(value, str):
+        return value
+    parts = _figure(value) * total
+    return -(-parts // 100) if up else parts // 100
+
+
+# ---- tables -----------------------------------------------------------------------------------------------
+
+
+def _selector(found: Object) -> str:
+    return shown(found["spec"].get("selector"))
+
+
+WIDE: Final = (
+    of_containers("name"),
+    of_containers("image"),
+    Column("Selector", _selector, priority=1, description="How it finds its pods."),
+)
+
+
+def _count(name: str, where: str, field: str, description: str, kind: str = "integer") -> Column:
+    return Column(name, lambda found: found[where].get(field, 0), kind, description=description)
+
+
+def _ready(found: Object) -> str:
+    return f"{found['status'].get('readyReplicas', 0)}/{found['spec'].get('replicas', 0)}"
+
+
+def deployments() -> Resource:
+    """The resource ``deployments``."""
+    return Resource(
+        group="apps",
+        version="v1",
+        plural="deployments",
+        kind="Deployment",
+        namespaced=True,
+        schema=Schema.sound(lambda: expand(SHAPES, "Deployment")),
+        strategy=DeploymentStrategy(),
+        columns=(
+            NAME,
+            Column("Ready", _ready, description="Pods that are ready, of those wanted."),
+            _count("Up-to-date", "status", "updatedReplicas", "Pods of the newest template.", "string"),
+            _count("Available", "status", "availableReplicas", "Pods that have been ready for long enough.", "string"),
+            AGE,
+            *WIDE,
+        ),
+        singular="deployment",
+        short_names=("deploy",),
+        categories=("all",),
+        subresources=frozenset({"status", "scale"}),
+        scale=Scale(selector=("spec", "selector")),
+    )
+
+
+def replica_sets() -> Resource:
+    """The resource ``replicasets``."""
+    return Resource(
+        group="apps",
+        version="v1",
+        plural="replicasets",
+        kind="ReplicaSet",
+        namespaced=True,
+        schema=Schema.sound(lambda: expand(SHAPES, "ReplicaSet")),
+        strategy=ReplicaSetStrategy(),
+        columns=(
+            NAME,
+            _count("Desired", "spec", "replicas", "Pods that are wanted."),
+            _count("Current", "status", "replicas", "Pods that are there."),
+            _count("Ready", "status", "readyReplicas", "Pods that are ready."),
+            AGE,
+            *WIDE,
+        ),
+        singular="replicaset",
+        short_names=("rs",),
+        categories=("all",),
+        subresources=frozenset({"status", "scale"}),
+        scale=Scale(selector=("spec", "selector")),
+    )

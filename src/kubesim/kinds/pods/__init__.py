@@ -1,0 +1,106 @@
+"""Pods: what schedulers place and nodes run.
+
+``defaults`` and ``validation`` concern the spec, which templates of other kinds carry too; ``admission`` is what the
+cluster adds to a new pod, ``updates`` what may change later, ``binding`` how it gets its node, ``pod_status`` its
+status. `resource` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubesim import tables
+from kubesim.api import status
+from kubesim.api.field_errors import Problem, forbidden
+from kubesim.kinds.pods.admission import admit, keep_priority, tolerate
+from kubesim.kinds.pods.binding import bind
+from kubesim.kinds.pods.defaults import default_pod_spec
+from kubesim.kinds.pods.pod_status import check_status, complete_status, first_status
+from kubesim.kinds.pods.schema import pod_openapi
+from kubesim.kinds.pods.updates import check_spec_update
+from kubesim.kinds.pods.validation import check_pod_spec
+from kubesim.registry.registry import Context, Object, Resource, Strategy
+from kubesim.schema import Schema
+from kubesim.tables import pods as table
+
+__all__ = ["FIELDS", "PodStrategy", "bind", "check_pod_spec", "default_pod_spec", "resource"]
+
+FIELDS: Final = (
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.nominatedNodeName",
+)
+
+
+class PodStrategy(Strategy):
+    """A pod is completed when it is created, and hardly changes afterwards."""
+
+    has_generation = True
+    returns_deleted = True
+
+    def on_create(self, new: Object, context: Context) -> None:
+        """Defaults, what the cluster adds, and the first status."""
+        default_pod_spec(new.setdefault("spec", {}))
+        admit(new, context)
+        if new["spec"].get("ephemeralContainers"):
+            raise status.invalid(
+                "Pod",
+                "",
+                new["metadata"].get("name", ""),
+                [forbidden("spec.ephemeralContainers", "cannot be set on create")],
+            )
+        new["status"] = first_status(new["spec"], context.now)
+
+    def on_update(self, new: Object, old: Object, context: Context) -> None:
+        """A manifest that is applied again need not repeat what the pod was given."""
+        spec = new.setdefault("spec", {})
+        default_pod_spec(spec)
+        keep_priority(spec, old["spec"])
+        tolerate(spec)
+
+    def on_status(self, new: Object, old: Object, context: Context) -> None:
+        """Complete and check a status."""
+        complete_status(new.setdefault("status", {}), old.get("status", {}))
+        problems = list(check_status(new, old))
+        if problems:
+            raise status.invalid("Pod", "", old["metadata"]["name"], problems)
+
+    def check(self, new: Object) -> Iterator[Problem]:
+        """What is wrong with the spec."""
+        return check_pod_spec(new["spec"])
+
+    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+        """What is wrong with a change of the spec."""
+        return check_spec_update(new["spec"], old["spec"])
+
+    def grace(self, old: Object, asked: int | None) -> int:
+        """Nobody has to stop a pod that never ran or is over; the others get the time they, or the request, say."""
+        if not old["spec"].get("nodeName") or old.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
+            return 0
+        seconds: int = old["spec"].get("terminationGracePeriodSeconds", 0) if asked is None else asked
+        return seconds if seconds >= 0 else 1
+
+
+def resource() -> Resource:
+    """Pods, as the registry lists them."""
+    return Resource(
+        group="",
+        version="v1",
+        plural="pods",
+        kind="Pod",
+        namespaced=True,
+        schema=Schema.sound(pod_openapi),
+        strategy=PodStrategy(),
+        columns=table.columns(tables.NAME, tables.AGE),
+        singular="pod",
+        short_names=("po",),
+        categories=("all",),
+        subresources=frozenset({"status", "binding", "eviction", "log"}),
+        fields={field: tuple(field.split(".")) for field in FIELDS},
+    )

@@ -1,0 +1,170 @@
+"""What a pod counts for where its namespace has a quota, and which quotas it falls under.
+
+A pod that is over uses nothing any more; it still counts as an object (``count/pods``). Of one that is not, a quota
+counts the requests and the limits as a whole: what runs at the same time is added up, what starts one after another
+counts by its largest step, and the overhead of the runtime comes on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from kubebase.quantity import NANOS, Quantity, parse
+from kubesim.kinds.pods.resources import COMPUTE, HUGE_PAGES, OF_CONTAINERS, containers, native, quality
+from kubesim.registry.registry import Object
+
+Amounts = dict[str, Quantity]
+
+ONE: Final = Quantity(NANOS)
+ZERO: Final = Quantity(0)
+OVER: Final = frozenset({"Succeeded", "Failed"})
+REQUESTS, LIMITS = "requests", "limits"
+
+_NAMES: Final = frozenset({"pods", "count/pods"}).union(
+    *({name, f"{REQUESTS}.{name}", f"{LIMITS}.{name}"} for name in OF_CONTAINERS)
+)
+
+
+def counts(name: str) -> bool:
+    """Whether a name in a quota is one that pods are counted by."""
+    if name in _NAMES or name.startswith((HUGE_PAGES, f"{REQUESTS}.{HUGE_PAGES}")):
+        return True
+    return name.startswith(f"{REQUESTS}.") and not native(name)
+
+
+def usage(pod: Object) -> Amounts:
+    """What a pod counts for, by the names that quotas have for it."""
+    found: Amounts = {"count/pods": ONE}
+    if (pod.get("status") or {}).get("phase") in OVER:
+        return found
+    found["pods"] = ONE
+    for name, amount in _total(pod["spec"], REQUESTS).items():
+        if name in OF_CONTAINERS or name.startswith(HUGE_PAGES):
+            found[name] = found[f"{REQUESTS}.{name}"] = amount
+        elif not native(name):
+            found[f"{REQUESTS}.{name}"] = amount
+    for name, amount in _total(pod["spec"], LIMITS).items():
+        if name in OF_CONTAINERS:
+            found[f"{LIMITS}.{name}"] = amount
+    return found
+
+
+def unspecified(spec: Object, names: Iterable[str]) -> str:
+    """Which containers leave out what a quota with these names wants each to say; empty if none does.
+
+    This goes for cpu and memory alone, and not for a pod that speaks for its containers as a whole.
+    """
+    own = spec.get("resources") or {}
+    if own.get(REQUESTS) or own.get(LIMITS):
+        return ""
+    found = []
+    for name in sorted(names):
+        part, _, resource = name.rpartition(".")
+        if resource in COMPUTE and part in {"", REQUESTS, LIMITS}:
+            silent = [c["name"] for c in containers(spec) if resource not in _stated(c, part or REQUESTS)]
+            if silent:
+                found.append(f"{name} for: {','.join(sorted(silent))}")
+    return "; ".join(found)
+
+
+# ---- amounts ----------------------------------------------------------------------------------------------
+
+
+def plus(one: Quantity, other: Quantity) -> Quantity:
+    """The sum, in the notation of the first that is more than nothing."""
+    return Quantity(one.nano + other.nano, one.notation if one.nano else other.notation)
+
+
+def _stated(holder: Object, part: str) -> Mapping[str, str]:
+    return (holder.get("resources") or {}).get(part) or {}
+
+
+def _amounts(stated: Mapping[str, str]) -> Amounts:
+    return {name: parse(amount) for name, amount in stated.items()}
+
+
+def _total(spec: Object, part: str) -> Amounts:
+    running: Amounts = {}
+    for container in spec["containers"]:
+        _add(running, _amounts(_stated(container, part)))
+    sidecars: Amounts = {}
+    starting: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        asked = _amounts(_stated(container, part))
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, asked)
+        else:
+            _add(asked, sidecars)
+            _raise_to(starting, asked)
+    _add(running, sidecars)
+    _raise_to(running, starting)
+    running |= _amounts(dict(_of_the_whole(spec, part, running)))
+    for name, amount in _amounts(spec.get("overhead") or {}).items():
+        if part == REQUESTS or running.get(name, ZERO).nano:  # what has no limit does not get one
+            running[name] = plus(running.get(name, ZERO), amount)
+    return running
+
+
+def _of_the_whole(spec: Object, part: str, counted: Amounts) -> Iterator[tuple[str, str]]:
+    """What a pod says for its containers as a whole; its limit is its request if nobody states another."""
+    if part == REQUESTS:
+        for name, amount in _stated(spec, LIMITS).items():
+            if name not in counted or name.startswith(HUGE_PAGES):
+                yield name, amount
+    yield from _stated(spec, part).items()
+
+
+def _add(total: Amounts, amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        total[name] = plus(total[name], amount) if name in total else amount
+
+
+def _raise_to(total: Amounts, amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        if name not in total or amount.nano > total[name].nano:
+            total[name] = amount
+
+
+# ---- scopes -----------------------------------------------------------------------------------------------
+
+
+def in_scope(pod: Object, scope: Object) -> bool:
+    """Whether a pod is one of those that a scope (a requirement of a scope selector) is about."""
+    spec: Object = pod["spec"]
+    match scope["scopeName"]:
+        case "BestEffort":
+            return quality(spec) == "BestEffort"
+        case "NotBestEffort":
+            return quality(spec) != "BestEffort"
+        case "Terminating":
+            return "activeDeadlineSeconds" in spec
+        case "NotTerminating":
+            return "activeDeadlineSeconds" not in spec
+        case "CrossNamespacePodAffinity":
+            return any("namespaces" in term or "namespaceSelector" in term for term in _affinity_terms(spec))
+        case "PriorityClass":
+            return _is_of_class(spec.get("priorityClassName", ""), scope)
+    return False
+
+
+def _is_of_class(name: str, scope: Object) -> bool:
+    match scope["operator"]:
+        case "Exists":
+            return bool(name)
+        case "DoesNotExist":
+            return not name
+        case "In":
+            return name in scope["values"]
+        case "NotIn":
+            return name not in scope["values"]
+    return False
+
+
+def _affinity_terms(spec: Object) -> Iterator[Object]:
+    affinity = spec.get("affinity") or {}
+    for side in ("podAffinity", "podAntiAffinity"):
+        found = affinity.get(side) or {}
+        yield from found.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for preferred in found.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield preferred["podAffinityTerm"]

@@ -1,0 +1,73 @@
+"""The kubeconfig that leads kubectl to this server.
+
+It is written, and known again at the next start, without a YAML parser: nothing else in a server at rest needs one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+from kubebase.field_error import FieldError
+from kubesim.private_file import write_private
+
+NAME = "pumice"
+INSTEAD = "and would be replaced; name another file with --kubeconfig"
+
+
+def require_ours(path: Path) -> None:
+    """Refuse a file that leads elsewhere, before it is replaced: what it says of other clusters would be lost."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return
+    if _as_written(content):
+        return
+    import yaml
+
+    try:
+        found = yaml.safe_load(content) or {}
+        entries = [(kind, entry) for kind in ("clusters", "users", "contexts") for entry in found.get(kind) or ()]
+        names = {entry["context"]["cluster"] if kind == "contexts" else entry["name"] for kind, entry in entries}
+        others = sorted(names - {NAME})
+    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
+        raise FieldError(str(path), f"is no kubeconfig, {INSTEAD}") from None
+    if others:
+        raise FieldError(str(path), f"is a kubeconfig of other clusters ({', '.join(others)}), {INSTEAD}")
+
+
+def write_kubeconfig(path: Path, server: str, *, token: str = "", authority: bytes = b"") -> None:
+    """Write a kubeconfig with one context; the file holds the token, so only its owner may read it."""
+    trusted = base64.b64encode(authority).decode()
+    values = (json.dumps(value) if value else "" for value in (server, trusted, token))  # a JSON text is one in YAML
+    write_private(path, _text(*values).encode())
+
+
+def _text(server: str, trusted: str, token: str) -> str:
+    authority = f"\n    certificate-authority-data: {trusted}" if trusted else ""
+    user = f"\n    token: {token}" if token else " {}"
+    return f"""\
+apiVersion: v1
+kind: Config
+clusters:
+- name: {NAME}
+  cluster:
+    server: {server}{authority}
+users:
+- name: {NAME}
+  user:{user}
+contexts:
+- name: {NAME}
+  context:
+    cluster: {NAME}
+    user: {NAME}
+current-context: {NAME}
+"""
+
+
+def _as_written(content: bytes) -> bool:
+    """Whether a file says what we write, with whatever values, and nothing else."""
+    text = content.decode(errors="replace")
+    found = dict(line.strip().split(": ", 1) for line in text.splitlines() if ": " in line)
+    return text == _text(*(found.get(key, "") for key in ("server", "certificate-authority-data", "token")))

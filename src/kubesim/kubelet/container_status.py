@@ -1,0 +1,147 @@
+"""What a kubelet reports of a pod's containers: their states, and the conditions that follow from them. Pure."""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections.abc import Callable
+from typing import Any
+
+from kubesim.controllers.conditions import set_condition
+from kubesim.registry.registry import Object
+
+State = dict[str, Any]
+
+KILLED, STOPPED = 137, 143  # exit codes after SIGKILL and SIGTERM
+
+
+def waiting(reason: str, message: str = "") -> State:
+    """A container that does not run yet, or not at the moment."""
+    return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
+
+
+def running(at: str) -> State:
+    """A container that runs."""
+    return {"running": {"startedAt": at}}
+
+
+def terminated(code: int, started: str, finished: str, container_id: str) -> State:
+    """A container that has run."""
+    reason = "Completed" if code == 0 else "Error"
+    end = {"containerID": container_id, "exitCode": code, "reason": reason}
+    return {"terminated": end | {"startedAt": started, "finishedAt": finished}}
+
+
+def report(pod: Object, state: Callable[[Object | None, str], State], *, restarted: int = 0) -> None:
+    """Give every container a new state; ``state`` knows the old entry, if any, and the container's id."""
+    status = pod["status"]
+    entries = {entry["name"]: entry for entry in status.get("containerStatuses") or ()}
+    status["containerStatuses"] = [
+        _entry(pod, container, entries.get(container["name"]), state, restarted)
+        for container in pod["spec"]["containers"]
+    ]
+
+
+def report_init(pod: Object, at: str, *, done: bool, over: bool = False) -> None:
+    """Init containers: waiting, or done; those that go on beside the others run until the pod is over."""
+    containers = pod["spec"].get("initContainers")
+    if not containers:
+        return
+
+    def state(sidecar: bool) -> Callable[[Object | None, str], State]:
+        def of(old: Object | None, identity: str) -> State:
+            if not done:
+                return waiting("PodInitializing")
+            if sidecar and not over:
+                return running(_started(old) or at)
+            if old is not None and "terminated" in old["state"]:
+                return dict(old["state"])
+            return terminated(0, _started(old) or at, at, identity)
+
+        return of
+
+    status = pod["status"]
+    entries = {entry["name"]: entry for entry in status.get("initContainerStatuses") or ()}
+    status["initContainerStatuses"] = [
+        _entry(pod, container, entries.get(container["name"]), state(container.get("restartPolicy") == "Always"), 0)
+        for container in containers
+    ]
+    for entry in status["initContainerStatuses"]:
+        entry["ready"] = done and ("terminated" in entry["state"] or not over)
+
+
+def _entry(
+    pod: Object,
+    container: Object,
+    old: Object | None,
+    state: Callable[[Object | None, str], State],
+    restarted: int,
+) -> Object:
+    restarts = (old or {}).get("restartCount", 0) + restarted
+    now = state(old, _identity(pod, container["name"], restarts - restarted))
+    entry: Object = {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": "running" in now,
+        "started": "running" in now,
+        "restartCount": restarts,
+        "state": now,
+        "lastState": dict((old or {}).get("lastState") or {}),
+    }
+    if "waiting" not in now:
+        entry["imageID"] = container.get("image", "")
+        entry["containerID"] = _identity(pod, container["name"], restarts)
+    return entry
+
+
+def _identity(pod: Object, container: str, restarts: int) -> str:
+    """Which life of which container of which pod it is. No digest: hashlib would bring OpenSSL with it."""
+    uid = pod["metadata"]["uid"].replace("-", "")
+    return f"pumice://{uid}{crc32(container.encode()):08x}{restarts:024x}"
+
+
+def _started(entry: Object | None) -> str | None:
+    state = (entry or {}).get("state") or {}
+    return (state.get("running") or state.get("terminated") or {}).get("startedAt")
+
+
+def started(entry: Object | None, otherwise: str) -> str:
+    """When a container was started, if it was."""
+    return _started(entry) or otherwise
+
+
+def conditions(pod: Object, at: str) -> None:
+    """Conditions from the states of the containers. Those of others (PodScheduled, DisruptionTarget) stay."""
+    status = pod["status"]
+    phase, entries = status["phase"], status.get("containerStatuses") or ()
+    unready = [entry["name"] for entry in entries if not entry["ready"]]
+    initialized = all(entry["ready"] for entry in status.get("initContainerStatuses") or ()) or phase != "Pending"
+    if phase == "Succeeded":
+        why = {"reason": "PodCompleted"}
+    elif phase == "Failed":
+        why = {"reason": "PodFailed"}
+    elif unready:
+        why = {"reason": "ContainersNotReady", "message": f"containers with unready status: [{' '.join(unready)}]"}
+    else:
+        why = {}
+    ready = "False" if why else "True"
+    sandbox = phase not in {"Succeeded", "Failed"} and bool(status.get("podIP"))
+    _put(status, "PodReadyToStartContainers", "True" if sandbox else "False", {}, at)
+    if initialized:
+        _put(status, "Initialized", "True", {"reason": "PodCompleted"} if phase == "Succeeded" else {}, at)
+    else:
+        names = " ".join(container["name"] for container in pod["spec"].get("initContainers") or ())
+        text = f"containers with incomplete status: [{names}]"
+        _put(status, "Initialized", "False", {"reason": "ContainersNotInitialized", "message": text}, at)
+    _put(status, "Ready", ready, why, at)
+    _put(status, "ContainersReady", ready, why, at)
+    _put(status, "PodScheduled", "True", {}, at)
+
+
+def _put(status: Object, kind: str, holds: str, why: Object, at: str) -> None:
+    set_condition(status, {"type": kind, "status": holds, **why}, at)
+    for entry in status["conditions"]:
+        if entry["type"] == kind:
+            for part in ("reason", "message"):
+                if part not in why:
+                    entry.pop(part, None)

@@ -1,0 +1,314 @@
+"""All simulated kubelets, in one task.
+
+Changes of nodes and pods come in and move what is due on the wheel; when something is due, it is done: one write to
+the API, whose change comes in again. Many are done side by side, because a write waits for the disk and one trip to
+the disk serves all.
+
+A lost node (annotation ``pumice.dev/lost``) does nothing. When it comes back it catches up: what would have happened
+meanwhile is reported with the times at which it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from kubebase.resource_vector import Registry, ResourceError, Vector
+from kubesim.api.client import InProcessClient
+from kubesim.api.status import ApiError
+from kubesim.clock import Clock, moment
+from kubesim.controllers.events import EventRecorder
+from kubesim.controllers.gc.garbage_collector import place
+from kubesim.kubelet import pod_lifecycle
+from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_well
+from kubesim.kubelet.node_capacity import request_of
+from kubesim.kubelet.node_template import DEFAULT_CAPACITY, parse_capacity
+from kubesim.kubelet.pod_lifecycle import KubeletTiming, PodAction, Stage, Step, began, next_step, restarts, stage
+from kubesim.kubelet.timer_queue import TimerQueue
+from kubesim.registry.registry import Object
+from kubesim.storage import Change
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 256
+RETRY_SECONDS = 1.0
+
+
+class _PodState:
+    """One pod on a node: where it is, since when, and what comes next."""
+
+    __slots__ = (
+        "address", "admitted", "coming", "deleted", "deletion", "entered", "host", "request", "stage", "step", "uid",
+    )  # fmt: skip
+
+    def __init__(self, uid: str, host: NodeAgent, request: Vector) -> None:
+        self.uid = uid
+        self.host = host
+        self.request = request
+        self.address = ""
+        self.admitted = False
+        self.stage: tuple[Stage, int] | None = None
+        self.entered = 0.0
+        self.coming: float | None = None  # when the next stage begins, if it is known better than by its arrival
+        self.deletion: tuple[str, int] | None = None
+        self.deleted: float | None = None
+        self.step: Step | None = None
+
+
+class Kubelets:
+    """The kubelets of all simulated nodes."""
+
+    def __init__(
+        self,
+        api: InProcessClient,
+        clock: Clock,
+        nodes: Sequence[Object] = (),
+        *,
+        capacity: Mapping[str, str] | None = None,
+        habits: KubeletTiming | None = None,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._wanted = nodes
+        self._habits = habits or KubeletTiming()
+        self._events = EventRecorder(api, "kubelet", clock)
+        self._registry = Registry()
+        self.hosts = NodeAgents(api, clock, capacity or parse_capacity(DEFAULT_CAPACITY), self._registry)
+        self._lives: dict[str, _PodState] = {}
+        self._wheel = TimerQueue()
+        self._news = asyncio.Event()
+
+    async def register(self) -> None:
+        """Create the nodes that were asked for, unless they are there."""
+        await self.hosts.register(self._wanted)
+
+    # ---- what is heard ------------------------------------------------------------------------------------
+
+    def take_node(self, change: Change) -> None:
+        """Take note of a node."""
+        node = change.object
+        host = self.hosts.take(node, deleted=change.deleted)
+        alive = not change.deleted and is_alive(node)
+        if alive and not is_well(node):
+            self._due(f"nodes/{host.name}", self._clock.now())
+        if alive != host.alive:
+            host.alive = alive
+            self._due(f"leases/{host.name}", self._clock.now() if alive else None)
+            for key in list(host.pods):
+                self._resume(key)
+        self.hosts.drop_unused(host)
+
+    def _resume(self, key: str) -> None:
+        """Go on with a pod whose node is back (or stop, if it is lost). What was deleted meanwhile is news to it."""
+        life = self._lives[key]
+        pod = self._api.read(*place(key)) if life.host.alive else None
+        if pod is not None and pod["metadata"]["uid"] == life.uid:
+            if life.deleted is not None:
+                life.deleted = self._clock.now()
+            life.step = next_step(pod, life.entered, life.deleted, self._clock, self._habits)
+        self._plan(key, life.step)
+
+    def take_pod(self, change: Change, *, first: bool = False) -> None:
+        """Take note of a pod. ``first``: it was there before this process, so its status says since when."""
+        pod = change.object
+        if not pod["spec"].get("nodeName"):
+            return
+        key, here = change.key, stage(pod)
+        life = self._lives.get(key)
+        gone = change.deleted or (here is Stage.OVER and not pod["metadata"].get("deletionGracePeriodSeconds"))
+        if life is not None and (gone or life.uid != pod["metadata"]["uid"]):
+            self._forget(key, life)
+            life = None
+        if gone:
+            return
+        if life is None:
+            life = self._begin(key, pod)
+        if here is Stage.OVER:
+            self._free(life)
+        self._note_stage(life, pod, first=first)
+        self._note_deletion(life, pod, first=first)
+        self._plan(key, next_step(pod, life.entered, life.deleted, self._clock, self._habits))
+
+    def _begin(self, key: str, pod: Object) -> _PodState:
+        host = self.hosts.named(pod["spec"]["nodeName"])
+        try:
+            request = request_of(pod, self._registry)
+        except ResourceError:
+            request = ()
+        life = self._lives[key] = _PodState(pod["metadata"]["uid"], host, request)
+        host.pods.add(key)
+        if stage(pod) not in {Stage.NEW, Stage.OVER}:
+            life.admitted = True
+            life.address = (pod.get("status") or {}).get("podIP", "")
+            host.room.hold(request, life.address)
+        return life
+
+    def _note_stage(self, life: _PodState, pod: Object, *, first: bool) -> None:
+        here = (stage(pod), restarts(pod))
+        if life.stage == here:
+            return
+        if first and here[0] is not Stage.NEW:
+            life.entered = began(pod)
+        else:
+            life.entered = self._clock.now() if life.coming is None else life.coming
+        life.stage, life.coming = here, None
+
+    def _note_deletion(self, life: _PodState, pod: Object, *, first: bool) -> None:
+        about = pod["metadata"]
+        if "deletionTimestamp" not in about:
+            return
+        grace = about.get("deletionGracePeriodSeconds") or 0
+        deletion = (about["deletionTimestamp"], grace)
+        if deletion != life.deletion:  # new, or with a shorter grace, which counts from when it was asked for
+            life.deletion = deletion
+            life.deleted = moment(deletion[0]) - grace if first else self._clock.now()
+
+    def _free(self, life: _PodState) -> None:
+        if life.admitted:
+            life.host.room.free(life.request, life.address)
+            life.admitted = False
+
+    def _forget(self, key: str, life: _PodState) -> None:
+        self._free(life)
+        life.host.pods.discard(key)
+        self.hosts.drop_unused(life.host)
+        del self._lives[key]
+        self._wheel.put(key, None)
+
+    def _plan(self, key: str, step: Step | None) -> None:
+        life = self._lives[key]
+        life.step = step
+        self._due(key, step.due if step and life.host.alive else None)
+
+    def _due(self, key: str, at: float | None) -> None:
+        self._wheel.put(key, at)
+        if at is not None:
+            self._news.set()
+
+    # ---- what is done -------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Play all nodes until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            async for batch in self._api.follow("nodes"):
+                for change in batch:
+                    self.take_node(change)
+                if not batch:  # now pods can be placed
+                    tasks.create_task(self._follow_pods(tasks))
+
+    async def _follow_pods(self, tasks: asyncio.TaskGroup) -> None:
+        known = False
+        async for batch in self._api.follow("pods"):
+            for change in batch if known else sorted(batch, key=_admitted_first):
+                self.take_pod(change, first=not known)
+            if not batch:
+                known = True
+                tasks.create_task(self._play())
+
+    async def _play(self) -> None:
+        while True:
+            self._news.clear()
+            await self.turn()
+            due = self._wheel.next()
+            wait = None if due is None else max(0.0, due - self._clock.now())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._news.wait()
+
+    async def turn(self) -> int:
+        """Do what is due now. Returns how much that was."""
+        done = 0
+        while keys := self._wheel.pop(self._clock.now(), AT_ONCE):
+            done += len(keys)
+            await asyncio.gather(*map(self._act, keys))
+        return done
+
+    async def _act(self, key: str) -> None:
+        kind, _, name = key.partition("/")
+        try:
+            if kind == "nodes":
+                await self.hosts.report(name)
+            elif kind == "leases":
+                self._due(key, await self.hosts.renew(name))
+            else:
+                await self._live(key)
+        except Exception as error:  # one bad pod must not stop all nodes
+            if not isinstance(error, ApiError):
+                log.exception("%s: again in %.0f s", key, RETRY_SECONDS)
+            if key in self._lives or kind != "pods":
+                self._due(key, self._clock.now() + RETRY_SECONDS)
+
+    async def _live(self, key: str) -> None:
+        """Take a pod one step further."""
+        life = self._lives.get(key)
+        if life is None or life.step is None or not life.host.alive:
+            return
+        at = life.coming = min(life.step.due, self._clock.now())
+        match life.step.act:
+            case PodAction.ADMIT:
+                await self._admit(key, life, at)
+            case PodAction.START:
+                await self._start(key, life, partial(pod_lifecycle.start, at=at))
+            case PodAction.CONFIRM:
+                await self._write(key, life, partial(pod_lifecycle.confirm, at=self._clock.now()))
+            case PodAction.EXIT:
+                leave = partial(pod_lifecycle.leave, at=at, entered=life.entered, clock=self._clock)
+                await self._write(key, life, leave)
+            case PodAction.RESTART:
+                await self._write(key, life, partial(pod_lifecycle.restart, at=at))
+            case PodAction.EXPIRE:
+                await self._write(key, life, partial(pod_lifecycle.expire, at=at))
+            case PodAction.STOP:
+                await self._write(key, life, partial(pod_lifecycle.stop, at=at))
+                await self._remove(key, life)
+            case PodAction.REMOVE:
+                await self._remove(key, life)
+
+    async def _admit(self, key: str, life: _PodState, at: float) -> None:
+        host = life.host
+        lack = None if life.admitted else host.room.lack(life.request)
+        if lack is not None:
+            reason, text = f"OutOf{lack.resource}", str(lack)
+            pod = await self._write(key, life, partial(pod_lifecycle.reject, at=at, reason=reason, message=text))
+            if pod is not None:
+                await self._events.warn(pod, reason, text, host=host.name)
+            return
+        if not life.admitted:  # by an attempt that could not be written
+            life.address, life.admitted = host.room.new_address(), True
+            host.room.hold(life.request, life.address)
+        own = life.address
+
+        def admit(pod: Object) -> None:
+            pod_lifecycle.admit(pod, at, host.address, host.address if pod["spec"].get("hostNetwork") else own)
+            if not self._habits.start_seconds:
+                pod_lifecycle.start(pod, at)
+
+        await self._start(key, life, admit)
+
+    async def _start(self, key: str, life: _PodState, change: Callable[[Object], None]) -> None:
+        pod = await self._write(key, life, change)
+        problem = pod_lifecycle.complaint(pod) if pod else ""
+        if pod and problem:
+            await self._events.warn(pod, "Failed", problem, host=life.host.name)
+
+    async def _write(self, key: str, life: _PodState, change: Callable[[Object], None]) -> Object | None:
+        """Change the status of a pod, if it is still where it was when the change was planned."""
+        planned = life.stage, life.deletion is not None
+
+        def edit(pod: Object) -> None:
+            if planned == ((stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
+                change(pod)
+
+        return await self._api.modify(*place(key), edit, subresource="status", uid=life.uid)
+
+    async def _remove(self, key: str, life: _PodState) -> None:
+        await self._api.delete(*place(key), grace=0, uid=life.uid)
+
+
+def _admitted_first(change: Change) -> tuple[bool, str, str]:
+    """Pods that a node has already taken come before those that it has not; these in the order of their creation."""
+    pod = change.object
+    return stage(pod) is Stage.NEW, pod["metadata"].get("creationTimestamp", ""), change.key

@@ -1,0 +1,184 @@
+"""The simulated nodes themselves: who they are, whether they live, and what their kubelets say about them.
+
+Existing nodes are taken over at start; those that somebody creates later are played as well, unless they are
+annotated ``pumice.dev/simulated: "false"``.
+
+A real kubelet renews its lease every 10 seconds. Thousands of simulated ones would do nothing else, so their leases
+are long and renewed rarely; whether a simulated node lives is decided in this process anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from kubebase.resource_vector import Registry
+from kubesim.api.client import InProcessClient
+from kubesim.api.status import ApiError
+from kubesim.clock import Clock, micro_stamp, stamp
+from kubesim.controllers.conditions import is_true
+from kubesim.controllers.nodes.node_lifecycle import LEASE_NAMESPACE, LEASES, is_lost, is_simulated
+from kubesim.kubelet.node_capacity import NodeCapacity
+from kubesim.kubelet.node_template import complete, internal_address, number_of, report
+from kubesim.registry.registry import Object
+
+AT_ONCE = 256
+LEASE_SECONDS = 3600
+RENEW_SECONDS = 1200.0
+
+
+class NodeAgent:
+    """One node, as its kubelet knows it. Without a uid it is only a name that pods are bound to."""
+
+    __slots__ = ("address", "alive", "name", "pods", "room", "uid")
+
+    def __init__(self, name: str, registry: Registry) -> None:
+        self.name = name
+        self.uid = ""
+        self.alive = False
+        self.address = ""
+        self.room = NodeCapacity(registry)
+        self.pods: set[str] = set()
+
+
+class NodeAgents:
+    """All nodes, and the writes of their kubelets that are about the node and not about a pod."""
+
+    def __init__(self, api: InProcessClient, clock: Clock, capacity: Mapping[str, str], registry: Registry) -> None:
+        self._api = api
+        self._clock = clock
+        self._capacity = capacity
+        self._registry = registry
+        self._hosts: dict[str, NodeAgent] = {}
+        self._numbers: set[int] = set()
+        self._next_number = 0
+
+    def __len__(self) -> int:
+        """How many nodes are alive."""
+        return sum(host.alive for host in self._hosts.values())
+
+    def named(self, name: str) -> NodeAgent:
+        """A node, whether or not it exists."""
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = NodeAgent(name, self._registry)
+        return host
+
+    def take(self, node: Object, *, deleted: bool) -> NodeAgent:
+        """Take note of a node. Whether it lives is for the caller to compare with what was."""
+        host = self.named(node["metadata"]["name"])
+        if deleted:
+            host.uid = ""
+        else:
+            host.uid = node["metadata"]["uid"]
+            host.address = internal_address(node)
+            host.room.resize(node)
+            self._take_number(node)
+        return host
+
+    def drop_unused(self, host: NodeAgent) -> None:
+        """Forget a name that is no node's and that no pod is bound to."""
+        if not host.uid and not host.pods:
+            self._hosts.pop(host.name, None)
+
+    # ---- numbers, from which addresses are made -----------------------------------------------------------
+
+    def _new_number(self) -> int:
+        while self._next_number in self._numbers:
+            self._next_number += 1
+        self._numbers.add(self._next_number)
+        return self._next_number
+
+    def _take_number(self, node: Object) -> None:
+        number = number_of(node)
+        if number is not None:
+            self._numbers.add(number)
+
+    # ---- what kubelets write ------------------------------------------------------------------------------
+
+    async def register(self, wanted: Sequence[Object]) -> None:
+        """Create the nodes that are wanted and not there; give those that are there the wanted capacity."""
+        for node in self._api.list("nodes"):
+            self._take_number(node)
+        for first in range(0, len(wanted), AT_ONCE):
+            await asyncio.gather(*map(self._register, wanted[first : first + AT_ONCE]))
+
+    async def _register(self, wanted: Object) -> None:
+        name = wanted["metadata"]["name"]
+        if self._api.read("nodes", "", name) is not None:
+            await self._resize(name, wanted.get("status") or {})
+            return
+        new = {**wanted, "apiVersion": "v1", "kind": "Node", "metadata": dict(wanted["metadata"])}
+        new["spec"] = dict(wanted.get("spec") or {})
+        new["status"] = dict(wanted.get("status") or {})
+        complete(new, self._new_number(), stamp(self._clock.now()), self._capacity)
+        self._take_number(new)
+        try:
+            await self._api.create("nodes", "", new)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+    async def _resize(self, name: str, wanted: Object) -> None:
+        capacity = wanted.get("capacity")
+        if not capacity:
+            return
+
+        def edit(node: Object) -> None:
+            status = node.setdefault("status", {})
+            status["capacity"] = dict(capacity)
+            status["allocatable"] = dict(wanted.get("allocatable") or capacity)
+
+        await self._api.modify("nodes", "", name, edit, subresource="status")
+
+    async def report(self, name: str) -> None:
+        """A kubelet that is well says so."""
+        node = self._api.read("nodes", "", name)
+        if node is None:
+            return
+        known = number_of(node)
+        number = self._new_number() if known is None else known
+        now = stamp(self._clock.now())
+        await self._api.modify("nodes", "", name, lambda found: complete(found, number, now, self._capacity))
+
+        def edit(found: Object) -> None:
+            if is_simulated(found) and not is_lost(found):
+                report(found, number, now, self._capacity)
+
+        await self._api.modify("nodes", "", name, edit, subresource="status")
+
+    async def renew(self, name: str) -> float | None:
+        """Renew the lease of a node. Returns when to do it again; None: there is nobody to renew it."""
+        host = self.named(name)
+        if not host.alive:
+            self.drop_unused(host)
+            return None
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": host.uid}
+        now = micro_stamp(self._clock.now())
+        spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
+
+        def edit(lease: Object) -> None:
+            lease["spec"] = {**(lease.get("spec") or {}), **spec}
+            lease["metadata"]["ownerReferences"] = [owner]
+
+        if await self._api.modify(LEASES, LEASE_NAMESPACE, name, edit) is None:
+            lease = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
+            await self._api.create(LEASES, LEASE_NAMESPACE, lease)
+        return self._clock.now() + RENEW_SECONDS
+
+
+def is_alive(node: Object) -> bool:
+    """Whether this process plays the node, and it is not lost."""
+    return is_simulated(node) and not is_lost(node)
+
+
+def is_well(node: Object) -> bool:
+    """Whether a node has everything that its kubelet reports."""
+    status = node.get("status") or {}
+    return bool(
+        is_true(status, "Ready")
+        and status.get("allocatable")
+        and status.get("nodeInfo")
+        and internal_address(node)
+        and (node.get("spec") or {}).get("podCIDR")
+    )

@@ -1,0 +1,182 @@
+"""What a simulated node looks like: the Node objects to register, and what its kubelet reports."""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections import Counter
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import ResourceError, milli_amounts
+from kubesim import __version__
+from kubesim.controllers.conditions import set_condition
+from kubesim.registry.discovery import KUBERNETES
+from kubesim.registry.registry import Object
+
+DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
+PODS = "110"
+KUBELET = f"v{'.'.join(KUBERNETES)}"
+POD_NETWORKS = IPv4Network("10.0.0.0/8")
+NODE_NETWORK = IPv4Network("172.16.0.0/12")
+MOST_NODES = 2**16  # networks of 256 addresses in 10.0.0.0/8
+
+READY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+def parse_capacity(text: str, where: str = "--node-capacity") -> dict[str, str]:
+    """``cpu=32,memory=256Gi`` as a resource list; 110 pods unless it says otherwise."""
+    found: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, sign, amount = (piece.strip() for piece in part.partition("="))
+        if not sign or not name or not amount:
+            raise FieldError(where, f"{part!r} is not NAME=AMOUNT; write for example {DEFAULT_CAPACITY}")
+        if name in found:
+            raise FieldError(where, f"{name} is given twice")
+        found[name] = amount
+    for name in ("cpu", "memory"):
+        if name not in found:
+            raise FieldError(where, f"{name} is missing; write for example {DEFAULT_CAPACITY}")
+    try:
+        milli_amounts(found, where=where)
+    except ResourceError as error:
+        raise FieldError("", str(error)) from None
+    return {**found, "pods": found.get("pods", PODS)}
+
+
+def nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]:
+    """Nodes of one size: node-000, node-001 ... Adding to their number renames none of them.
+
+    Without a capacity those that are there keep theirs, and new ones get the default.
+    """
+    if count > MOST_NODES:
+        raise FieldError("--nodes", f"{count} is too many; {MOST_NODES} have room for the addresses of their pods")
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"node-{number:03d}"},
+            "status": {"capacity": dict(capacity)} if capacity else {},
+        }
+        for number in range(count)
+    ]
+
+
+def read_nodes(path: Path) -> list[Object]:
+    """The Node objects of a YAML file."""
+    import yaml  # only here: most nodes are made, not read
+
+    try:
+        documents = list(yaml.load_all(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except OSError as error:
+        raise FieldError(str(path), f"cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FieldError(str(path), f"is not YAML: {' '.join(str(error).split())}") from None
+    found = as_nodes(documents, str(path))
+    names = [node["metadata"]["name"] for node in found]
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise FieldError(f"{path}: Node/{twice}", "given twice")
+    return found
+
+
+def as_nodes(documents: list[object], where: str) -> list[Object]:
+    """The Node objects of a file; anything else in it is refused."""
+    found: list[Object] = []
+    for position, document in enumerate(documents):
+        place = f"{where}, document {position + 1}"
+        if document is None:
+            continue
+        if not isinstance(document, dict) or document.get("kind") not in {"Node", "NodeList", "List"}:
+            kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
+            raise FieldError(place, f"{kind} given, but only Nodes are read; write kind: Node")
+        if document["kind"] != "Node":
+            found += as_nodes(list(document.get("items") or ()), place)
+            continue
+        about = document.get("metadata")
+        if not isinstance(about, dict) or not isinstance(about.get("name"), str):
+            raise FieldError(f"{place}: metadata.name", "a node needs a name")
+        status = document.get("status") or {}
+        for part in ("capacity", "allocatable"):
+            try:
+                milli_amounts(status.get(part) or {}, where=f"{place}: status.{part}")
+            except ResourceError as error:
+                raise FieldError("", str(error)) from None
+        found.append(document)
+    return found
+
+
+def complete(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> None:
+    """Fill in what a kubelet reports when it registers; what the node already says stays."""
+    about, spec, status = node["metadata"], node.setdefault("spec", {}), node.setdefault("status", {})
+    name = about["name"]
+    labels = about.setdefault("labels", {})
+    for key, value in (
+        ("kubernetes.io/arch", "amd64"),
+        ("kubernetes.io/hostname", name),
+        ("kubernetes.io/os", "linux"),
+    ):
+        labels.setdefault(key, value)
+    if not spec.get("podCIDR"):
+        base = int(POD_NETWORKS.network_address) + (number % MOST_NODES) * 256
+        spec["podCIDR"] = f"{IPv4Address(base)}/24"
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    report(node, number, now, capacity)
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 10250}})
+
+
+def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> None:
+    """What the kubelet of a node that is well writes into its status."""
+    status, name = node.setdefault("status", {}), node["metadata"]["name"]
+    if not status.get("capacity"):
+        status["capacity"] = dict(status.get("allocatable") or capacity)
+    status["capacity"].setdefault("pods", PODS)
+    if not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+    status["allocatable"].setdefault("pods", status["capacity"]["pods"])
+    for kind, holds, reason, message in READY:
+        entry = {"type": kind, "status": holds, "reason": reason, "message": message, "lastHeartbeatTime": now}
+        set_condition(status, entry, now)
+    if not status.get("addresses"):
+        address = IPv4Address(int(NODE_NETWORK.network_address) + 1 + number % (NODE_NETWORK.num_addresses - 2))
+        status["addresses"] = [
+            {"type": "InternalIP", "address": str(address)},
+            {"type": "Hostname", "address": name},
+        ]
+    if not status.get("nodeInfo"):
+        identity = f"{crc32(name.encode()):08x}{number:024x}"  # no digest: hashlib would bring OpenSSL with it
+        uuid = "-".join((identity[:8], identity[8:12], identity[12:16], identity[16:20], identity[20:]))
+        status["nodeInfo"] = {
+            "architecture": "amd64",
+            "bootID": uuid,
+            "containerRuntimeVersion": f"pumice://{__version__}",
+            "kernelVersion": "simulated",
+            "kubeProxyVersion": "",
+            "kubeletVersion": KUBELET,
+            "machineID": identity,
+            "operatingSystem": "linux",
+            "osImage": "Pumice simulated node",
+            "systemUUID": uuid,
+        }
+
+
+def internal_address(node: Object) -> str:
+    """The address of a node."""
+    addresses = (node.get("status") or {}).get("addresses") or ()
+    return next((entry["address"] for entry in addresses if entry.get("type") == "InternalIP"), "")
+
+
+def number_of(node: Object) -> int | None:
+    """The number from which a node's addresses were made, if they were."""
+    try:
+        network = IPv4Network((node.get("spec") or {}).get("podCIDR") or "")
+    except ValueError:
+        return None
+    offset = int(network.network_address) - int(POD_NETWORKS.network_address)
+    return offset // 256 if network.prefixlen == 24 and 0 <= offset < MOST_NODES * 256 else None

@@ -1,0 +1,297 @@
+"""A pod's life on its node: what comes next, and when. Pure; times are moments on the wall.
+
+    new ── admit ──> starting ── start ──> running ── exit ──> over
+                        │                   ^    │
+                 (bad annotation)       restart  │ exit, to be restarted later
+                        v                   │    v
+                   misconfigured           backing off
+
+At any time the pod's own deadline may expire, or somebody may delete it: then its containers are stopped, with grace,
+and it is removed. Where a pod is can be told from its status alone; ``entered`` says since when, more precisely than
+the whole seconds that a status has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from kubesim.clock import Clock, moment, stamp
+from kubesim.controllers.conditions import is_true
+from kubesim.kubelet import container_status
+from kubesim.kubelet.pod_behavior import BadPodBehavior, PodBehavior, program
+from kubesim.registry.registry import Object
+
+FIRST_BACKOFF, LAST_BACKOFF = 10.0, 300.0
+LONG_RUN = 600.0  # a container that ran for so long is restarted as if it were new
+CONFIG_ERROR = "CreateContainerConfigError"
+CRASHED = "CrashLoopBackOff"
+
+
+class Stage(Enum):
+    """Where a pod is."""
+
+    NEW = "new"
+    STARTING = "starting"
+    MISCONFIGURED = "misconfigured"
+    RUNNING = "running"
+    BACKING_OFF = "backing off"
+    OVER = "over"
+
+
+class PodAction(Enum):
+    """What a node does with a pod."""
+
+    ADMIT = "admit"
+    START = "start"
+    EXIT = "exit"
+    RESTART = "restart"
+    EXPIRE = "expire"
+    CONFIRM = "confirm"  # say again that it is ready, after somebody has said that it is not
+    STOP = "stop"  # and remove
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An act, and when it is due."""
+
+    act: PodAction
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletTiming:
+    """What all simulated nodes do alike."""
+
+    start_seconds: float = 0.1
+
+
+def stage(pod: Object) -> Stage:
+    """Where a bound pod is."""
+    status = pod.get("status") or {}
+    if status.get("phase") in {"Succeeded", "Failed"}:
+        return Stage.OVER
+    if not status.get("startTime"):
+        return Stage.NEW
+    entries = status.get("containerStatuses") or ()
+    state = (entries[0].get("state") or {}) if entries else {}
+    if "running" in state:
+        return Stage.RUNNING
+    reason = (state.get("waiting") or {}).get("reason", "")
+    return {CRASHED: Stage.BACKING_OFF, CONFIG_ERROR: Stage.MISCONFIGURED}.get(reason, Stage.STARTING)
+
+
+def began(pod: Object) -> float:
+    """Since when a pod has been where it is, as its status says."""
+    status = pod.get("status") or {}
+    match stage(pod):
+        case Stage.RUNNING:
+            return moment(status["containerStatuses"][0]["state"]["running"]["startedAt"])
+        case Stage.BACKING_OFF:
+            ends = status["containerStatuses"][0]["lastState"].get("terminated") or {}
+            return moment(ends.get("finishedAt") or status["startTime"])
+        case Stage.STARTING | Stage.MISCONFIGURED:
+            return moment(status["startTime"])
+    return moment(pod["metadata"]["creationTimestamp"])
+
+
+def next_step(pod: Object, entered: float, deleted: float | None, clock: Clock, habits: KubeletTiming) -> Step | None:
+    """What is due next. ``deleted``: since when, more precisely, the pod's deletion has been known."""
+    here = stage(pod)
+    if "deletionTimestamp" in pod["metadata"]:
+        return _ending(pod, here, entered, deleted, clock)
+    if here is Stage.OVER:
+        return None
+    if here is Stage.NEW:
+        return Step(PodAction.ADMIT, entered)
+    if here is Stage.RUNNING and not is_true(pod["status"], "Ready"):
+        return Step(PodAction.CONFIRM, entered)
+    steps = [_expiry(pod, clock), _continuation(pod, here, entered, clock, habits)]
+    return min((step for step in steps if step), key=lambda step: step.due, default=None)
+
+
+def _continuation(pod: Object, here: Stage, entered: float, clock: Clock, habits: KubeletTiming) -> Step | None:
+    try:
+        plan = program(pod)
+    except BadPodBehavior:
+        # It will be noticed at the start; a pod that already runs goes on as if nothing had been said.
+        return Step(PodAction.START, entered) if here is Stage.STARTING else None
+    match here:
+        case Stage.STARTING:
+            return Step(PodAction.START, entered + clock.real(habits.start_seconds))
+        case Stage.MISCONFIGURED:
+            return Step(PodAction.START, entered)
+        case Stage.BACKING_OFF:
+            return Step(PodAction.RESTART, entered + clock.real(backoff(restarts(pod))))
+    return None if plan.seconds is None else Step(PodAction.EXIT, entered + clock.real(plan.seconds))
+
+
+def _expiry(pod: Object, clock: Clock) -> Step | None:
+    deadline = pod["spec"].get("activeDeadlineSeconds")
+    if deadline is None:
+        return None
+    return Step(PodAction.EXPIRE, moment(pod["status"]["startTime"]) + clock.real(deadline))
+
+
+def _ending(pod: Object, here: Stage, entered: float, deleted: float | None, clock: Clock) -> Step | None:
+    about = pod["metadata"]
+    grace = about.get("deletionGracePeriodSeconds") or 0
+    asked = moment(about["deletionTimestamp"]) - grace
+    since = asked if deleted is None else deleted
+    if here is Stage.OVER:
+        return Step(PodAction.REMOVE, since) if grace else None  # without grace only finalizers hold it
+    if here is not Stage.RUNNING:
+        return Step(PodAction.STOP, since)
+    plan = _program(pod)
+    stop = grace if plan.stop_seconds is None else min(plan.stop_seconds, grace)
+    end = Step(PodAction.STOP, since + clock.real(stop))
+    if plan.seconds is None:
+        return end
+    return min(Step(PodAction.EXIT, entered + clock.real(plan.seconds)), end, key=lambda step: step.due)
+
+
+def _program(pod: Object) -> PodBehavior:
+    """The program of containers that run; one that cannot be read any more runs until it is stopped."""
+    try:
+        return program(pod)
+    except BadPodBehavior:
+        return PodBehavior()
+
+
+def backoff(count: int, ran: float = 0.0) -> float:
+    """How many seconds a container waits for its next start, after so many restarts and a run of so many seconds."""
+    if count == 0 or ran >= LONG_RUN:
+        return 0.0
+    return min(LAST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(count - 1, 10))
+
+
+def restarts(pod: Object) -> int:
+    """How often the containers have been restarted."""
+    entries = (pod.get("status") or {}).get("containerStatuses") or ()
+    return int(entries[0].get("restartCount", 0)) if entries else 0
+
+
+def complaint(pod: Object) -> str:
+    """Why nobody can say what the containers would do; empty if all is well."""
+    if stage(pod) is not Stage.MISCONFIGURED:
+        return ""
+    return str(pod["status"]["containerStatuses"][0]["state"]["waiting"].get("message", ""))
+
+
+# ---- what an act writes -----------------------------------------------------------------------------------
+
+
+def admit(pod: Object, at: float, host: str, address: str) -> None:
+    """The node takes the pod over: its containers are being made."""
+    status, now = pod.setdefault("status", {}), stamp(at)
+    status |= {"phase": "Pending", "startTime": now, "hostIP": host, "hostIPs": [{"ip": host}]}
+    if address:
+        status |= {"podIP": address, "podIPs": [{"ip": address}]}
+    first = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
+    container_status.report_init(pod, now, done=False)
+    container_status.report(pod, lambda old, identity: container_status.waiting(first))
+    container_status.conditions(pod, now)
+
+
+def reject(pod: Object, at: float, reason: str, message: str) -> None:
+    """The node does not take the pod."""
+    status = pod.setdefault("status", {})
+    status |= {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": stamp(at)}
+
+
+def start(pod: Object, at: float) -> None:
+    """The containers start, unless nobody can say what they would do."""
+    status, now = pod["status"], stamp(at)
+    try:
+        program(pod)
+    except BadPodBehavior as error:
+        text = str(error)
+        container_status.report(pod, lambda old, identity: container_status.waiting(CONFIG_ERROR, text))
+    else:
+        status["phase"] = "Running"
+        container_status.report_init(pod, now, done=True)
+        container_status.report(pod, lambda old, identity: container_status.running(now))
+    container_status.conditions(pod, now)
+
+
+def confirm(pod: Object, at: float) -> None:
+    """The containers run, whatever somebody has said who did not hear of this node for a while."""
+    container_status.conditions(pod, stamp(at))
+
+
+def restart(pod: Object, at: float) -> None:
+    """The containers start again."""
+    now = stamp(at)
+    container_status.report(pod, lambda old, identity: container_status.running(now), restarted=1)
+    container_status.conditions(pod, now)
+
+
+def leave(pod: Object, at: float, entered: float, clock: Clock) -> None:
+    """The containers end by themselves, and the pod with them, unless they failed and are to be restarted then.
+
+    Under the policy ``Always`` a real pod never ends. Here somebody has written down when it does, and most manifests
+    leave the policy out: so that is its end.
+    """
+    code = program(pod).exit_code
+    fails = code != 0 and pod["spec"].get("restartPolicy") == "OnFailure"
+    if not fails or "deletionTimestamp" in pod["metadata"]:
+        _end(pod, at, code)
+        return
+    now, wait = stamp(at), backoff(restarts(pod), (at - entered) * clock.speed)
+    _end_containers(pod, now, code)
+    for entry in pod["status"]["containerStatuses"]:
+        entry["lastState"] = entry["state"]
+    if not wait:
+        restart(pod, at)
+        return
+    about = pod["metadata"]
+
+    def crashed(old: Object | None, _: str) -> container_status.State:
+        name = (old or {}).get("name", "")
+        where = f"{about['name']}_{about.get('namespace', '')}({about['uid']})"
+        text = f"back-off {_duration(wait)} restarting failed container={name} pod={where}"
+        return container_status.waiting(CRASHED, text)
+
+    container_status.report(pod, crashed)
+    container_status.conditions(pod, now)
+
+
+def expire(pod: Object, at: float) -> None:
+    """The pod has been active for longer than it may."""
+    _end(pod, at, container_status.KILLED, failed=True)
+    text = "Pod was active on the node longer than the specified deadline"
+    pod["status"] |= {"reason": "DeadlineExceeded", "message": text}
+
+
+def stop(pod: Object, at: float) -> None:
+    """The containers are stopped because the pod is being deleted."""
+    about = pod["metadata"]
+    grace = about.get("deletionGracePeriodSeconds") or 0
+    seconds = _program(pod).stop_seconds
+    obeys = seconds is not None and seconds < grace
+    _end(pod, at, container_status.STOPPED if obeys else container_status.KILLED, failed=True)
+
+
+def _end(pod: Object, at: float, code: int, *, failed: bool = False) -> None:
+    status, now = pod.setdefault("status", {}), stamp(at)
+    ran = stage(pod) in {Stage.RUNNING, Stage.BACKING_OFF}
+    status["phase"] = "Failed" if failed or code else "Succeeded"
+    if ran:
+        _end_containers(pod, now, code)
+        container_status.report_init(pod, now, done=True, over=True)
+    container_status.conditions(pod, now)
+
+
+def _end_containers(pod: Object, now: str, code: int) -> None:
+    def ended(old: Object | None, identity: str) -> container_status.State:
+        if old is not None and "waiting" in old["state"] and old.get("lastState"):
+            return dict(old["lastState"])
+        return container_status.terminated(code, container_status.started(old, now), now, identity)
+
+    container_status.report(pod, ended)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,0 +1,1 @@
+"""Which resources are served: ``registry`` holds them, ``discovery`` and ``version_endpoints`` tell clients."""

@@ -1,0 +1,111 @@
+"""A schema as its users see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from kubesim.api.field_errors import Problem, invalid
+from kubesim.schema.compiled import Node, copied
+from kubesim.schema.compiler import Compilation, compiled_part
+from kubesim.schema.embedded import METADATA
+from kubesim.schema.errors import NOWHERE, findings
+from kubesim.schema.structural import examined
+
+OpenApi = dict[str, Any]
+
+_METADATA = compiled_part(METADATA)
+
+
+class SchemaError(ValueError):
+    """The OpenAPI dict is not a structural schema, for these reasons."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+class Schema:
+    """A structural schema of a resource. ``where`` is the path under which problems with it are reported.
+
+    It is compiled when it is first needed: most kinds are used by nobody for most of the time.
+    """
+
+    def __init__(self, openapi: OpenApi, where: str = "spec.validation.openAPIV3Schema") -> None:
+        report = examined(openapi, where)
+        if report.problems:
+            raise SchemaError(report.problems)
+        self._make: Callable[[], OpenApi] = lambda: openapi
+        self.unevaluated: list[str] = report.unevaluated
+        """Where it has expressions in CEL, which nobody evaluates here."""
+        compilation = Compilation(openapi)
+        wrong = [
+            problem
+            for path, part in report.defaults
+            for problem in _default_problems(compilation.node(part), part["default"], f"{path}.default")
+        ]
+        if wrong:
+            raise SchemaError(wrong)
+        self.root = compilation.root
+
+    @classmethod
+    def sound(cls, make: Callable[[], OpenApi]) -> Schema:
+        """One that is known to be structural, from what makes it."""
+        schema = cls.__new__(cls)
+        schema._make = make
+        schema.unevaluated = []
+        return schema
+
+    @cached_property
+    def openapi(self) -> OpenApi:
+        """As it is written."""
+        return self._make()
+
+    @cached_property
+    def root(self) -> Node:
+        """What is known about the whole object, for those who walk along (strategic merge patches)."""
+        return Compilation(self.openapi).root
+
+    def mistyped(self, obj: dict[str, Any]) -> list[Problem]:
+        """The values of the wrong JSON type; null has none, and what the schema does not know may have any."""
+        return [] if self._types.holds(obj) else findings(self._types, obj, "")
+
+    def prune(self, obj: dict[str, Any]) -> list[str]:
+        """Remove unknown fields in place, and return their paths. All of ``metadata`` stays."""
+        return sorted(path[1:] for path in self.root.prune(obj))
+
+    def default(self, obj: dict[str, Any]) -> None:
+        """Fill in defaults in place, and drop nulls where the schema does not allow them."""
+        self.root.default(obj)
+
+    def validate(self, obj: dict[str, Any]) -> list[Problem]:
+        """What is wrong with an object."""
+        return [] if self.root.holds(obj) else findings(self.root, obj, "")
+
+    @cached_property
+    def applied(self) -> Node:
+        """The root as those see it who merge objects: it knows how metadata merges, which all kinds have alike."""
+        root = Node()
+        root.properties = {**self.root.properties, "metadata": _METADATA}
+        root.additional, root.preserves = self.root.additional, self.root.preserves
+        return root
+
+    @cached_property
+    def _types(self) -> Node:
+        return Compilation(self.openapi, types_only=True).root
+
+
+def _default_problems(node: Node, default: Any, path: str) -> list[Problem]:
+    """A default has known fields only and is valid as it stands, without the defaults of its own fields."""
+    if node.prune(copied(default)):
+        return [invalid(path, default, "must not have unknown fields")]
+    return [_below(path, problem) for problem in findings(node, default, "")]
+
+
+def _below(path: str, problem: Problem) -> Problem:
+    if problem.field == NOWHERE:
+        return problem
+    dot = "" if not problem.field or problem.field.startswith("[") else "."
+    return replace(problem, field=f"{path}{dot}{problem.field}")

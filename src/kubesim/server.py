@@ -1,0 +1,115 @@
+"""A cluster in one process: from a folder to an API server with nodes and controllers that answers.
+
+The order matters. What can be wrong with what was asked for (a certificate, a kubeconfig of another cluster, data that
+another process holds, a port that is taken) is found before anything is written. What the cluster has from the start
+(namespaces, definitions handed in, nodes) is there before the first request is answered; the kubeconfig is written
+after that. It stops in reverse: no more requests, no more controllers, and then the store, when the writes under way
+are on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubesim import bootstrap, controllers, kinds
+from kubesim.api.admission import AdmissionFactory
+from kubesim.api.client import InProcessClient
+from kubesim.clock import Clock
+from kubesim.controllers import service_accounts
+from kubesim.http.auth import is_loopback, made_tls, made_token, needs_tls, own_tls
+from kubesim.http.listen import bound, compact, listening, working
+from kubesim.kinds import custom_resources
+from kubesim.kubeconfig import require_ours, write_kubeconfig
+from kubesim.kubelet.kubelets import Kubelets
+from kubesim.registry.registry import Object, ResourceRegistry
+from kubesim.storage import Store
+from kubesim.storage.directory_lock import require_free
+
+WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how an address that means "all" is reached from here
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What somebody asked for."""
+
+    data: Path | None
+    """The data directory, also for the certificates and the token that are made; None keeps everything in memory."""
+    kubeconfig: Path
+    nodes: Sequence[Object]
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str = ""
+    own_certificate: tuple[Path, Path] | None = None
+    """A certificate and its key."""
+    speed: float = 1.0
+    admission: AdmissionFactory | None = None
+    """Makes the hook that changes or refuses objects before they are stored."""
+    prepare: Callable[[InProcessClient], Awaitable[None]] | None = None
+    """Creates what this cluster has beyond every other (definitions, objects), before the first request is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCluster:
+    """What is up."""
+
+    api: InProcessClient
+    kubelets: Kubelets
+    server: str
+    """Its address, as the kubeconfig has it."""
+    outside: str
+    """Its address for other machines; empty if they cannot reach it."""
+    broken: asyncio.Future[None]
+    """Done if a controller ends, which none should."""
+
+
+@contextlib.asynccontextmanager
+async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningCluster]:
+    """A cluster that answers. It is stopped, and everything on disk, when the context ends."""
+    clock = Clock(settings.speed)
+    own = own_tls(*settings.own_certificate) if settings.own_certificate else None
+    require_ours(settings.kubeconfig)
+    if settings.data:
+        require_free(settings.data)
+    async with AsyncExitStack() as stack:
+        sockets = stack.enter_context(bound(settings.host, settings.port))
+        store = await Store.open(settings.data)
+        stack.push_async_callback(store.close)
+        inside = WILDCARDS.get(settings.host, settings.host)
+        tls = own or (made_tls(inside, settings.data) if needs_tls(settings.host, settings.token) else None)
+        token = settings.token or (made_token(settings.data) if tls else "")
+        api = InProcessClient(store, ResourceRegistry(kinds.resources()))
+        if settings.admission:
+            api.writes.admission = settings.admission(store)
+        for definition in api.list(custom_resources.QUALIFIED):
+            custom_resources.install(api.registry, definition)
+        await service_accounts.furnish(api)
+        await bootstrap.create_system_classes(api)
+        if settings.prepare:
+            await settings.prepare(api)
+        kubelets = Kubelets(api, clock, settings.nodes)
+        await kubelets.register()
+        work = [*controllers.all_controllers(api, clock), kubelets.run(), compact(api)]
+        broken = await stack.enter_async_context(working(*work))
+        context = tls.context if tls else None
+        port = await stack.enter_async_context(listening(api, sockets, token=token, tls=context))
+        server = _url(inside, port, secure=tls is not None)
+        store.announce(server)
+        write_kubeconfig(settings.kubeconfig, server, token=token, authority=tls.authority if tls else b"")
+        yield RunningCluster(api, kubelets, server, _outside(settings.host, port), broken)
+
+
+def _outside(host: str, port: int) -> str:
+    if is_loopback(host):
+        return ""
+    return _url(socket.gethostname() if host in WILDCARDS else host, port, secure=True)
+
+
+def _url(host: str, port: int, *, secure: bool) -> str:
+    named = f"[{host}]" if ":" in host else host
+    return f"{'https' if secure else 'http'}://{named}:{port}"

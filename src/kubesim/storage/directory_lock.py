@@ -1,0 +1,122 @@
+"""Who uses a data directory: one process at a time.
+
+The lock is the kernel's (flock), so it is gone with its process, however that ended. What the lock file says about
+its holder is for people only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from kubesim.clock import stamp
+from kubesim.storage.errors import Damaged, DataHeld
+
+LOCK = "lock"
+"""The lock's file in a data directory. It stays: to remove it would let two processes lock two files of one name."""
+
+
+class LockHolder(msgspec.Struct, frozen=True):
+    """What a holder says of itself."""
+
+    program: str
+    pid: int
+    since: str
+    address: str = ""
+
+    def __str__(self) -> str:
+        where = f", at {self.address}" if self.address else ""
+        return f"{self.program}, process {self.pid}, since {self.since}{where}"
+
+
+class DirectoryLock:
+    """The right to use a data directory, until released."""
+
+    def __init__(self, lock: int, holding: LockHolder) -> None:
+        self._lock = lock
+        self._write(holding)
+
+    @classmethod
+    def take(cls, directory: Path, program: str, address: str = "") -> Self:
+        """Make the directory if it is not there, and take it. Raises DataHeld, which says who has it."""
+        try:
+            _make(directory)
+            lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise Damaged(
+                f"{directory} cannot be used as a data directory: {error.strerror}: {error.filename}"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holding = _read(lock)
+            os.close(lock)
+            raise DataHeld(f"{directory} is held by {holding or 'another process'}") from None
+        since = stamp(time.time())
+        return cls(lock, LockHolder(program, os.getpid(), since, address))
+
+    def announce(self, address: str) -> None:
+        """Say where this process is to be found, once that is known."""
+        self._write(msgspec.structs.replace(self._holding, address=address))
+
+    def release(self) -> None:
+        """Let others have it."""
+        with suppress(OSError):
+            os.ftruncate(self._lock, 0)
+        os.close(self._lock)
+
+    def _write(self, holding: LockHolder) -> None:
+        self._holding = holding
+        with suppress(OSError):  # a full disk: then it is held by one who could not say so
+            text = msgspec.json.encode(holding) + b"\n"
+            os.pwrite(self._lock, text, 0)
+            os.ftruncate(self._lock, len(text))
+
+
+def held_by(directory: Path) -> str:
+    """Who uses a data directory right now; empty if nobody does."""
+    try:
+        lock = os.open(directory / LOCK, os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return str(_read(lock) or "another process")
+    finally:
+        os.close(lock)
+    return ""
+
+
+def require_free(directory: Path) -> None:
+    """Raise DataHeld if somebody uses a data directory, without touching it."""
+    holder = held_by(directory)
+    if holder:
+        raise DataHeld(f"{directory} is held by {holder}")
+
+
+def _read(lock: int) -> LockHolder | None:
+    try:
+        return msgspec.json.decode(os.pread(lock, 4096, 0), type=LockHolder)
+    except (OSError, msgspec.DecodeError):  # it has only just begun, or could not write
+        return None
+
+
+def _make(directory: Path) -> None:
+    """Make a directory, and those above it, in a way that outlasts a power loss."""
+    if directory.is_dir():
+        return
+    if not directory.parent.is_dir():
+        _make(directory.parent)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    parent = os.open(directory.parent, os.O_RDONLY)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)

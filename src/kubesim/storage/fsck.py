@@ -1,0 +1,157 @@
+"""Is everything in a data directory as it should be?
+
+Reads, and changes nothing; a directory in use can be checked as well, as of one moment. What is checked: the file
+itself (SQLite's own check), the table ``meta``, and of every line of the log that it continues the line before of
+its key, that its value is the object it claims to be, and that compaction has left what it must and no more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubesim.storage.errors import Damaged
+from kubesim.storage.log import FORMAT, Line, read_format, refusal
+from kubesim.storage.store import DATABASE
+
+MOST = 1000
+"""After so many findings it is clear how things stand."""
+
+
+class Finding(NamedTuple):
+    """Something that is not as it should be; revision 0 and no key: about the file as a whole."""
+
+    revision: int
+    key: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"revision {self.revision} of {self.key}: {self.problem}" if self.revision else self.problem
+
+
+class _Meta(NamedTuple):
+    compacted: int
+    swept: int
+
+
+def check(directory: Path, most: int = MOST) -> list[Finding]:
+    """Everything that is wrong in a data directory. Raises Damaged if it is none, or one that we cannot judge."""
+    path = directory / DATABASE
+    if not path.is_file():
+        raise Damaged(f"{directory} is no data directory: it has no {DATABASE}")
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+            connection.execute("BEGIN")  # one moment for all that follows
+            return list(islice(_findings(connection, path), most))
+    except sqlite3.OperationalError as error:
+        raise Damaged(f"{path} cannot be opened: {error}") from error
+
+
+def _findings(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
+    try:
+        known_format = read_format(connection)
+        if not known_format or known_format > FORMAT:
+            raise Damaged(f"{path} {'is empty' if known_format == 0 else refusal(known_format)}")
+        for (message,) in connection.execute("PRAGMA integrity_check"):
+            if message != "ok":
+                yield _of_file(message)
+        meta = dict(connection.execute("SELECT name, value FROM meta"))
+        found = [_of_file(f"meta: {problem}") for problem in _of_meta(meta)]
+        yield from found
+        if not found:
+            yield from _of_lines(connection, _Meta(meta["compacted"], meta["swept"]))
+    except sqlite3.DatabaseError as error:
+        yield _of_file(f"SQLite cannot read {path.name}: {error}")
+
+
+def _of_file(problem: str) -> Finding:
+    return Finding(0, "", problem)
+
+
+def _of_meta(meta: dict[str, Any]) -> Iterator[str]:
+    for name in ("compacted", "swept"):
+        value = meta.get(name)
+        if not isinstance(value, int) or value < 0:
+            yield f"{name} is {value!r}, not a revision"
+            return
+    if meta["swept"] > meta["compacted"]:
+        yield f"swept up to revision {meta['swept']}, which is beyond what is compacted, {meta['compacted']}"
+
+
+def _of_lines(connection: sqlite3.Connection, meta: _Meta) -> Iterator[Finding]:
+    newest: dict[str, tuple[int, bool]] = {}
+    for row in connection.execute("SELECT revision, key, previous, deleted, value FROM log ORDER BY revision"):
+        line = Line._make(row)
+        revision, key = line.revision, line.key
+        if list(map(type, line)) != [int, str, int, int, bytes] or line.deleted not in {0, 1}:
+            yield Finding(revision, str(key), "its columns have values of wrong types")
+            continue
+        if revision < 1:
+            yield Finding(revision, key, "revisions begin at 1")
+        for problem in (*_of_chain(line, newest.get(key), meta), *_of_compaction(line, newest.get(key), meta)):
+            yield Finding(revision, key, problem)
+        for problem in _of_value(line):
+            yield Finding(revision, key, problem)
+        newest[key] = (revision, bool(line.deleted))
+
+
+def _of_chain(line: Line, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
+    """A line continues the one before of its key, unless that was a deletion."""
+    existed = before[0] if before and not before[1] else 0
+    if line.previous == existed:
+        pass
+    elif existed:
+        yield f"it continues revision {line.previous}, but the one before is {existed}"
+    elif line.previous >= line.revision:
+        yield f"it continues revision {line.previous}, which is not older"
+    elif before and before[1]:
+        yield f"it continues revision {line.previous}, but revision {before[0]} deleted it"
+    elif line.revision > meta.swept:
+        yield f"it continues revision {line.previous}, which is not there"
+    if line.deleted and not line.previous:
+        yield "it deletes what did not exist"
+
+
+def _of_compaction(line: Line, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
+    """Up to where compaction has swept, only what was the newest then is left."""
+    if line.revision > meta.swept:
+        return
+    if before and not before[1]:
+        yield f"revision {before[0]} before it should have been removed: it is swept up to {meta.swept}"
+    if line.deleted:
+        yield f"a deletion that should have been removed: it is swept up to {meta.swept}"
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    resourceVersion: str  # noqa: N815 - as the API spells it
+    namespace: str | None = None
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata
+
+
+_decode = msgspec.json.Decoder(_Object).decode
+
+
+def _of_value(line: Line) -> Iterator[str]:
+    """The value is the object of that name, as of that revision."""
+    try:
+        metadata = _decode(line.value).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        yield f"its value is not an object: {error}"
+        return
+    if metadata.resourceVersion != str(line.revision):
+        yield f"its value says resourceVersion {metadata.resourceVersion!r}"
+    _, *place = line.key.split("/")
+    if place != ([metadata.name] if metadata.namespace is None else [metadata.namespace, metadata.name]):
+        where = "no namespace" if metadata.namespace is None else f"namespace {metadata.namespace!r}"
+        yield f"its value says name {metadata.name!r}, {where}"

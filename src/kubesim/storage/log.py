@@ -1,0 +1,288 @@
+"""The log in its SQLite file: one line for every revision.
+
+    log(revision, key, previous, deleted, value)    previous: the key's revision before, 0 if it did not exist
+    meta(name, value)                               format, compacted, swept
+
+The lines are only ever appended, and ``previous`` chains those of a key. That makes an index by key superfluous:
+what a key was at an older revision stands in the first line after it, as ``previous``; what a compaction may
+remove is what the lines up to its revision name as ``previous``. An index would double the work of every write
+(its pages are all over the file, those of the log's end are few) to save some milliseconds at the start.
+
+Write-ahead logging with ``synchronous=FULL``: when ``append`` returns, its lines are on disk. Lines are written on
+one connection, by one thread, and read on another, by another thread; neither waits for the other. In memory (no
+path) both are the same connection, and a lock keeps the readers out while a batch is half written.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubesim.storage.errors import Damaged, StorageFailed
+
+FORMAT = 1
+"""What this version writes, and the newest that it reads."""
+
+PAGE_BYTES = 8192  # a handful of pods to a page: fewer pages to read for a list than with the usual 4096
+
+MOST_LINES = 128
+"""The most lines one INSERT writes: five parameters each, and some builds of SQLite take no more than 999."""
+
+SWEPT_AT_ONCE = 128
+"""How many lines a step of a compaction removes: some milliseconds, then writers get their turn."""
+
+_SCHEMA = """
+BEGIN IMMEDIATE;
+CREATE TABLE log (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    previous INTEGER NOT NULL,
+    deleted INTEGER NOT NULL,
+    value BLOB NOT NULL  -- last, so that nobody reads past it to get at the others
+);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('format', 1), ('compacted', 0), ('swept', 0);
+COMMIT;
+"""
+
+
+class Line(NamedTuple):
+    """One line of the log, as its table has it."""
+
+    revision: int
+    key: str
+    previous: int
+    deleted: int
+    value: bytes
+
+
+class Head(NamedTuple):
+    """A line without its value."""
+
+    revision: int
+    key: str
+    previous: int
+    deleted: int
+
+
+class Log:
+    """An open log. ``append``, ``compact`` and ``sweep`` are for one thread, everything else for one other."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._name = str(path) if path else "the log in memory"
+        self._alone: AbstractContextManager[Any] = nullcontext() if path else threading.Lock()
+        try:
+            if path:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # nobody else reads it, nor what SQLite adds
+            self._writing = _connect(str(path) if path else ":memory:")
+        except (OSError, sqlite3.Error) as error:
+            raise Damaged(f"{self._name} cannot be opened: {error}") from error
+        try:
+            _prepare(self._writing, self._name, on_disk=path is not None)
+            meta = dict(self._writing.execute("SELECT name, value FROM meta"))
+            self.compacted: int = meta["compacted"]
+            self._swept: int = meta["swept"]
+            ((newest,),) = self._writing.execute("SELECT max(revision) FROM log")
+            self._reading = self._writing
+            if path:
+                self._reading = _connect(str(path))
+                self._reading.execute("PRAGMA query_only = ON")
+        except BaseException as error:
+            self._writing.close()
+            if isinstance(error, sqlite3.Error | KeyError):
+                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
+            raise
+        # The newest line may have been a deletion that is compacted away; its revision is taken all the same.
+        self.newest: int = max(newest or 0, self.compacted)
+
+    def close(self) -> None:
+        """Close the file. The last to close it leaves no write-ahead log behind."""
+        self._reading.close()
+        self._writing.close()
+
+    # ---- writing ------------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Line]) -> None:
+        """Write lines, all or none of them. They are on disk when this returns."""
+        # As few statements as possible: each gives the interpreter away to whoever is busy, and waits to get it back.
+        sizes = _sizes(len(batch))
+        if len(sizes) == 1:
+            with self._alone:
+                self._rollback()
+                _insert(self._writing, batch)  # a statement alone is a transaction
+            return
+
+        def insert(connection: sqlite3.Connection) -> None:
+            start = 0
+            for size in sizes:
+                _insert(connection, batch[start : start + size])
+                start += size
+
+        self._transact(insert)
+
+    def compact(self, revision: int) -> None:
+        """Declare the history up to a revision gone. ``sweep`` removes it."""
+        if revision > self.compacted:
+            self._transact(lambda on: on.execute("UPDATE meta SET value = ? WHERE name = 'compacted'", (revision,)))
+            self.compacted = revision
+
+    def sweep(self, at_once: int = SWEPT_AT_ONCE) -> bool:
+        """Remove a part of what is compacted; whether there is more. Goes on where it was interrupted.
+
+        A line names in ``previous`` the one that it superseded; a deletion supersedes itself, too.
+        """
+        if self._swept >= self.compacted:
+            return False
+        found = self._writing.execute(
+            "SELECT revision, previous, deleted FROM log WHERE revision > ? AND revision <= ? AND (previous OR deleted)"
+            " ORDER BY revision LIMIT ?",
+            (self._swept, self.compacted, at_once),
+        ).fetchall()
+        gone = [previous for _, previous, _ in found if previous]
+        gone += [revision for revision, _, deleted in found if deleted]
+        swept = found[-1][0] if len(found) == at_once else self.compacted
+
+        def remove(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM log WHERE revision IN (SELECT value FROM json_each(?))", (_json(gone),))
+            connection.execute("UPDATE meta SET value = ? WHERE name = 'swept'", (swept,))
+
+        self._transact(remove)
+        self._swept = swept
+        return swept < self.compacted
+
+    def _transact(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        with self._alone:
+            self._rollback()
+            self._writing.execute("BEGIN IMMEDIATE")
+            try:
+                work(self._writing)
+                self._writing.execute("COMMIT")
+            except BaseException:
+                self._rollback()
+                raise
+
+    def _rollback(self) -> None:
+        """Undo a transaction that failed; also before the next, should that have failed, so that none joins another."""
+        if self._writing.in_transaction:
+            self._writing.execute("ROLLBACK")
+
+    # ---- reading ------------------------------------------------------------------------------------
+
+    def current(self) -> dict[str, int]:
+        """Every key that exists, with its newest revision."""
+        found: dict[str, int] = {}
+        with self._alone:
+            try:
+                for key, revision, deleted in self._reading.execute(
+                    "SELECT key, revision, deleted FROM log ORDER BY revision"
+                ):
+                    if deleted:
+                        found.pop(key, None)
+                    else:
+                        found[key] = revision
+            except sqlite3.Error as error:
+                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
+        return found
+
+    def value(self, revision: int) -> bytes | None:
+        """The value of a line, None if there is no such line."""
+        found = self._read("SELECT value FROM log WHERE revision = ?", (revision,))
+        return found[0][0] if found else None
+
+    def values(self, revisions: Sequence[int]) -> dict[int, bytes]:
+        """The values of lines, of those that there are. Fastest if the revisions are sorted."""
+        # One statement for all: an IN of so many would be parsed anew each time. CROSS: as the revisions come.
+        sql = "SELECT log.revision, log.value FROM json_each(?) AS wanted CROSS JOIN log ON log.revision = wanted.value"
+        return dict(self._read(sql, (_json(revisions),)))
+
+    def heads(self, after: int, upto: int, limit: int) -> list[Head]:
+        """The next lines beyond a revision, without their values."""
+        sql = (
+            "SELECT revision, key, previous, deleted FROM log WHERE revision > ? AND revision <= ?"
+            " ORDER BY revision LIMIT ?"
+        )
+        return list(map(Head._make, self._read(sql, (after, upto, limit))))
+
+    def before(self, prefix: str, after: int, upto: int) -> dict[str, int]:
+        """What the keys that changed beyond ``after`` were at it: their revisions, 0 if they did not exist."""
+        # From the newest to the oldest: of several lines of a key, the first after the revision has the last word.
+        sql = (
+            "SELECT key, previous FROM log WHERE revision > ? AND revision <= ? AND key >= ? AND key < ?"
+            " ORDER BY revision DESC"
+        )
+        return dict(self._read(sql, (after, upto, prefix, prefix + "\U0010ffff")))
+
+    def _read(self, sql: str, arguments: tuple[object, ...]) -> list[Any]:
+        try:
+            with self._alone:
+                return self._reading.execute(sql, arguments).fetchall()
+        except sqlite3.Error as error:
+            raise StorageFailed(f"{self._name} cannot be read: {error}") from error
+
+
+def _hint(error: Exception) -> str:
+    known = isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
+    return "" if known else "; `pumice fsck` says more"
+
+
+def _connect(name: str) -> sqlite3.Connection:
+    # Explicit transactions. Another thread than the one that opens it uses it, but never two at a time.
+    return sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+
+
+def _prepare(connection: sqlite3.Connection, name: str, *, on_disk: bool) -> None:
+    """Make sure that the file is a log, and how it is written. An empty file becomes one."""
+    known_format = read_format(connection)
+    if known_format is None or known_format > FORMAT:
+        raise Damaged(f"{name} {refusal(known_format)}")
+    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
+    ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
+    if on_disk and mode != "wal":
+        raise Damaged(f"{name} is on a file system without what SQLite's write-ahead log needs: use a local one")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # where fsync alone leaves it in the drive's cache
+    connection.execute("PRAGMA secure_delete = OFF")
+    connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
+    if known_format == 0:
+        connection.executescript(_SCHEMA)
+
+
+def read_format(connection: sqlite3.Connection) -> int | None:
+    """The format of a log; 0 if the file is empty, None if it is the database of something else."""
+    tables = {table for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        return 0
+    if not {"log", "meta"} <= tables:
+        return None
+    found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchall()
+    return found[0][0] if found and isinstance(found[0][0], int) else None
+
+
+def refusal(known_format: int | None) -> str:
+    """Why a file of this format is not used."""
+    if known_format is None:
+        return "is the database of something else"
+    return f"was written by a newer Pumice: its format is {known_format}, this one knows up to {FORMAT}"
+
+
+def _json(revisions: Sequence[int]) -> str:
+    return msgspec.json.encode(revisions).decode()
+
+
+def _sizes(count: int) -> list[int]:
+    """Cut a batch so that there are few statements, and few different ones: they stay compiled."""
+    sizes = [MOST_LINES] * (count // MOST_LINES)
+    rest = count % MOST_LINES
+    return sizes + [1 << bit for bit in reversed(range(rest.bit_length())) if rest & 1 << bit]
+
+
+def _insert(connection: sqlite3.Connection, lines: Sequence[Line]) -> None:
+    rows = ",".join(["(?,?,?,?,?)"] * len(lines))
+    connection.execute(f"INSERT INTO log VALUES {rows}", [field for line in lines for field in line])

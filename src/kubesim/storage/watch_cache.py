@@ -1,0 +1,153 @@
+"""The latest changes, in memory, for those who watch.
+
+A watcher that keeps up never touches the file, and what is decoded or encoded for one is there for the others:
+all get the same ``Change``. Those that fell behind further than the memory reaches read the log instead.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from kubesim.storage.key_index import above
+
+WARM = 256
+"""So many of the latest changes keep what was decoded and encoded of them (a decoded pod takes 10 KB)."""
+
+MOST_FLOORS = 20_000
+"""So many prefixes have a floor of their own; with more, all begin anew with one in common."""
+
+OVERHEAD = 400
+"""What a change costs beside its value, roughly."""
+
+
+class Change:
+    """One line of the log. ``value`` is the object after the change; of a deletion, its last state."""
+
+    __slots__ = ("_before", "_cold", "_object", "_old", "_read", "deleted", "encoded", "key", "revision", "value")
+
+    def __init__(
+        self,
+        revision: int,
+        key: str,
+        value: bytes,
+        *,
+        deleted: bool = False,
+        before: int = 0,
+        read: Callable[[int], bytes] | None = None,
+    ) -> None:
+        self.revision = revision
+        self.key = key
+        self.value = value
+        self.deleted = deleted
+        self.encoded: dict[Any, Any] = {}
+        """For watchers, to share what they made of it."""
+        self._before = before
+        self._read = read
+        self._cold = False
+        self._object: dict[str, Any] | None = None
+        self._old: dict[str, Any] | None = None
+
+    @property
+    def before(self) -> int:
+        """The revision of the key before this one; 0: it did not exist."""
+        return self._before
+
+    @property
+    def previous(self) -> bytes | None:
+        """The value before, None if the object was created. Read when asked for; Compacted if it is gone by then."""
+        return self._read(self._before) if self._before and self._read else None
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The value, decoded. Everybody gets the same one: not to be changed."""
+        if self._object is not None:
+            return self._object
+        decoded: dict[str, Any] = msgspec.json.decode(self.value)
+        if not self._cold:
+            self._object = decoded
+        return decoded
+
+    @property
+    def old(self) -> dict[str, Any] | None:
+        """The value before, decoded. Not to be changed."""
+        if self._old is not None:
+            return self._old
+        previous = self.previous
+        if previous is None:
+            return None
+        decoded: dict[str, Any] = msgspec.json.decode(previous)
+        if not self._cold:
+            self._old = decoded
+        return decoded
+
+    def cool(self) -> None:
+        """Let go of everything that can be made again, for good: most watchers are through with it."""
+        self._cold = True
+        self._object = self._old = None
+        self.encoded = {}
+
+    def __repr__(self) -> str:
+        return f"Change({self.revision}, {self.key!r}{', deleted' if self.deleted else ''})"
+
+
+class RecentChanges:
+    """The changes of late: all of them, in order, and by resource."""
+
+    def __init__(self, revision: int, most: int, most_bytes: int) -> None:
+        self._begin = revision
+        self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._all: deque[Change] = deque()
+        self._of: dict[str, deque[Change]] = {}
+        self._forgotten: dict[str, int] = {}  # by prefix: the newest that is no longer here
+
+    def floor(self, prefix: str) -> int:
+        """The changes under a prefix beyond this revision are all here.
+
+        Each prefix has its own floor: who follows a resource that never changes is up to date, whatever others do.
+        """
+        return self._forgotten.get(prefix, self._begin)
+
+    def since(self, prefix: str, after: int) -> list[Change]:
+        """The changes under a prefix beyond ``after``, which is not below its floor. The oldest comes first."""
+        resource, _, rest = prefix.partition("/")
+        changes = self._of.get(resource, ()) if resource else self._all
+        # From the end: who keeps up looks at what is new to it and no further.
+        found = list(takewhile(lambda change: change.revision > after, reversed(changes)))
+        found.reverse()
+        return [change for change in found if change.key.startswith(prefix)] if rest else found
+
+    def add(self, change: Change) -> None:
+        """Remember a change, newer than all before."""
+        everything = self._all
+        everything.append(change)
+        resource = change.key.partition("/")[0]
+        of_resource = self._of.get(resource)
+        if of_resource is None:
+            of_resource = self._of[resource] = deque()
+        of_resource.append(change)
+        self._bytes += len(change.value) + OVERHEAD
+        if len(everything) > WARM:
+            everything[-WARM - 1].cool()
+        while len(everything) > self._most or self._bytes > self._most_bytes:
+            self._forget()
+
+    def _forget(self) -> None:
+        oldest = self._all.popleft()
+        self._bytes -= len(oldest.value) + OVERHEAD
+        resource = oldest.key.partition("/")[0]
+        of_resource = self._of[resource]
+        of_resource.popleft()
+        if not of_resource:
+            del self._of[resource]
+        if len(self._forgotten) > MOST_FLOORS:
+            self._begin = oldest.revision
+            self._forgotten.clear()
+        for prefix in above(oldest.key):
+            self._forgotten[prefix] = oldest.revision

@@ -1,0 +1,58 @@
+"""What Pumice adds to a new cluster: its definitions, the first queues, and the finalizer of queues."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+
+from kubesim.api.client import InProcessClient
+from kubesim.api.status import ApiError
+from kubesim.bootstrap import apply_definitions
+from kubesim.registry.registry import Object
+from kubesim.schema.go_regexp import assume_valid, patterns_of
+from pumice import crds
+from pumice.admission import QUEUE_FINALIZER
+
+log = logging.getLogger(__name__)
+
+QUEUES = "queues.scheduling.volcano.sh"
+
+
+async def furnish(api: InProcessClient) -> None:
+    """Apply our definitions, and create the first queues where they are missing."""
+    await apply_definitions(api, _definitions())
+    for wanted in crds.first_queues():
+        if api.read(QUEUES, "", wanted["metadata"]["name"]) is None:
+            applied = json.dumps(wanted)  # as if by kubectl apply, so that a later kubectl apply finds its annotation
+            wanted["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": applied}
+            try:
+                await api.create(QUEUES, "", wanted)
+            except ApiError as error:  # older data may have no place for it; that is no reason not to start
+                log.warning("queue %s is missing and cannot be made: %s", wanted["metadata"]["name"], error.message)
+
+
+def _definitions() -> Iterator[Object]:
+    """Our definitions. Tests compile their patterns, so a server that nobody asks for anything does without re2."""
+    for definition in crds.definitions():
+        assume_valid(patterns_of(definition))
+        yield definition
+
+
+async def settle_finalizers(api: InProcessClient, finalizer: str) -> None:
+    """Set ``finalizer`` on all queues, or remove it from all of them where it is empty.
+
+    A queue that is deleted then waits for the controllers that are there, and for none that are not. Queues that are
+    being deleted already stay as they are: a controller was at work on what is below them.
+    """
+    for queue in api.list(QUEUES):
+        about = queue["metadata"]
+        kept = [*(about.get("finalizers") or ())]
+        wanted = [name for name in kept if name != QUEUE_FINALIZER] + ([finalizer] if finalizer else [])
+        if "deletionTimestamp" in about or sorted(kept) == sorted(wanted):
+            continue
+
+        def settle(found: Object, wanted: list[str] = wanted) -> None:
+            found["metadata"]["finalizers"] = wanted
+
+        await api.modify(QUEUES, "", about["name"], settle)

@@ -1,0 +1,161 @@
+"""What belongs to whom: adopted, released, and whose owner is looked at when."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from kubesim.controllers.controller_refs import ControllerRefs, adopt, controller_of, disown, is_going, owned_by
+from tests.support.apiserver import memory_api
+from tests.support.workloads import REPLICA_SETS, replica_set, template
+
+
+@asynccontextmanager
+async def claims():
+    async with memory_api() as api:
+        woken: list[str] = []
+        found = ControllerRefs(api, "pods", "apps/v1", "ReplicaSet", woken.append)
+        yield api, found, woken
+
+
+def pod(name, app="web", **about):
+    whole = template(app=app)
+    return {"metadata": {"name": name, **whole["metadata"], **about}, "spec": whole["spec"]}
+
+
+async def make_set(api, name="s", app="web"):
+    selector = {"matchLabels": {"app": app}}
+    made = {"metadata": {"name": name}, "spec": {"replicas": 0, "selector": selector, "template": template(app=app)}}
+    return await api.create(REPLICA_SETS, "default", made)
+
+
+async def hear(api, found):
+    """Everything that there is, as the follower would tell it."""
+    async for batch in api.follow("pods"):
+        for change in batch:
+            found.take_child(change)
+        if not batch:
+            return
+
+
+async def claim(found, owner):
+    uid = owner["metadata"]["uid"]
+    return await found.claimed(owner, adopt=lambda one: adopt(one, owner), release=lambda one: disown(one, uid))
+
+
+def names(children):
+    return [one["metadata"]["name"] for one in children]
+
+
+def key_of(owner):
+    return f"default/{owner['metadata']['name']}/{owner['metadata']['uid']}"
+
+
+def test_what_matches_and_belongs_to_nobody_is_adopted():
+    async def scenario():
+        async with claims() as (api, found, woken):
+            await api.create("pods", "default", pod("early"))
+            await api.create("pods", "default", pod("other", app="db"))
+            owner = await make_set(api)
+            found.take_owner(owner, deleted=False)
+            assert woken == [key_of(owner)] * 2  # for itself, and for the pod that it may have
+            children = await claim(found, owner)
+            assert names(children) == ["early"]
+            assert controller_of(api.read("pods", "default", "early"))["uid"] == owner["metadata"]["uid"]
+            assert controller_of(api.read("pods", "default", "other")) is None
+            await api.create("pods", "default", pod("late"))
+            await hear(api, found)
+            assert names(await claim(found, owner)) == ["early", "late"]
+
+    asyncio.run(scenario())
+
+
+def test_what_another_controls_or_is_leaving_is_not():
+    async def scenario():
+        async with claims() as (api, found, _):
+            owner, other = await make_set(api), await make_set(api, "other")
+            taken = pod("taken", ownerReferences=[owned_by(other)])
+            await api.create("pods", "default", taken)
+            await api.create("pods", "default", pod("leaving", finalizers=["example.com/x"]))
+            await api.delete("pods", "default", "leaving", grace=0)
+            found.take_owner(owner, deleted=False)
+            await hear(api, found)
+            return await claim(found, owner)
+
+    assert asyncio.run(scenario()) == []
+
+
+def test_an_owner_that_is_leaving_adopts_and_releases_nothing():
+    async def scenario():
+        async with claims() as (api, found, _):
+            owner = await make_set(api)
+            await api.create("pods", "default", pod("mine", app="db", ownerReferences=[owned_by(owner)]))
+            await api.create("pods", "default", pod("stray"))
+            found.take_owner(owner, deleted=False)
+            await hear(api, found)
+            leaving = {**owner, "metadata": {**owner["metadata"], "deletionTimestamp": "2024-05-01T00:00:00Z"}}
+            assert is_going(leaving)
+            await claim(found, leaving)
+            return [controller_of(one) is not None for one in api.list("pods", "default")]
+
+    assert asyncio.run(scenario()) == [True, False]  # mine, stray
+
+
+def test_what_no_longer_matches_is_released():
+    async def scenario():
+        async with claims() as (api, found, woken):
+            owner = await make_set(api)
+            await api.create("pods", "default", pod("mine", ownerReferences=[owned_by(owner)]))
+            found.take_owner(owner, deleted=False)
+            await hear(api, found)
+            assert names(await claim(found, owner)) == ["mine"]
+            await api.modify("pods", "default", "mine", lambda one: one["metadata"]["labels"].update(app="free"))
+            woken.clear()
+            await hear(api, found)
+            assert woken == [key_of(owner)]
+            assert await claim(found, owner) == []
+            assert controller_of(api.read("pods", "default", "mine")) is None
+            assert await claim(found, owner) == []  # and stays so
+
+    asyncio.run(scenario())
+
+
+def test_a_later_owner_of_the_same_name_is_another():
+    async def scenario():
+        async with claims() as (api, found, woken):
+            owner = await make_set(api)
+            await api.create("pods", "default", pod("mine", ownerReferences=[owned_by(owner)]))
+            await hear(api, found)
+            assert woken == [key_of(owner)]
+            await api.delete(REPLICA_SETS, "default", "s")
+            found.take_owner(owner, deleted=True)
+            again = await make_set(api)
+            found.take_owner(again, deleted=False)
+            assert await claim(found, again) == []
+            return names(found.belonging(owner["metadata"]["uid"]))
+
+    assert asyncio.run(scenario()) == ["mine"]  # until somebody collects it
+
+
+def test_a_child_that_was_made_counts_before_it_is_heard_of_and_not_after_it_is_gone():
+    async def scenario():
+        async with claims() as (api, found, _):
+            owner = await make_set(api)
+            await api.create("pods", "default", pod("mine", ownerReferences=[owned_by(owner)]))
+            found.note(owner["metadata"]["uid"], "pods/default/mine")
+            assert names(await claim(found, owner)) == ["mine"]
+            await api.delete("pods", "default", "mine", grace=0)
+            assert await claim(found, owner) == []
+            await api.create("pods", "default", pod("mine", app="db"))  # the name again, for something else
+            assert await claim(found, owner) == []
+
+    asyncio.run(scenario())
+
+
+def test_references():
+    owner = replica_set("s")
+    child = {"metadata": {"name": "p", "ownerReferences": [{"uid": "x", "kind": "Thing"}]}}
+    adopt(child, owner)
+    assert controller_of(child) == owned_by(owner)
+    disown(child, "uid-of-s")
+    assert child["metadata"]["ownerReferences"] == [{"uid": "x", "kind": "Thing"}]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from kubesim.clock import Clock, stamp
+from kubesim.controllers.events import EventRecorder, is_stale
+from tests.support.apiserver import memory_api
+from tests.support.simulated import run
+from tests.support.still_clock import NOON
+
+
+def test_the_same_event_again_raises_the_count_of_the_first():
+    async def scenario():
+        async with memory_api() as api:
+            namespace = api.read("namespaces", "", "default")
+            recorder = EventRecorder(api, "tester", Clock())
+            for _ in range(3):
+                await recorder.note(namespace, "Seen", "again")
+            await recorder.warn(namespace, "Seen", "otherwise", host="n1")
+            return api.list("events")
+
+    first, second = sorted(run(scenario()), key=lambda event: event["message"])
+    assert (first["count"], first["type"], first["source"]) == (3, "Normal", {"component": "tester"})
+    assert (second["count"], second["type"]) == (1, "Warning")
+    assert second["source"] == {"component": "tester", "host": "n1"}
+    assert first["involvedObject"]["kind"] == "Namespace"
+
+
+def test_an_event_that_cannot_be_written_disturbs_nobody():
+    async def scenario():
+        async with memory_api() as api:
+            gone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "nowhere", "uid": "u"}}
+            await EventRecorder(api, "tester", Clock()).note(gone, "Seen", "never")
+            return api.list("events")
+
+    assert run(scenario()) == []
+
+
+def test_events_are_kept_for_an_hour():
+    event = {"metadata": {"creationTimestamp": stamp(NOON)}, "lastTimestamp": stamp(NOON)}
+    assert not is_stale(event, NOON + 3600)
+    assert is_stale(event, NOON + 3601)
+    assert not is_stale(event | {"lastTimestamp": stamp(NOON + 60)}, NOON + 3601)

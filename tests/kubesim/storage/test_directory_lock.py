@@ -1,0 +1,70 @@
+"""Who holds a data directory; the kernel knows, also when the holder is gone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubesim.storage.directory_lock import DirectoryLock, held_by
+from kubesim.storage.errors import Damaged, DataHeld
+from tests.cli.command import SOURCES
+from tests.support.processes import started_process
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from kubesim.storage.directory_lock import DirectoryLock
+holder = DirectoryLock.take(Path(sys.argv[1]), "pumice up", "http://127.0.0.1:1")
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_second_one_is_told_who_holds_it_until_it_is_released(tmp_path: Path) -> None:
+    assert held_by(tmp_path) == ""
+    holder = DirectoryLock.take(tmp_path, "pumice up")
+    when = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    words = rf"pumice up, process {os.getpid()}, since {when}"
+    assert re.fullmatch(words, held_by(tmp_path))
+    holder.announce("http://127.0.0.1:8001")
+    with pytest.raises(DataHeld) as refused:
+        DirectoryLock.take(tmp_path, "pumice up")
+    assert re.fullmatch(rf"{re.escape(str(tmp_path))} is held by {words}, at http://127.0.0.1:8001", str(refused.value))
+    holder.release()
+    assert held_by(tmp_path) == ""
+    DirectoryLock.take(tmp_path, "pumice up").release()
+
+
+def test_killed_holder_holds_nothing(tmp_path: Path) -> None:
+    with started_process(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(SOURCES)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(DataHeld, match=f"process {process.pid}, .*, at http://127.0.0.1:1$"):
+            DirectoryLock.take(tmp_path, "pumice up")
+        process.kill()
+    assert held_by(tmp_path) == ""
+    DirectoryLock.take(tmp_path, "pumice up").release()
+
+
+def test_lock_file_that_says_nothing_holds_all_the_same(tmp_path: Path) -> None:
+    holder = DirectoryLock.take(tmp_path, "pumice up")
+    (tmp_path / "lock").write_text("")
+    with pytest.raises(DataHeld, match="held by another process"):
+        DirectoryLock.take(tmp_path, "pumice up")
+    holder.release()
+
+
+def test_what_cannot_be_a_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Damaged, match=r"file/data cannot be used as a data directory: File exists: .*file$"):
+        DirectoryLock.take(tmp_path / "file" / "data", "pumice up")

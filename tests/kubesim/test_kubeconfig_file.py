@@ -1,0 +1,52 @@
+"""The kubeconfig, written without a YAML writer: YAML all the same, and known again as ours."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubebase.field_error import FieldError
+from kubesim.kubeconfig import require_ours, write_kubeconfig
+
+SERVER = "https://[::1]:6440"
+
+
+@pytest.mark.parametrize("token", ["", "word", "123", "no", "a: b#c", 'say "it"', "{}", "back\\slash"])
+@pytest.mark.parametrize("authority", [b"", b"-----BEGIN"])
+def test_a_reader_of_yaml_finds_what_was_given(token: str, authority: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    write_kubeconfig(path, SERVER, token=token, authority=authority)
+    encoded = base64.b64encode(authority).decode()
+    assert yaml.safe_load(path.read_text()) == {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "pumice",
+                "cluster": {"server": SERVER} | ({"certificate-authority-data": encoded} if authority else {}),
+            }
+        ],
+        "users": [{"name": "pumice", "user": {"token": token} if token else {}}],
+        "contexts": [{"name": "pumice", "context": {"cluster": "pumice", "user": "pumice"}}],
+        "current-context": "pumice",
+    }
+    require_ours(path)
+
+
+@pytest.mark.parametrize("kind", ["clusters", "users"])
+def test_one_entry_of_others_among_ours_is_enough(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    write_kubeconfig(path, SERVER, token="t")
+    path.write_text(path.read_text().replace(f"{kind}:\n", f"{kind}:\n- name: prod\n"))
+    with pytest.raises(FieldError, match="other clusters"):
+        require_ours(path)
+
+
+def test_another_address_in_it_is_no_other_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    write_kubeconfig(path, SERVER)
+    path.write_text(path.read_text().replace(f'"{SERVER}"', "https://elsewhere:6440"))
+    require_ours(path)
