@@ -16,17 +16,17 @@ from time import perf_counter, process_time
 
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
-from pumice.fairness.demand import Demand
-from pumice.fairness.steer import SteerOrder
-from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
-from pumice.model.accounts import Job
-from pumice.model.events import Changed, Event, Gone
-from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.scheduling.actions import ACTIONS
-from pumice.scheduling.config import parse_config
-from pumice.scheduling.decisions import Bind, Evict, Pipeline
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.actions import ACTIONS
+from pumice.engine.config.scheduler_config import parse_config
+from pumice.engine.decisions import Bind, Evict, Pipeline
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed, Event, Gone
+from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.share_tree.demand import Demand
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.engine.state.job import Job
+from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 
 # What the peers run too: their loop has no enqueue and no backfill.
 ALLOCATE_ONLY = """

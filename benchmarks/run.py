@@ -20,7 +20,7 @@ import click
 from benchmarks import apiserver, binds, kubernetes, live, measures
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
-from pumice.scheduling.config import DEFAULT_CONFIG
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 
 RESULTS = Path(__file__).parent / "results"
 

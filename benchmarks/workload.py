@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from kubebase.resource_vector import Registry
-from pumice.model.events import Changed
-from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
+from pumice.engine.events import Changed
+from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
 
 FOLDER = Path(__file__).parent / "workloads"
 GPU = "nvidia.com/gpu"

@@ -16,8 +16,9 @@ import yaml
 from benchmarks.workload import FOLDER, GPU
 from kubebase.label_selector import Requirement
 from kubebase.resource_vector import Registry
-from pumice.model.events import Changed
-from pumice.model.objects import (
+from pumice.engine.events import Changed
+from pumice.engine.state.cluster_state import ClusterState
+from pumice.model.specs import (
     FREE,
     Constraints,
     JobPhase,
@@ -32,7 +33,6 @@ from pumice.model.objects import (
     TaskStatus,
     Toleration,
 )
-from pumice.model.state import ClusterState
 
 GI = 2**30
 

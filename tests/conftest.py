@@ -31,7 +31,7 @@ settings.register_profile("long", max_examples=2000, derandomize=False, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 TESTS = Path(__file__).parent
-QUICK_FOLDERS = frozenset({"admission", "fairness", "kube", "kubebase", "model", "scheduling"})
+QUICK_FOLDERS = frozenset({"admission", "engine", "kube", "kubebase", "model"})
 TIME_LIMITS = {"long": 7200.0, "kube": 1200.0}
 """Seconds for a test with one of these markers; for all others, see ``timeout`` in pyproject.toml."""
 PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})

@@ -22,8 +22,8 @@ from kubesim.http import content_negotiation, listen
 from kubesim.kubelet import node_template, pod_behavior
 from kubesim.storage import fsck
 from pumice.decision_log import writer
+from pumice.engine.recovery import partial_gangs as mend
 from pumice.scheduler import config_watcher, loop
-from pumice.scheduling import mend
 from tests.support.api_servers import pumice_up
 from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
 

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from pumice.scheduling.brakes import LIVE
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.engine.preemption.cooldown import LIVE
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 from tests.support.shell_pages import ROOT, Shown, Terminal, shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pumice.config.load import default_config, read_config
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.plugins.builtin import BUILT_IN
 from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent

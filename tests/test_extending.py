@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pumice.scheduling.flags import Flag
-from pumice.scheduling.plugin import Plugin
+from pumice.engine.config.enable_flags import Flag
+from pumice.engine.plugins.plugin import Plugin
 from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent

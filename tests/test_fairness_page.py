@@ -27,7 +27,7 @@ SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".sh", ".txt", ""}
 PLACES = ("src", "tests", "tools", "docs", "benchmarks", "examples", "deploy", ".ci")
 PARSERS = {  # files that look for citations themselves
     Path("tests/test_fairness_page.py"),
-    Path("tests/scheduling/test_schedule_cases.py"),
+    Path("tests/engine/test_schedule_cases.py"),
     Path("tools/configuration_page.py"),
 }
 

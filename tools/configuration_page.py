@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from pumice.scheduling.actions import ACTIONS
-from pumice.scheduling.brakes import TAKES
-from pumice.scheduling.config import DEFAULT_CONFIG
-from pumice.scheduling.flags import EFFECTIVE, MEANING, OFF_BY_DEFAULT, Flag
-from pumice.scheduling.plugin import Argument
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.actions import ACTIONS
+from pumice.engine.config.enable_flags import EFFECTIVE, MEANING, OFF_BY_DEFAULT, Flag
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.engine.plugins.plugin import Argument
+from pumice.engine.preemption.cooldown import TAKES
 
 HEAD = f"""\
 # Configuration

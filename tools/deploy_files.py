@@ -19,9 +19,9 @@ from typing import Any
 import yaml
 
 from pumice import __version__
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.install.manifests import definitions, manifests
 from pumice.install.options import NAME, InstallOptions
-from pumice.scheduling.config import DEFAULT_CONFIG
 
 Object = dict[str, Any]
 Key = tuple[str, str]

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pumice.fairness.steer import SteerOrder
-from pumice.fairness.tree import JobNode, ShareNode
+from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 

@@ -13,7 +13,7 @@ from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Reques
 from pumice.admission.cluster_view import describe_queue
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import JOBS, PODGROUPS, QUEUES
-from pumice.model.hierarchy import Path, lay_out
+from pumice.model.queue_tree import Path, lay_out
 from tests.support.admitted import ask, group, node, put, queue, tell
 from tests.support.crd_objects import objects, resources
 

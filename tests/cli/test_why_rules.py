@@ -10,10 +10,10 @@ from typing import Any
 
 from pumice.cli.why_rules import published, rules_in_force
 from pumice.config.load import default_config, read_config
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
-from pumice.scheduling.config import DEFAULT_CONFIG
 from tests.cli.command import pumice_command
 from tests.support.api_servers import pumice_up
 

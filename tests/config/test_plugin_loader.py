@@ -10,11 +10,11 @@ import pytest
 
 from pumice.config.load import default_config, read_config
 from pumice.config.plugin_loader import plugin_factories, plugin_names
-from pumice.scheduling.config import ConfigError
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.config.scheduler_config import ConfigError
+from pumice.engine.plugins.builtin import BUILT_IN
 
 GOOD = """
-from pumice.scheduling.plugin import Plugin
+from pumice.engine.plugins.plugin import Plugin
 class Quiet(Plugin):
     name = "quiet"
 """

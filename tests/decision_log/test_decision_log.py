@@ -28,10 +28,10 @@ from pumice.decision_log.records import (
 )
 from pumice.decision_log.replay import LogError, Outcome, Replayed, replay
 from pumice.decision_log.writer import DecisionLog, log_files
-from pumice.model.events import BindFailed, Changed, Event, EvictFailed, Gone
-from pumice.model.objects import Queue, TaskSpec
-from pumice.scheduling.brakes import Brakes
-from pumice.scheduling.resume import inheritance
+from pumice.engine.checkpoint.restore import inheritance
+from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
+from pumice.engine.preemption.cooldown import Brakes
+from pumice.model.specs import Queue, TaskSpec
 from tests.support.histories import History
 from tests.support.lives import KINDS, Life, recorded_life
 from tests.support.recorded import Recorded

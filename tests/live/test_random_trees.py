@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from pumice.scheduling.config import DEFAULT_CONFIG
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from tests.support.end_to_end import Object, World
 from tests.support.kubectl_view import View
 from tests.support.random_trees import CAPACITY, RandomTree, random_tree

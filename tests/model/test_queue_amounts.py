@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubebase.resource_vector import CPU, Registry
-from pumice.model.hierarchy import lay_out
-from pumice.model.objects import Items, Queue
 from pumice.model.queue_amounts import QueueAmounts
+from pumice.model.queue_tree import lay_out
+from pumice.model.specs import Items, Queue
 
 
 def cores(number: int) -> Items:

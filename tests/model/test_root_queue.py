@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pumice.model.objects import GroupAffinity, HierarchyEntry, Queue
 from pumice.model.root_queue import fields_without_effect
+from pumice.model.specs import GroupAffinity, HierarchyEntry, Queue
 
 ROOT = Queue("root")
 

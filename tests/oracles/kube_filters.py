@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubebase.label_selector import Requirement
-from pumice.model.objects import NodeSpec, PodTerm, Spread, Taint, TaskSpec, Toleration
+from pumice.model.specs import NodeSpec, PodTerm, Spread, Taint, TaskSpec, Toleration
 
 Placed = Sequence[tuple[TaskSpec, str, bool]]
 """A pod, the name of its node, and whether it is being deleted."""

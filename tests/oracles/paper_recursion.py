@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from kubebase.resource_vector import PODS
-from pumice.fairness.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
 
 TIE_STEPS = 2**30
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubebase.resource_vector import PODS
-from pumice.model.events import BindFailed, Event, Gone
-from pumice.model.objects import (
+from pumice.engine.events import BindFailed, Event, Gone
+from pumice.model.specs import (
     JobSpec,
     NodeSpec,
     PodTerm,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pumice.model.objects import NodeSpec, TaskSpec, Vector
+from pumice.model.specs import NodeSpec, TaskSpec, Vector
 from tests.oracles.slow_nodes import Needs, NodeRules, Pod, could_ever, idle
 
 

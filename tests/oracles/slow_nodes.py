@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, Vector
-from pumice.model.objects import NodeSpec, TaskSpec, TaskStatus
+from pumice.model.specs import NodeSpec, TaskSpec, TaskStatus
 from tests.oracles.kube_filters import Placed, covers, may_run, picks, selected, spread_counts, tolerated
 
 LEAST, BALANCED, AFFINITY, TAINTS, SPREAD = 1.0, 1.0, 2.0, 3.0, 2.0  # nodeorder's default weights

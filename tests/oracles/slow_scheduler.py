@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pumice.model.objects import JobSpec, TaskStatus, Vector
+from pumice.model.specs import JobSpec, TaskStatus, Vector
 from tests.oracles.slow_cluster import Rules, SlowCluster, Tried
 from tests.oracles.slow_holds import SlowHolds, Stuck
 from tests.oracles.slow_nodes import Needs, Pod, best_node, fits_somewhere, resources

@@ -16,9 +16,9 @@ from itertools import groupby
 
 import numpy as np
 
-from pumice.fairness.entitlement import solve
-from pumice.fairness.outline import JobNodes
-from pumice.model.objects import Vector
+from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
+from pumice.engine.fairness.fluid_target.solver import solve
+from pumice.model.specs import Vector
 from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.oracles.slow_tree import Branch, on_grid
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pumice.model.objects import ROOT, JobSpec, Queue, Quota
+from pumice.model.specs import ROOT, JobSpec, Queue, Quota
 
 GRID = 2**30  # keys are compared as multiples of 1/GRID
 Key = tuple[object, ...]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pumice.cli.scheduler import scheduler
+from pumice.engine.decisions import Bind, Decision, Evict
+from pumice.engine.events import BindFailed, Changed, Event, EvictFailed
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.event_recorder import Subject
-from pumice.model.events import BindFailed, Changed, Event, EvictFailed
 from pumice.scheduler import binder as module
 from pumice.scheduler.binder import Binder
 from pumice.scheduler.cluster_cache import ClusterCache
-from pumice.scheduling.decisions import Bind, Decision, Evict
 from tests.support.cluster_caches import mirror_of
 
 BROKEN = UnreachableError("the connection broke")

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from kubebase.resource_vector import Registry
+from pumice.engine.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.kube.decode import api_types
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.resources import POD_GROUPS, PODS
 from pumice.kube.watch.change_queue import Change
-from pumice.model.events import BindFailed, Changed, EvictFailed, Gone
-from pumice.model.objects import JobPhase, JobSpec, TaskSpec, TaskStatus
+from pumice.model.specs import JobPhase, JobSpec, TaskSpec, TaskStatus
 from pumice.scheduler.cluster_cache import ClusterCache
 
 
@@ -122,7 +122,7 @@ def test_after_a_refusal_the_word_of_the_cluster_is_news_again() -> None:
 def test_an_eviction_that_is_refused_after_another_message_leaves_the_task_running() -> None:
     from pumice.config.load import default_config
     from pumice.config.plugin_loader import plugin_factories
-    from pumice.scheduling.engine import Engine
+    from pumice.engine.engine import Engine
 
     config = default_config()
     engine = Engine(config, plugin_factories(config), Registry())

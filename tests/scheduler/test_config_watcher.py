@@ -13,10 +13,10 @@ import pytest
 from kubesim.server import RunningCluster
 from pumice.decision_log.replay import replay
 from pumice.decision_log.writer import DecisionLog, log_files
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG, ConfigError
 from pumice.observability.metrics.scheduler_metrics import SchedulerMetrics
 from pumice.scheduler import config_watcher
 from pumice.scheduler.config_watcher import ConfigWatcher
-from pumice.scheduling.config import DEFAULT_CONFIG, ConfigError
 from tests.support.live_cluster import eventually, live, phase, placed, scheduling, submit
 
 NOTHING_STARTS = 'actions: "enqueue"\n'

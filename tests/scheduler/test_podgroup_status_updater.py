@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from pumice.engine.decisions import Bind, Decision
+from pumice.engine.events import BindFailed, Event
 from pumice.kube.decode import api_types
 from pumice.kube.resources import POD_GROUPS
 from pumice.kube.watch.change_queue import Change
-from pumice.model.events import BindFailed, Event
-from pumice.model.objects import JobPhase
+from pumice.model.specs import JobPhase
 from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
-from pumice.scheduling.decisions import Bind, Decision
 from tests.support.taking import SECOND, Shell, taking_engine
 
 

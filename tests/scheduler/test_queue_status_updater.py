@@ -14,7 +14,7 @@ from pumice.kube import resources
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
-from pumice.model.objects import Queue
+from pumice.model.specs import Queue
 from pumice.scheduler import queue_status
 from pumice.scheduler.loop import Scheduler
 from pumice.scheduler.queue_status import statuses

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubesim.server import RunningCluster
-from pumice.scheduling import unstartable
+from pumice.engine.candidates import unstartable_jobs as unstartable
 from tests.support.live_cluster import GROUPS, eventually, live, placed, scheduling, submit
 
 

@@ -1,7 +1,7 @@
 """The simulated cluster: what is decided is done, and what follows from that."""
 
 from pumice.config.load import default_config
-from pumice.model.objects import JobPhase, QueueState, TaskStatus
+from pumice.model.specs import JobPhase, QueueState, TaskStatus
 from pumice.sim.loading import SECOND
 from tests.sim.samples import counts, group, job, node, opened, pod, queue, ran, scenario
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.scheduling.decisions import Bind, Evict
+from pumice.engine.decisions import Bind, Evict
 from tests.cli.command import pumice_command
 from tests.sim.samples import Document, counts, job, node, queue, ran, scenario
 

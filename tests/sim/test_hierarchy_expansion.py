@@ -3,8 +3,8 @@
 import pytest
 
 from pumice.input_errors import BadInput
-from pumice.model.objects import HierarchyEntry, Queue
 from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy, without_given_hierarchies
+from pumice.model.specs import HierarchyEntry, Queue
 from tests.sim.samples import counts, job, node, opened, queue, ran
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from kubebase.resource_vector import Registry
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.model.objects import JobSpec, Queue, TaskSpec
+from pumice.model.specs import JobSpec, Queue, TaskSpec
 from pumice.sim.manifests import translate
 from tests.sim.samples import job, node, pod, queue
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubebase.resource_vector import dominant_share
-from pumice.scheduling.decisions import Bind, Evict, Pipeline
+from pumice.engine.decisions import Bind, Evict, Pipeline
 from pumice.sim.files import Manifest, read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 

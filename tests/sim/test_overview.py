@@ -1,6 +1,6 @@
 """A cluster at a glance."""
 
-from pumice.fairness.tree import Kind
+from pumice.engine.fairness.share_tree.tree import Kind
 from pumice.sim.overview import overview_of_run, overview_of_targets
 from pumice.sim.report import entitle_report
 from tests.sim.samples import job, node, opened, queue, queue_at, ran, scenario

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pumice.model.objects import DisruptionBudget, GroupAffinity, HierarchyEntry, Queue
+from pumice.engine.decisions import Enqueue, Evict
 from pumice.model.queue_expansion import expand_with_ages
-from pumice.scheduling.decisions import Enqueue, Evict
+from pumice.model.specs import DisruptionBudget, GroupAffinity, HierarchyEntry, Queue
 from tests.sim.samples import counts, group, job, node, queue, ran, scenario
 
 CONFIG = """

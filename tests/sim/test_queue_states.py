@@ -6,7 +6,7 @@ import click
 import pytest
 
 from pumice.cli.render import tree_lines
-from pumice.model.objects import QueueState
+from pumice.model.specs import QueueState
 from pumice.sim.overview import overview_of_run
 from pumice.sim.report import run_report
 from tests.cli.command import EXAMPLES, pumice_command

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.model.objects import QueueState
+from pumice.model.specs import QueueState
 from tests.sim.samples import counts, group, job, node, pod, queue, ran, scenario
 
 

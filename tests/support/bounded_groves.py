@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from pumice.fairness.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
 from tests.support.groves import WIDTH, Grove, below, groves
 
 

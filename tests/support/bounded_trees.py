@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from pumice.fairness.entitlement import solve
-from pumice.fairness.limits import Limits
+from pumice.engine.fairness.fluid_target.solver import solve
+from pumice.engine.fairness.fluid_target.solver_limits import Limits
 from tests.oracles.exact_fluid import exact_fluid
 from tests.support.share_trees import Tree, trees
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from kubebase.label_selector import Requirement
-from pumice.model.accounts import Task
-from pumice.model.events import Changed, Gone
-from pumice.model.objects import FREE, Constraints, NodeSpec, Taint, TaskSpec, TaskStatus
-from pumice.model.state import ClusterState
-from pumice.scheduling.nodes import NodeTable
-from pumice.scheduling.plugin import Plugin
-from pumice.scheduling.why.places import places
+from pumice.engine.events import Changed, Gone
+from pumice.engine.explain.node_fit import places
+from pumice.engine.placement.node_table import NodeTable
+from pumice.engine.plugins.plugin import Plugin
+from pumice.engine.state.cluster_state import ClusterState
+from pumice.engine.state.task import Task
+from pumice.model.specs import FREE, Constraints, NodeSpec, Taint, TaskSpec, TaskStatus
 
 
 class Cluster:

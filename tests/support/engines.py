@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pumice.fairness.tree import JobNode, latest_owed_start, latest_start
-from pumice.model.events import Changed, Event
-from pumice.scheduling.decisions import Condition, Decision, QueueCondition
-from pumice.scheduling.engine import Engine
+from pumice.engine.decisions import Condition, Decision, QueueCondition
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed, Event
+from pumice.engine.fairness.share_tree.tree import JobNode, latest_owed_start, latest_start
 from tests.support.histories import final_objects, picture, registry
 from tests.support.pools import make_engine
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from kubebase.resource_vector import PODS
-from pumice.fairness.steer import SteerOrder
-from pumice.fairness.tree import JobNode
-from pumice.model.objects import Items, JobSpec, TaskStatus
-from pumice.scheduling.decisions import Bind, Decision, Evict, Pipeline
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.transaction import Departure
+from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
+from pumice.engine.engine import Engine
+from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.transaction import Departure
+from pumice.model.specs import Items, JobSpec, TaskStatus
 
 Request = Sequence[int]
 

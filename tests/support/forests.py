@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.fairness.queue_bounds import beyond_limits, set_bounds
-from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
-from pumice.model.accounts import Job
-from pumice.model.objects import Items, Queue
+from pumice.engine.fairness.limits.queue_bounds import beyond_limits, set_bounds
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.state.job import Job
+from pumice.model.specs import Items, Queue
 
 WIDTH = 4
 

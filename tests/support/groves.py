@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.fairness.demand import Demand
-from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
-from pumice.model.accounts import Job
-from pumice.model.objects import Items
+from pumice.engine.fairness.share_tree.demand import Demand
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.state.job import Job
+from pumice.model.specs import Items
 
 GPU = 3
 WIDTH = 4

@@ -15,9 +15,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import Registry
-from pumice.model.accounts import Task
-from pumice.model.events import BindFailed, Changed, Described, Event, Gone
-from pumice.model.objects import (
+from pumice.engine.events import BindFailed, Changed, Described, Event, Gone
+from pumice.engine.state.cluster_state import ClusterState
+from pumice.engine.state.task import Task
+from pumice.model.specs import (
     JobPhase,
     JobSpec,
     NodeSpec,
@@ -28,7 +29,6 @@ from pumice.model.objects import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.state import ClusterState
 
 NODES = ("n0", "n1", "n2")
 QUEUES = {"qa": "root/a/qa", "qb": "root/a/qb", "qc": "root/c", "qd": None}  # and their paths

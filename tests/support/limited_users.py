@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pumice.fairness.tree import JobNode, Kind
-from pumice.model.events import Changed
-from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.scheduling.engine import Engine
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind
+from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.pools import make_engine
 
 PLENTY = 1000

@@ -13,11 +13,11 @@ from kubesim.kubelet.node_template import nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.config.load import default_config
 from pumice.embedded.cluster import with_pumice
+from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from pumice.scheduler.loop import Scheduler
-from pumice.scheduling.config import SchedulerConfig
 
 QUEUES = "queues.scheduling.volcano.sh"
 GROUPS = "podgroups.scheduling.volcano.sh"

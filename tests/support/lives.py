@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pumice.decision_log.writer import DecisionLog
-from pumice.model.events import Changed
-from pumice.model.objects import NodeSpec, QueueState, TaskStatus
-from pumice.scheduling.brakes import Brakes
-from pumice.scheduling.decisions import Bind, Decision, Evict
-from pumice.scheduling.engine import Engine
+from pumice.engine.decisions import Bind, Decision, Evict
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed
+from pumice.engine.preemption.cooldown import Brakes
+from pumice.model.specs import NodeSpec, QueueState, TaskStatus
 from tests.support.recorded import Recorded
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine

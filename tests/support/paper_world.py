@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.fairness.paper import PaperOrder
-from pumice.fairness.tree import JobNode, Kind, ShareNode, ShareTree
-from pumice.model.accounts import Job
-from pumice.model.objects import Items
+from pumice.engine.fairness.orders.published_hdrf import PaperOrder
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.state.job import Job
+from pumice.model.specs import Items
 
 GPU, DISK = 3, 4
 PLACES = (CPU, MEMORY, GPU, DISK)

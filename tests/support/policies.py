@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubebase.resource_vector import Registry
-from pumice.scheduling.actions import ACTIONS
-from pumice.scheduling.config import parse_config
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.actions import ACTIONS
+from pumice.engine.config.scheduler_config import parse_config
+from pumice.engine.engine import Engine
+from pumice.engine.plugins.builtin import BUILT_IN
 
 PLUGINS = {
     "capacity": "- name: capacity",

@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 from kubebase.resource_vector import Registry
-from pumice.model.events import Changed
-from pumice.model.objects import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.scheduling.config import parse_config
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.config.scheduler_config import parse_config
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 
 SCALE = 1000
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from kubebase.resource_vector import CPU
-from pumice.fairness.tree import Kind
-from pumice.model.events import Changed, Gone
-from pumice.model.objects import Items, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.scheduling.decisions import Decision, Enqueue
+from pumice.engine.decisions import Decision, Enqueue
+from pumice.engine.events import Changed, Gone
+from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.model.specs import Items, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.policies import policy_engine
 
 

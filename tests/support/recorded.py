@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.decision_log.writer import DecisionLog
-from pumice.model.events import Event
-from pumice.scheduling.decisions import Decision
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.plugins import BUILT_IN
-from pumice.scheduling.resume import inheritance, resume
+from pumice.engine.checkpoint.restore import inheritance, resume
+from pumice.engine.decisions import Decision
+from pumice.engine.engine import Engine
+from pumice.engine.events import Event
+from pumice.engine.plugins.builtin import BUILT_IN
 
 
 class Recorded:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubebase.label_selector import Requirement
-from pumice.model.objects import FREE, Constraints, PodTerm
+from pumice.model.specs import FREE, Constraints, PodTerm
 from tests.support.eviction_book import Request
 from tests.support.taking import Shell
 

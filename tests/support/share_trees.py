@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from pumice.fairness.entitlement import solve
-from pumice.fairness.outline import JobNodes
+from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
+from pumice.engine.fairness.fluid_target.solver import solve
 from tests.oracles.exact_fluid import exact_fluid
 
 F = Fraction

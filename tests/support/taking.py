@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from kubebase.resource_vector import PODS, Registry
-from pumice.model.events import BindFailed, Changed, Described, EvictFailed, Gone
-from pumice.model.objects import FREE, Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.scheduling.actions import ACTIONS
-from pumice.scheduling.brakes import NONE, Brakes
-from pumice.scheduling.config import parse_config
-from pumice.scheduling.decisions import Bind, Decision, Evict, Pipeline
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.plugins import BUILT_IN
+from pumice.engine.actions import ACTIONS
+from pumice.engine.config.scheduler_config import parse_config
+from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
+from pumice.engine.engine import Engine
+from pumice.engine.events import BindFailed, Changed, Described, EvictFailed, Gone
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.engine.preemption.cooldown import NONE, Brakes
+from pumice.model.specs import FREE, Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.eviction_book import Book, Request
 
 SECOND = 1_000_000

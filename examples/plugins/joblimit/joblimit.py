@@ -1,8 +1,8 @@
 """joblimit: no more than so many jobs of a queue run at a time, say one for each licence."""
 
-from pumice.fairness.tree import JobNode
-from pumice.scheduling.plugin import Arguments, Plugin, PluginError
-from pumice.scheduling.units import Unit
+from pumice.engine.candidates.units import Unit
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.plugins.plugin import Arguments, Plugin, PluginError
 
 
 class JobLimit(Plugin):

@@ -38,8 +38,8 @@ from pumice.kube.decode import api_types
 from pumice.kube.decode.preemption_annotations import queue_name
 from pumice.kube.decode.queues import queue as queue_of
 from pumice.kube.decode.struct_decode import microseconds, read
-from pumice.model.objects import ROOT, Queue, Vector
 from pumice.model.queue_expansion import planned_queues
+from pumice.model.specs import ROOT, Queue, Vector
 
 FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
 """The resources whose objects a world wants to be told of."""

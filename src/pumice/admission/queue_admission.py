@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.queues.queue_parent import some
 from pumice.admission.request import UPDATE, Refusal, Request, spec_of
-from pumice.model.objects import ROOT, QueueState
+from pumice.model.specs import ROOT, QueueState
 
 QUEUE = "spec.queue"
 TAKING = (QueueState.OPEN, QueueState.PAUSED)

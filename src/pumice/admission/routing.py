@@ -17,7 +17,7 @@ from typing import Final
 from kubebase.resource_vector import PODS
 from pumice.admission.cluster_view import ClusterView, Ranking
 from pumice.admission.request import Object, Request, annotate, metadata_of, spec_of
-from pumice.model.objects import ROOT
+from pumice.model.specs import ROOT
 
 ROUTED: Final = "pumice.dev/routed"
 """The annotation that says where a job went and why. Whoever looks after the object makes an Event of it."""

@@ -18,7 +18,7 @@ import click
 from pumice.cli.terminal import coloured, echo
 
 if TYPE_CHECKING:
-    from pumice.fairness.tree import ShareNode
+    from pumice.engine.fairness.share_tree.tree import ShareNode
     from pumice.sim.simulation import Simulation
 
 SLEEPER = "science"
@@ -87,7 +87,7 @@ class Story:
         self.simulation.run(seen)
 
     def _observe(self) -> None:
-        from pumice.scheduling.decisions import Evict
+        from pumice.engine.decisions import Evict
 
         engine = self.simulation.cluster.engine
         root, sleeper = engine.tree.root, self._sleeper()
@@ -104,7 +104,7 @@ class Story:
             self.served = self.cycle
 
     def _sleeper(self) -> ShareNode:
-        from pumice.fairness.tree import Kind
+        from pumice.engine.fairness.share_tree.tree import Kind
 
         return self.simulation.cluster.engine.tree.root.children[Kind.QUEUE, SLEEPER]
 

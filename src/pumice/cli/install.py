@@ -200,7 +200,7 @@ def _check_url(url: str) -> None:
 def _checked(config: Path) -> str:
     """A configuration that can be used."""
     from pumice.config.load import read_config
-    from pumice.scheduling.config import ConfigError
+    from pumice.engine.config.scheduler_config import ConfigError
 
     text = config.read_text()
     try:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from pumice.cli.terminal import can_show
-from pumice.fairness.tree import Kind
+from pumice.engine.fairness.share_tree.tree import Kind
 from pumice.sim.overview import JobLine, NodeLine, Overview
 
 BAR = 20

@@ -80,11 +80,11 @@ def scheduler(
 
     from pumice.config.load import default_config
     from pumice.decision_log.writer import DecisionLog
+    from pumice.engine.config.scheduler_config import ConfigError
+    from pumice.engine.preemption.cooldown import LIVE
     from pumice.observability.probes import scheduler_probes
     from pumice.scheduler.config_watcher import ConfigWatcher
     from pumice.scheduler.loop import Scheduler
-    from pumice.scheduling.brakes import LIVE
-    from pumice.scheduling.config import ConfigError
 
     access = reach(kubeconfig, context)
     file = ConfigWatcher(config, lambda text: echo(text, err=True)) if config else None

@@ -18,6 +18,11 @@ from kubebase.resource_vector import Registry
 from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
 from pumice.cli.why_rules import published
 from pumice.config.plugin_loader import plugin_factories
+from pumice.engine.checkpoint.engine_checkpoint import HoldsMemory, Memory, TakersMemory
+from pumice.engine.config.scheduler_config import SchedulerConfig
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed
+from pumice.engine.preemption.cooldown import LIVE
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client, Document
 from pumice.kube.decode.convert import SCHEDULERS, describe
@@ -35,11 +40,6 @@ from pumice.kube.resources import (
     RESOURCE_QUOTAS,
     Resource,
 )
-from pumice.model.events import Changed
-from pumice.scheduling.brakes import LIVE
-from pumice.scheduling.config import SchedulerConfig
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.memory import HoldsMemory, Memory, TakersMemory
 
 READ: tuple[Resource[Any], ...] = (
     NODES,

@@ -12,7 +12,7 @@ from typing import Any
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, ResourceError, dominant_share
 from pumice.cli.cluster.queue_tree import Line, tree
-from pumice.model.objects import ROOT
+from pumice.model.specs import ROOT
 
 Document = dict[str, Any]
 Amounts = dict[str, int]

@@ -14,7 +14,7 @@ from pumice.cli.terminal import complain, echo, echo_values
 if TYPE_CHECKING:
     from pumice.cli.snapshot import Found, Snapshot
     from pumice.cli.why_rules import Rules
-    from pumice.scheduling.why import Answer
+    from pumice.engine.explain import Answer
 
 NO_SUCH_JOB = 1
 SECOND = 1_000_000
@@ -82,7 +82,7 @@ def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...],
 
 def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path | None) -> Answer | None:
     from pumice.cli.why_rules import config_in
-    from pumice.scheduling.why import explain
+    from pumice.engine.explain import explain
     from pumice.sim.files import read_manifests
     from pumice.sim.simulation import open_simulation
 
@@ -118,7 +118,7 @@ def _of_cluster(job: str, cluster: Cluster, config: Path | None) -> Answer | Non
 def _explained(snapshot: Snapshot, found: Found, rules: Rules) -> Answer:
     import time
 
-    from pumice.scheduling.why import Answer, explain
+    from pumice.engine.explain import Answer, explain
 
     now = int(time.time() * SECOND)
     if not found.key:

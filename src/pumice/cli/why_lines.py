@@ -12,8 +12,8 @@ import click
 
 from kubebase.timestamps import stamp
 from pumice.cli.render import Column, table
-from pumice.scheduling.why.answer import Answer, Contest, Places, Rung, Side
-from pumice.scheduling.why.wording import SECOND, count, listed, said, seconds
+from pumice.engine.explain.wait_report import Answer, Contest, Places, Rung, Side
+from pumice.engine.explain.wording import SECOND, count, listed, said, seconds
 
 TIMES = frozenset(
     {

@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from pumice.config.load import default_config, read_config
+from pumice.engine.config.scheduler_config import ConfigError, SchedulerConfig
 from pumice.kube.client.sync_client import Document
-from pumice.model.objects import ROOT
-from pumice.scheduling.config import ConfigError, SchedulerConfig
+from pumice.model.specs import ROOT
 
 
 @dataclass(frozen=True, slots=True)

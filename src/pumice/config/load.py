@@ -7,11 +7,17 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from pumice.config.plugin_loader import plugin_factories, plugin_names
-from pumice.scheduling.actions import ACTIONS
-from pumice.scheduling.brakes import TAKES, brakes_of
-from pumice.scheduling.config import DEFAULT_CONFIG, ActionConfig, PluginConfig, SchedulerConfig, parse_config
-from pumice.scheduling.plugin import Argument
-from pumice.scheduling.policy import PluginFactory
+from pumice.engine.actions import ACTIONS
+from pumice.engine.config.scheduler_config import (
+    DEFAULT_CONFIG,
+    ActionConfig,
+    PluginConfig,
+    SchedulerConfig,
+    parse_config,
+)
+from pumice.engine.plugins.plugin import Argument
+from pumice.engine.plugins.plugin_chain import PluginFactory
+from pumice.engine.preemption.cooldown import TAKES, brakes_of
 
 __all__ = ["SchedulerConfig", "default_config", "read_config"]
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from importlib.metadata import Distribution, EntryPoint, distributions
 
-from pumice.scheduling.config import ConfigError, PluginConfig, SchedulerConfig
-from pumice.scheduling.plugin import Plugin, PluginError
-from pumice.scheduling.plugins import BUILT_IN
-from pumice.scheduling.policy import ALWAYS, PluginFactory
+from pumice.engine.config.scheduler_config import ConfigError, PluginConfig, SchedulerConfig
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.engine.plugins.plugin import Plugin, PluginError
+from pumice.engine.plugins.plugin_chain import ALWAYS, PluginFactory
 
 GROUP = "pumice.plugins"
 
@@ -66,7 +66,7 @@ def _factory(name: str, announced: list[EntryPoint]) -> PluginFactory:
     except (Exception, SystemExit) as error:
         raise BrokenPluginError(f"{_origin(announced[0])} can't be imported: {_said(error)}") from None
     if not (isinstance(found, type) and issubclass(found, Plugin)):
-        raise BrokenPluginError(f"{_origin(announced[0])} is no subclass of pumice.scheduling.plugin.Plugin")
+        raise BrokenPluginError(f"{_origin(announced[0])} is no subclass of pumice.engine.plugins.plugin.Plugin")
     if found.name != name:
         raise BrokenPluginError(f"{_origin(announced[0])} calls itself {found.name!r}; its name must be {name!r}")
     return found

@@ -13,7 +13,7 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import QUEUES, Document
 from pumice.kube.watch.change_queue import Change
-from pumice.model.objects import DEFAULT_QUEUE, ROOT
+from pumice.model.specs import DEFAULT_QUEUE, ROOT
 
 SPECS: Final[dict[str, dict[str, Any]]] = {ROOT: {"weight": 1}, DEFAULT_QUEUE: {"parent": ROOT, "weight": 1}}
 

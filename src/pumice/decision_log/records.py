@@ -30,14 +30,14 @@ from typing import Any, TypeVar, get_args
 import msgspec
 from msgspec import Raw, Struct
 
-from pumice.fairness.tree import Kind
-from pumice.model.events import Changed, Described, Event, Gone
-from pumice.model.objects import JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
-from pumice.model.standing import JobStanding, Standing, TaskStanding
-from pumice.scheduling.brakes import Brakes
-from pumice.scheduling.decisions import Decision
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.memory import Memory
+from pumice.engine.checkpoint.engine_checkpoint import Memory
+from pumice.engine.decisions import Decision
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed, Described, Event, Gone
+from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.preemption.cooldown import Brakes
+from pumice.engine.state.cluster_snapshot import JobStanding, Standing, TaskStanding
+from pumice.model.specs import JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
 FORMAT = 2
 """Of the lines. A reader knows one."""

@@ -37,11 +37,11 @@ from pumice.decision_log.records import (
     read_line,
     standing_of,
 )
-from pumice.model.events import Event
-from pumice.scheduling.config import ConfigError
-from pumice.scheduling.decisions import Decision
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.resume import Inheritance, resume
+from pumice.engine.checkpoint.restore import Inheritance, resume
+from pumice.engine.config.scheduler_config import ConfigError
+from pumice.engine.decisions import Decision
+from pumice.engine.engine import Engine
+from pumice.engine.events import Event
 
 
 class LogError(Exception):

@@ -40,12 +40,12 @@ from pumice.decision_log.records import (
     event_record,
     standing_records,
 )
-from pumice.model.events import Event
-from pumice.scheduling.brakes import Brakes
-from pumice.scheduling.config import SchedulerConfig
-from pumice.scheduling.decisions import Decision
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.resume import Inheritance
+from pumice.engine.checkpoint.restore import Inheritance
+from pumice.engine.config.scheduler_config import SchedulerConfig
+from pumice.engine.decisions import Decision
+from pumice.engine.engine import Engine
+from pumice.engine.events import Event
+from pumice.engine.preemption.cooldown import Brakes
 
 log = logging.getLogger(__name__)
 

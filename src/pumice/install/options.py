@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pumice import __version__
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.kube.decode.convert import SCHEDULERS
-from pumice.scheduling.config import DEFAULT_CONFIG
 
 NAME = "pumice"
 """What is only once in a cluster is called so; the rest begins with it."""

@@ -12,7 +12,7 @@ from kubebase.field_error import FieldError
 from kubebase.label_selector import Requirement
 from pumice.kube.decode import api_types
 from pumice.kube.decode.struct_decode import one_of
-from pumice.model.objects import NodeTerm
+from pumice.model.specs import NodeTerm
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")

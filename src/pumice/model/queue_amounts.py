@@ -20,8 +20,8 @@ from enum import Enum
 from functools import cached_property
 
 from kubebase.resource_vector import Registry
-from pumice.model.hierarchy import Path, Place
-from pumice.model.objects import ROOT, Items, Queue
+from pumice.model.queue_tree import Path, Place
+from pumice.model.specs import ROOT, Items, Queue
 
 Amounts = Mapping[int, int]
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from pumice.model.objects import ROOT, HierarchyEntry, Queue
+from pumice.model.specs import ROOT, HierarchyEntry, Queue
 
 NEWEST: Final = 2**62
 """Created after all existing queues: of two queues that contradict each other, the planned one loses."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final
 
-from pumice.model.objects import Queue
+from pumice.model.specs import Queue
 
 _NO_SIBLINGS = "'root' stands for the cluster and has no siblings"
 _CLUSTER = "'root' has what the nodes of the cluster have"

@@ -18,17 +18,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kubebase.timestamps import stamp
+from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
+from pumice.engine.events import Event
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
 from pumice.kube.decode.pods import PLACED_BY
 from pumice.kube.event_recorder import EventRecorder, Subject
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
-from pumice.model.events import Event
 from pumice.scheduler.cluster_cache import Assumption, ClusterCache
 from pumice.scheduler.queue_conditions import QueueConditions
 from pumice.scheduler.status_writer import LATER, Status, StatusWriter
-from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 
 log = logging.getLogger(__name__)
 

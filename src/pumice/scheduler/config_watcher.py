@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pumice.config.load import read_config
-from pumice.scheduling.config import ConfigError, SchedulerConfig
+from pumice.engine.config.scheduler_config import ConfigError, SchedulerConfig
 
 EVERY = 2.0
 """Seconds between two looks."""

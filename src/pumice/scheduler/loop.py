@@ -16,6 +16,12 @@ from dataclasses import dataclass
 from kubebase.resource_vector import Registry
 from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.writer import DecisionLog
+from pumice.engine.checkpoint.restore import inheritance, resume
+from pumice.engine.config.scheduler_config import SchedulerConfig
+from pumice.engine.decisions import Decision
+from pumice.engine.engine import Engine
+from pumice.engine.events import Event
+from pumice.engine.preemption.cooldown import NONE, Brakes
 from pumice.kube.client.api import Api
 from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.event_recorder import EventRecorder
@@ -30,18 +36,12 @@ from pumice.kube.resources import (
 )
 from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
-from pumice.model.events import Event
 from pumice.scheduler.binder import WRITE_RATE, Binder
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.config_watcher import ConfigWatcher
 from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
 from pumice.scheduler.queue_status_updater import QueueStatusUpdater
 from pumice.scheduler.slewed_clock import SlewedClock
-from pumice.scheduling.brakes import NONE, Brakes
-from pumice.scheduling.config import SchedulerConfig
-from pumice.scheduling.decisions import Decision
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.resume import inheritance, resume
 
 log = logging.getLogger(__name__)
 

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pumice.engine.cycle_status import phase_of
+from pumice.engine.decisions import Bind, Decision, Evict
+from pumice.engine.events import BindFailed, Changed, Event, EvictFailed
+from pumice.engine.state.job import Job
 from pumice.kube.decode import api_types
 from pumice.kube.watch.change_queue import Change
-from pumice.model.accounts import Job
-from pumice.model.events import BindFailed, Changed, Event, EvictFailed
-from pumice.model.objects import JobPhase, TaskStatus
-from pumice.scheduling.conclude import phase_of
-from pumice.scheduling.decisions import Bind, Decision, Evict
+from pumice.model.specs import JobPhase, TaskStatus
 
 if TYPE_CHECKING:
+    from pumice.engine.engine import Engine
     from pumice.scheduler.binder import Binder
-    from pumice.scheduling.engine import Engine
 
 COUNTED = {"running": TaskStatus.RUNNING, "succeeded": TaskStatus.SUCCEEDED, "failed": TaskStatus.FAILED}
 

@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kubebase.resource_vector import PODS, dominant_share
-from pumice.fairness.tree import Kind, ShareNode
-from pumice.model.objects import ROOT, JobPhase
+from pumice.engine.fairness.share_tree.tree import Kind, ShareNode
+from pumice.model.specs import ROOT, JobPhase
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.engine.engine import Engine
 
 Status = dict[str, Any]
 

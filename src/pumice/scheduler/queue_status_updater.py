@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from pumice.kube.decode import api_types
 from pumice.kube.resources import QUEUES
 from pumice.kube.watch.change_queue import Change
-from pumice.model.objects import ROOT
+from pumice.model.specs import ROOT
 from pumice.scheduler.queue_status import Status, statuses
 
 if TYPE_CHECKING:
+    from pumice.engine.config.scheduler_config import SchedulerConfig
+    from pumice.engine.engine import Engine
     from pumice.scheduler.binder import Binder
-    from pumice.scheduling.config import SchedulerConfig
-    from pumice.scheduling.engine import Engine
 
 EVERY = 1.0
 """Seconds between two looks."""

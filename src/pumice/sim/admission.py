@@ -17,7 +17,7 @@ from kubebase.resource_vector import Registry
 from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Refusal, Request, admit, admit_queues
 from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
 from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, queue_name
-from pumice.model.objects import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
+from pumice.model.specs import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
 from pumice.sim.cluster import Cluster
 from pumice.sim.manifests import Translated
 

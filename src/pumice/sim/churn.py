@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pumice.fairness.tree import JobNode, ShareNode
-from pumice.model.objects import TaskSpec, TaskStatus
-from pumice.scheduling.decisions import Bind
+from pumice.engine.decisions import Bind
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.model.specs import TaskSpec, TaskStatus
 from pumice.sim import scenario
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from dataclasses import replace
 
 from kubebase.resource_vector import Registry
 from pumice.config.plugin_loader import plugin_factories
-from pumice.model.events import Changed, Described, Gone
-from pumice.model.hierarchy import lay_out
-from pumice.model.objects import JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
-from pumice.model.states import commanded, settled
-from pumice.scheduling.conclude import phase_of
-from pumice.scheduling.config import SchedulerConfig
-from pumice.scheduling.decisions import Bind, Decision, Evict
-from pumice.scheduling.engine import Engine
-from pumice.scheduling.resume import reconfigured
+from pumice.engine.checkpoint.restore import reconfigured
+from pumice.engine.config.scheduler_config import SchedulerConfig
+from pumice.engine.cycle_status import phase_of
+from pumice.engine.decisions import Bind, Decision, Evict
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed, Described, Gone
+from pumice.model.queue_states import commanded, settled
+from pumice.model.queue_tree import lay_out
+from pumice.model.specs import JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.sim.objects import Objects
 
 

@@ -13,11 +13,13 @@ from typing import Any
 from kubebase.field_error import FieldError
 from pumice.admission import Object, Refusal
 from pumice.config.load import read_config
+from pumice.engine.config.scheduler_config import ConfigError
+from pumice.engine.events import Described
 from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME
-from pumice.model.events import Described
-from pumice.model.objects import (
+from pumice.model.queue_expansion import parents_by_hierarchy, without_given_fields, without_given_hierarchies
+from pumice.model.specs import (
     DEFAULT_QUEUE,
     DisruptionBudget,
     JobSpec,
@@ -27,8 +29,6 @@ from pumice.model.objects import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.model.queue_expansion import parents_by_hierarchy, without_given_fields, without_given_hierarchies
-from pumice.scheduling.config import ConfigError
 from pumice.sim.admission import Admission
 from pumice.sim.cluster import Cluster
 from pumice.sim.judging import admitted_queue, placed_by_hierarchy, put_grown

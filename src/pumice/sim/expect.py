@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kubebase.resource_vector import MEMORY, PODS
-from pumice.fairness.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.input_errors import did_you_mean
-from pumice.model.objects import TaskStatus
+from pumice.model.specs import TaskStatus
 from pumice.sim.report import below, decisions_report, share_of
 from pumice.sim.scenario import Expect, ExpectedJob, ExpectedQueue, Quantities
 from pumice.sim.simulation import Simulation

@@ -18,9 +18,9 @@ from pumice.admission import Object, Refusal, with_user_limits_settled
 from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.decode.convert import decode
 from pumice.kube.decode.pods import GROUP_NAME
-from pumice.model.hierarchy import HIERARCHY, lay_out
-from pumice.model.objects import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
 from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy
+from pumice.model.queue_tree import HIERARCHY, lay_out
+from pumice.model.specs import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
 from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
 from pumice.sim.manifests import Translated

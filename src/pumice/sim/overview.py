@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubebase.resource_vector import MEMORY, PODS
-from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.objects import Items, JobPhase, Queue, QueueState, TaskStatus
-from pumice.scheduling.engine import Engine
+from pumice.engine.engine import Engine
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.model.specs import Items, JobPhase, Queue, QueueState, TaskStatus
 from pumice.sim.cluster import Cluster
 from pumice.sim.loading import SECOND
 from pumice.sim.report import below, in_order, queue_in_force, share_of, target_of, target_tasks, whole_target

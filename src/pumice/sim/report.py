@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubebase.resource_vector import MEMORY, PODS, Registry
-from pumice.fairness.order import Level
-from pumice.fairness.targets import set_targets
-from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.objects import Items, JobPhase, Queue, Vector
-from pumice.model.states import in_force
-from pumice.scheduling.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition, Sides
-from pumice.scheduling.engine import Engine
+from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition, Sides
+from pumice.engine.engine import Engine
+from pumice.engine.fairness.fluid_target.targets import set_targets
+from pumice.engine.fairness.orders.serving_order import Level
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.model.queue_states import in_force
+from pumice.model.specs import Items, JobPhase, Queue, Vector
 from pumice.sim.loading import SECOND
 from pumice.sim.simulation import Simulation
 

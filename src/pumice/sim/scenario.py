@@ -16,11 +16,11 @@ from msgspec.structs import fields
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import ResourceError, milli_amounts
 from pumice.config.load import SchedulerConfig, default_config, read_config
+from pumice.engine.config.scheduler_config import ConfigError
 from pumice.input_errors import BadInput, Problem, did_you_mean
 from pumice.kube.decode.struct_decode import one_of, read
-from pumice.model.objects import JobPhase
-from pumice.model.states import COMMANDS
-from pumice.scheduling.config import ConfigError
+from pumice.model.queue_states import COMMANDS
+from pumice.model.specs import JobPhase
 from pumice.sim.files import SCENARIO, STDIN, Manifest
 
 API_VERSION = "pumice.dev/v1"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pumice.fairness.targets import set_targets
-from pumice.fairness.tree import JobNode, ShareNode
+from pumice.engine.config.scheduler_config import Flag
+from pumice.engine.decisions import Decision
+from pumice.engine.fairness.fluid_target.targets import set_targets
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.input_errors import BadInput, Problem
-from pumice.scheduling.config import Flag
-from pumice.scheduling.decisions import Decision
 from pumice.sim.churn import Means, churn
 from pumice.sim.cluster import Cluster
 from pumice.sim.events import Events

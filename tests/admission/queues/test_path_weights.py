@@ -6,7 +6,7 @@ import pytest
 
 from pumice.admission import ClusterView
 from pumice.admission.request import annotations_of
-from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
+from pumice.model.queue_tree import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from tests.support.admitted import Object, put, queue, world
 
 NOON = 1_800_000_000_000_000

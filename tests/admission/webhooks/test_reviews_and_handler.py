@@ -18,7 +18,7 @@ from pumice.admission.request import JOBS, OPERATIONS, PODS, QUEUES
 from pumice.admission.webhooks.handler import AdmissionHandler
 from pumice.admission.webhooks.json_patch import json_patch_between
 from pumice.admission.webhooks.reviews import ReviewError, ReviewRequest, ReviewResponse, User, read, write
-from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
+from pumice.model.queue_tree import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
 from tests.admission.test_admission_cases import CASES, surroundings
 from tests.support.admitted import group, job, queue, resource_of, world
 

@@ -25,8 +25,8 @@ from pumice.controllers.queues.merge_diff import merge_patch
 from pumice.controllers.routing_events import NEWS_SECONDS, is_news
 from pumice.kube.event_recorder import one_shot_event
 from pumice.kube.resources import EVENTS, QUEUES
-from pumice.model.objects import Queue
 from pumice.model.queue_expansion import expand_hierarchy
+from pumice.model.specs import Queue
 from tests.support.admitted import queue
 from tests.support.queue_clusters import MemoryCluster, Process
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pumice.controllers.queues.expansion import without_entry
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import COMMANDS, EVENTS, POD_GROUPS, QUEUES
-from pumice.model.objects import QueueState
-from pumice.model.states import commanded
+from pumice.model.queue_states import commanded
+from pumice.model.specs import QueueState
 from tests.support.queue_clusters import CrashError, MemoryCluster, Process, command, group
 
 Entry = dict[str, Any]

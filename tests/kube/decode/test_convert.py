@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubebase.resource_vector import Registry
 from pumice.kube.decode.convert import UNLIMITED_PODS, decode
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.model.objects import JobPhase, JobSpec, NodeSpec, PriorityClass, Quota, Taint
+from pumice.model.specs import JobPhase, JobSpec, NodeSpec, PriorityClass, Quota, Taint
 
 SECOND = 10**6
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kubebase.label_selector import Requirement
 from kubebase.resource_vector import Registry
 from pumice.kube.decode.convert import decode
-from pumice.model.objects import FREE, Constraints, NodeTerm, PodTerm, Spread, Toleration
+from pumice.model.specs import FREE, Constraints, NodeTerm, PodTerm, Spread, Toleration
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

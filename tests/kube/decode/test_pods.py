@@ -3,7 +3,7 @@
 import pytest
 
 from kubebase.label_selector import Requirement
-from pumice.model.objects import FREE, Constraints, PodTerm, TaskSpec, TaskStatus
+from pumice.model.specs import FREE, Constraints, PodTerm, TaskSpec, TaskStatus
 
 HEAD = "apiVersion: v1\nkind: Pod\n"
 GI = 2**30

@@ -3,7 +3,7 @@
 import pytest
 
 from kubebase.label_selector import Requirement
-from pumice.model.objects import DisruptionBudget
+from pumice.model.specs import DisruptionBudget
 
 BUDGET = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: ns}\n"
 GROUP = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"

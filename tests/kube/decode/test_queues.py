@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.model.objects import GroupAffinity, HierarchyEntry, Queue, QueueState
+from pumice.model.specs import GroupAffinity, HierarchyEntry, Queue, QueueState
 
 HEAD = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
 GI = 2**30

@@ -16,8 +16,8 @@ from pumice.admission.cluster_view import ClusterView, describe_queue
 from pumice.admission.queues.queue_change import QueueChange
 from pumice.admission.request import CREATE, Object, Request, Verdict, metadata_of, spec_of
 from pumice.admission.rules import PLACE_RULES, admit, mutate
-from pumice.model.objects import ROOT, Queue
 from pumice.model.queue_expansion import NEWEST
+from pumice.model.specs import ROOT, Queue
 
 Store = Callable[[Request, Object], None]
 """Keeps an object that is let in, and tells the world of it."""

@@ -16,9 +16,9 @@ from pumice.admission.cluster_view import ClusterView, describe_queue
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import Refusal, Request, spec_of
 from pumice.kube.decode.hierarchy_entries import entry_errors
-from pumice.model.hierarchy import HIERARCHY
-from pumice.model.objects import Queue
 from pumice.model.queue_expansion import NEWEST, expand_hierarchy, nested_entries
+from pumice.model.queue_tree import HIERARCHY
+from pumice.model.specs import Queue
 
 MOST_SHOWN = 10
 """Errors about the keys of a hierarchy that one answer lists."""

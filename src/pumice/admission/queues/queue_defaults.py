@@ -6,8 +6,8 @@ from kubebase.timestamps import micro_stamp
 from pumice.admission import user_limits
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import CREATE, Object, Request, annotate, annotations_of, spec_of
-from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
-from pumice.model.objects import ROOT
+from pumice.model.queue_tree import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
+from pumice.model.specs import ROOT
 
 
 def begin_path_at_root(new: Object, request: Request, world: ClusterView) -> None:

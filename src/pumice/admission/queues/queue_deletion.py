@@ -12,7 +12,7 @@ from typing import Final
 
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import Refusal, Request, annotations_of
-from pumice.model.objects import DEFAULT_QUEUE, ROOT
+from pumice.model.specs import DEFAULT_QUEUE, ROOT
 
 PROTECTED: Final = "pumice.dev/protected"
 LISTED: Final = 50

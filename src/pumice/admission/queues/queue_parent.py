@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from kubebase.resource_vector import PODS
 from pumice.admission.queues.queue_change import QueueChange, too_deep
 from pumice.admission.request import Refusal
-from pumice.model.hierarchy import HIERARCHY
-from pumice.model.objects import ROOT
 from pumice.model.queue_expansion import named_parents
+from pumice.model.queue_tree import HIERARCHY
 from pumice.model.root_queue import fields_without_effect
+from pumice.model.specs import ROOT
 
 PARENT = "spec.parent"
 PATH = f"metadata.annotations[{HIERARCHY}]"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pumice.admission.queues.queue_change import QueueChange
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import Refusal
-from pumice.model.hierarchy import Path
 from pumice.model.queue_amounts import Excess
+from pumice.model.queue_tree import Path
 
 
 def amounts_fit_together(change: QueueChange) -> Iterator[Refusal]:

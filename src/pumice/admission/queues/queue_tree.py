@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from pumice.model.hierarchy import Path, Refusal, lay_out
-from pumice.model.objects import ROOT, Queue, QueueState
 from pumice.model.queue_amounts import QueueAmounts
-from pumice.model.states import in_force
+from pumice.model.queue_states import in_force
+from pumice.model.queue_tree import Path, Refusal, lay_out
+from pumice.model.specs import ROOT, Queue, QueueState
 
 
 class QueueTree:

@@ -60,8 +60,8 @@ class Tree:
 
 def tree(documents: Iterable[Document]) -> Tree:
     """The tree of these queues."""
-    from pumice.model.hierarchy import lay_out
-    from pumice.model.objects import ROOT
+    from pumice.model.queue_tree import lay_out
+    from pumice.model.specs import ROOT
 
     by_name = {_name(document): document for document in documents}
     if not by_name:
@@ -97,8 +97,8 @@ def row(document: Document) -> Line:
 
 def parent_of(document: Document) -> str:
     """The queue above: that of the path, or the one that is named, or root."""
-    from pumice.model.hierarchy import HIERARCHY
-    from pumice.model.objects import ROOT
+    from pumice.model.queue_tree import HIERARCHY
+    from pumice.model.specs import ROOT
 
     if _name(document) == ROOT:
         return ""
@@ -133,8 +133,8 @@ def _inner_nodes(root: Document | None) -> dict[str, Document]:
 
 
 def _described(name: str, document: Document) -> Any:
-    from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
-    from pumice.model.objects import Queue
+    from pumice.model.queue_tree import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN
+    from pumice.model.specs import Queue
 
     spec, metadata = _spec(document), document.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
@@ -169,7 +169,7 @@ def _status(document: Document | None) -> Document:
 
 
 def _weight(document: Document) -> str:
-    from pumice.model.hierarchy import HierarchyError, weight_in_force
+    from pumice.model.queue_tree import HierarchyError, weight_in_force
 
     try:
         return _number(weight_in_force(_described(_name(document), document)))

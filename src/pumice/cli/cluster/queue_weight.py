@@ -26,7 +26,7 @@ def change_weight(client: Client, queue: Document, weight: int) -> Document:
     patch: Document = {"spec": {"weight": weight}}
     weights = _with_last_weight(queue, weight)
     if weights is not None:
-        from pumice.model.hierarchy import HIERARCHY_WEIGHTS
+        from pumice.model.queue_tree import HIERARCHY_WEIGHTS
 
         # What was read is written back with one number changed: not if somebody else has changed it meanwhile.
         patch["metadata"] = {
@@ -38,7 +38,7 @@ def change_weight(client: Client, queue: Document, weight: int) -> Document:
 
 def _with_last_weight(queue: Document, weight: int) -> str | None:
     """The annotation of weights with its last number replaced; None if no such annotation is in force."""
-    from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS
+    from pumice.model.queue_tree import HIERARCHY, HIERARCHY_WEIGHTS
 
     annotations = queue["metadata"].get("annotations") or {}
     if not (annotations.get(HIERARCHY) and annotations.get(HIERARCHY_WEIGHTS)):
@@ -50,7 +50,7 @@ def _with_last_weight(queue: Document, weight: int) -> str | None:
 def _decided_elsewhere(client: Client, queue: Document) -> str | None:
     """Why the weight of a queue cannot be changed in the queue itself."""
     from pumice.controllers.queues.expansion import HANDED_DOWN
-    from pumice.model.objects import ROOT
+    from pumice.model.specs import ROOT
 
     name = queue["metadata"]["name"]
     if name == ROOT:
@@ -68,7 +68,7 @@ def _decided_elsewhere(client: Client, queue: Document) -> str | None:
 
 
 def _parent(queue: Document) -> str:
-    from pumice.model.objects import ROOT
+    from pumice.model.specs import ROOT
 
     return str((queue.get("spec") or {}).get("parent") or ROOT)
 

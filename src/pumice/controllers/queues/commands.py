@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pumice.admission import Object
 from pumice.controllers.commands import failure
-from pumice.model.objects import QueueState
-from pumice.model.states import COMMANDS, commanded
+from pumice.model.queue_states import COMMANDS, commanded
+from pumice.model.specs import QueueState
 
 
 def why_not(command: Object, queue: Object | None) -> str:

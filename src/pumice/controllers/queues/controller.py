@@ -35,8 +35,8 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, QUEUES, Document
 from pumice.kube.watch.change_queue import Change
-from pumice.model.hierarchy import HIERARCHY
-from pumice.model.objects import ROOT, QueueState
+from pumice.model.queue_tree import HIERARCHY
+from pumice.model.specs import ROOT, QueueState
 
 STATES: Final = "/states"
 """The key of all states; no queue has a name like that."""

@@ -27,9 +27,9 @@ from pumice.kube.decode import api_types
 from pumice.kube.decode.queues import PARAMETERS
 from pumice.kube.decode.struct_decode import one_of, read
 from pumice.kube.resources import QUEUES, Document
-from pumice.model.hierarchy import HIERARCHY
-from pumice.model.objects import DEFAULT_QUEUE, ROOT
 from pumice.model.queue_expansion import is_elsewhere
+from pumice.model.queue_tree import HIERARCHY
+from pumice.model.specs import DEFAULT_QUEUE, ROOT
 
 EXPANDED_BY: Final = "pumice.dev/expanded-by"
 HANDED_DOWN: Final = "pumice.dev/handed-down"

@@ -16,8 +16,8 @@ from pumice.controllers.queues.expansion import withdrawn_queues
 from pumice.controllers.queues.workload_counts import Tally
 from pumice.kube.resources import QUEUES, Document
 from pumice.kube.watch.change_queue import Change
-from pumice.model.hierarchy import Refusal, lay_out
-from pumice.model.objects import ROOT
+from pumice.model.queue_tree import Refusal, lay_out
+from pumice.model.specs import ROOT
 
 REMEMBERED = 1000
 """Queues that are gone whose late news are still known to be late."""

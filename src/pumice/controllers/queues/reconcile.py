@@ -17,7 +17,7 @@ from pumice.controllers.queues.queue_writer import QueueWriter
 from pumice.controllers.queues.state_sync import STAY, state_of
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import QUEUES
-from pumice.model.objects import QueueState
+from pumice.model.specs import QueueState
 
 
 async def reconcile_queue(name: str, cache: QueueCache, writer: QueueWriter) -> None:

@@ -21,8 +21,8 @@ from pumice.admission import Object
 from pumice.admission.cluster_view import describe_queue
 from pumice.controllers.queues.queue_cache import QueueCache
 from pumice.kube.resources import Document
-from pumice.model.objects import DEFAULT_QUEUE, ROOT, Queue, QueueState
-from pumice.model.states import in_force, settled
+from pumice.model.queue_states import in_force, settled
+from pumice.model.specs import DEFAULT_QUEUE, ROOT, Queue, QueueState
 
 OWN: Final = "OwnState"
 WEIGHTS: Final = "WeightsAgree"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from kubebase.field_error import FieldError
 from kubebase.quantity import NANOS, QuantityError, parse
 from kubebase.resource_vector import PODS, Registry, ResourceError
+from pumice.engine.events import Described
 from pumice.kube.decode import api_types
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.placement import EFFECTS
@@ -20,8 +21,7 @@ from pumice.kube.decode.pods import task
 from pumice.kube.decode.preemption_annotations import budget, longest_wait, preemptable, preempts, user
 from pumice.kube.decode.queues import queue
 from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, one_of, read, shown
-from pumice.model.events import Described
-from pumice.model.objects import (
+from pumice.model.specs import (
     DEFAULT_QUEUE,
     DisruptionBudget,
     JobPhase,

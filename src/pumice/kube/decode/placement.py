@@ -17,7 +17,7 @@ from kubebase.field_error import FieldError
 from pumice.kube.decode import api_types
 from pumice.kube.decode.struct_decode import one_of
 from pumice.kube.selectors import label_selector, node_term, own_labels
-from pumice.model.objects import FREE, Constraints, NodeTerm, PodTerm, Spread, Toleration
+from pumice.model.specs import FREE, Constraints, NodeTerm, PodTerm, Spread, Toleration
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 PROTOCOLS = ("TCP", "UDP", "SCTP")

@@ -10,7 +10,7 @@ from pumice.kube.decode import api_types
 from pumice.kube.decode.placement import claims, constraints
 from pumice.kube.decode.preemption_annotations import preemptable, preempts
 from pumice.kube.decode.struct_decode import microseconds, one_of
-from pumice.model.objects import TaskSpec, TaskStatus, Vector
+from pumice.model.specs import TaskSpec, TaskStatus, Vector
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"

@@ -13,7 +13,7 @@ from pumice.kube.decode import api_types
 from pumice.kube.decode.struct_decode import check_printable, one_of
 from pumice.kube.selectors import label_selector
 from pumice.model.duration import DurationError, microseconds_of
-from pumice.model.objects import DisruptionBudget
+from pumice.model.specs import DisruptionBudget
 
 PREEMPTABLE = "volcano.sh/preemptable"
 USER = "volcano.sh/user"

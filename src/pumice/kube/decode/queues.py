@@ -17,8 +17,8 @@ from kubebase.timestamps import moment_of
 from pumice.kube.decode import api_types
 from pumice.kube.decode.placement import PREFERRED, REQUIRED
 from pumice.kube.decode.struct_decode import one_of, read
-from pumice.model.hierarchy import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN, HierarchyError, parse_path
-from pumice.model.objects import ROOT, GroupAffinity, HierarchyEntry, Items, Queue, QueueState
+from pumice.model.queue_tree import HIERARCHY, HIERARCHY_WEIGHTS, WEIGHTS_WRITTEN, HierarchyError, parse_path
+from pumice.model.specs import ROOT, GroupAffinity, HierarchyEntry, Items, Queue, QueueState
 
 STRATEGIES = ("fifo", "traverse")
 LATEST = "9000"

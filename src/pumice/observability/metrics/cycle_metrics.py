@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics
 
-from pumice.model.events import Gone
-from pumice.model.objects import JobSpec
-from pumice.scheduling.actions import ACTIONS
-from pumice.scheduling.decisions import Bind, Condition, Evict
+from pumice.engine.actions import ACTIONS
+from pumice.engine.decisions import Bind, Condition, Evict
+from pumice.engine.events import Gone
+from pumice.model.specs import JobSpec
 
 if TYPE_CHECKING:
+    from pumice.engine.engine import Engine
     from pumice.scheduler.loop import Cycle
-    from pumice.scheduling.engine import Engine
 
 MILLISECONDS = (1, 2, *(5 * 2**k for k in range(15)))
 """The steps of Volcano's histograms, and two more: most cycles here end below its first."""

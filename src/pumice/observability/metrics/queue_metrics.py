@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, dominant_share
-from pumice.fairness.tree import JobNode, Kind, ShareNode
-from pumice.model.objects import JobPhase
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.model.specs import JobPhase
 from pumice.observability.metrics.metric_families import gauges
 
 if TYPE_CHECKING:
-    from pumice.scheduling.engine import Engine
+    from pumice.engine.engine import Engine
 
 Families = Iterator[Metric]
 

@@ -15,15 +15,15 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kubebase.resource_vector import dominant_share
-from pumice.model.accounts import Job
-from pumice.model.objects import JobPhase
+from pumice.engine.state.job import Job
+from pumice.model.specs import JobPhase
 from pumice.observability.metrics.cycle_metrics import CycleMetrics
 from pumice.observability.metrics.metric_families import as_named, count, counts, gauge, gauges
 from pumice.observability.metrics.queue_metrics import of_namespaces, of_queues
 
 if TYPE_CHECKING:
+    from pumice.engine.engine import Engine
     from pumice.scheduler.loop import Scheduler
-    from pumice.scheduling.engine import Engine
 
 JOBS_SHOWN = 2_000
 """Jobs that have series of their own, at most."""

@@ -1,0 +1,45 @@
+"""backfill: tasks that ask for nothing but a place take any node that may have them.
+
+They never enter the walk of the share tree. They still count towards their job's minimum, so those of a job that
+has not started are placed only together with what allocate has placed for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.candidates.units import missing_to_start
+from pumice.engine.transaction import Transaction
+from pumice.model.specs import JobPhase
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+    from pumice.engine.fairness.share_tree.tree import JobNode
+
+
+def backfill(context: SchedulingContext) -> None:
+    """Give every waiting best-effort task a place, job by job."""
+    for leaf in context.sync.waiting_for_backfill():
+        if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues:
+            continue
+        if context.policy.job_valid(leaf.job) is None:
+            _fill(context, leaf)
+
+
+def _fill(context: SchedulingContext, leaf: JobNode) -> None:
+    job = leaf.job
+    transaction = Transaction(context)
+    stamp = context.next_start_time()
+    shapes = [shape for shape in job.pending if shape.best_effort]
+    for shape in sorted(shapes, key=lambda shape: job.pending[shape][-1].order):
+        for task in reversed(list(job.pending[shape])):
+            index = context.nodes.best(shape)
+            if index < 0:
+                break
+            transaction.place(task, index, stamp)
+            transaction.charge(leaf, shape.ask, stamp, 1, True)
+    if missing_to_start(job, context.policy.start_size(job)) <= 0:
+        transaction.commit()
+        context.sync.refresh(leaf)
+    else:
+        transaction.discard()

@@ -1,0 +1,25 @@
+"""enqueue: let Pending jobs in. Their pods are created only then, so what can't run soon costs nothing yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.candidates.oversized_jobs import too_large
+from pumice.model.specs import JobPhase
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+
+def enqueue(context: SchedulingContext) -> None:
+    """Admit every Pending job that no plugin keeps out, oldest first."""
+    pending = [leaf for leaf in context.sync.waiting_to_enqueue() if leaf.job.phase is JobPhase.PENDING]
+    for leaf in sorted(pending, key=lambda leaf: (leaf.before, leaf.rank)):
+        refusal = context.policy.enqueueable(leaf, context.now)
+        if refusal is not None:
+            if too_large(leaf, context.policy.start_size(leaf.job)) is not None:
+                context.candidates.blocked[leaf] = refusal  # others wait for their turn, this one has to be told
+            continue
+        leaf.job.phase = JobPhase.INQUEUE
+        context.decided.enqueue(leaf.job.key)
+        context.sync.refresh(leaf)

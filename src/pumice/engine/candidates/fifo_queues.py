@@ -1,0 +1,63 @@
+"""Lines: in a queue with ``dequeueStrategy: fifo`` jobs stand in line, and one that does not fit stops those behind it.
+
+The head of a line is the first job, by class and age, that has something to start. Nobody else of that queue may start
+anything.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.state.cluster_state import ClusterState
+
+Position = tuple[tuple[int, ...], tuple[int, int, str]]
+
+
+class Lines:
+    """The lines of all queues that have one."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.in_use = False  # whether some queue has one
+        self._lines: dict[ShareNode, list[tuple[Position, JobNode]]] = {}
+        self._places: dict[JobNode, tuple[ShareNode, Position]] = {}
+
+    def is_fifo(self, leaf: JobNode) -> bool:
+        """Whether a job stands in a line."""
+        if not self.in_use:
+            return False
+        queue = self._state.queues.get(leaf.queue.object or "")
+        return queue is not None and queue.fifo
+
+    def is_head(self, leaf: JobNode) -> bool:
+        """Whether nobody stands in front of a job."""
+        place = self._places.get(leaf)
+        return place is None or self._lines[place[0]][0][1] is leaf
+
+    def follow(self, leaf: JobNode) -> list[JobNode]:
+        """A job may have something to start, or no longer, or another place: who else is at the head, or was?"""
+        if not self.in_use and not self._places:
+            return []
+        old = self._places.get(leaf)
+        wanted = leaf.unit is not None and self.is_fifo(leaf)
+        new = (leaf.queue, (leaf.before, leaf.rank)) if wanted else None
+        if new == old:
+            return []
+        queues = {place[0] for place in (old, new) if place is not None}
+        heads = {line[0][1] for queue in queues if (line := self._lines.get(queue))}
+        if old is not None:
+            line = self._lines[old[0]]
+            del line[bisect_left(line, old[1], key=_position)]
+            del self._places[leaf]
+            if not line:
+                del self._lines[old[0]]
+        if new is not None:
+            insort(self._lines.setdefault(new[0], []), (new[1], leaf), key=_position)
+            self._places[leaf] = new
+        after = {line[0][1] for queue in queues if (line := self._lines.get(queue))}
+        return sorted((head for head in heads ^ after if head is not leaf), key=lambda head: head.rank)
+
+
+def _position(entry: tuple[Position, JobNode]) -> Position:
+    return entry[0]

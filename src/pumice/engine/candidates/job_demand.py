@@ -1,0 +1,174 @@
+"""Demand: what a job asks for, as far as it can ever run (docs/fairness.md, section 3.1).
+
+What it holds counts always. What waits counts if the queue takes work, the task would fit some empty node, and the
+job, if it has not started, could start at all: its gang would fit the empty cluster and what its queue may hold. What
+can never run is nobody's entitlement; others have it by right instead of on loan.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from itertools import groupby
+
+from kubebase.resource_vector import PODS
+from pumice.engine.candidates.oversized_jobs import too_large
+from pumice.engine.candidates.units import (
+    GangRoom,
+    first_tasks,
+    gang_size,
+    gang_tasks,
+    missing_to_start,
+    parts_of,
+    sum_asks,
+    total_of,
+)
+from pumice.engine.fairness.share_tree.demand import Demand, Pieces
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.placement.node_table import NodeTable
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.engine.state.task_shapes import Shape
+from pumice.model.specs import Items, JobPhase, TaskStatus
+
+
+def demand_of(
+    leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queue: bool, start: int
+) -> tuple[Demand, int]:
+    """A job's demand now (the same object as before if it is equal), and how many tasks of it make its gang.
+
+    Of unlike tasks the leaf is told in which order they come.
+    """
+    job = leaf.job
+    assert job.spec is not None
+    barred = barred_shapes(job, nodes)
+    startable = can_ever_start(job, start, barred, nodes, capacity) and too_large(leaf, start) is None
+    waiting_counts = open_queue and startable
+    counts: dict[Items, int] = {}
+    for shape, unfinished in job.unfinished.items():
+        waiting = len(job.pending.get(shape, ()))
+        number = unfinished if waiting_counts and shape not in barred else unfinished - waiting
+        if number and shape.ask:
+            counts[shape.ask] = counts.get(shape.ask, 0) + number
+    for shape, number in job.evicted.items() if waiting_counts else ():
+        # Its job will want it back. If it did not count until it is made anew, its part would fall for as long as it
+        # takes to be gone, the taker's would rise, and more would be taken than can stay taken.
+        if shape.ask:
+            counts[shape.ask] = counts.get(shape.ask, 0) + number
+    floor: Items = ()
+    if waiting_counts and job.spec.min_resources and not _is_over(job):
+        asked = [(j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS]
+        if job.running or all(n <= capacity[j] for j, n in asked):  # else it will never start
+            floor = tuple((j, n) for j, n in asked if capacity[j] > 0)
+    free = sum(number for shape, number in job.unfinished.items() if not shape.ask)
+    gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
+    parts = tuple(counts.items())
+    if len(counts) > 1 or (start > 0 and job.spec.min_task_member):
+        waiting_shapes = job.pending.keys() - barred if waiting_counts else frozenset()
+        counting = _counting_tasks(job, waiting_shapes, evicted=waiting_counts)
+        first: list[Task] = []
+        if start > 0 and (job.spec.min_task_member or gang > 1):
+            first = _first_tasks(job, start, counting, nodes, capacity)
+            gang = max(1, sum(1 for task in first if task.shape.ask))
+        path = _task_path(counting, first)
+        parts = _pieces(path)
+        leaf.path_tasks = tuple(path) if len(parts) > 1 else ()
+    else:
+        leaf.path_tasks = ()
+    demand = Demand(parts, floor, total_of(_leading(parts, gang)) if gang > 1 else ())
+    return (leaf.demand if demand == leaf.demand else demand), gang
+
+
+def _is_over(job: Job) -> bool:
+    """Whether all that a job had to do is done, as far as anybody can see: its minimum is nobody's demand any more."""
+    busy = any(job.unfinished.values()) or any(job.evicted.values())
+    return not busy and (bool(job.tasks) or job.phase is JobPhase.COMPLETED)
+
+
+def asks_beyond(job: Job, capacity: list[int]) -> bool:
+    """Whether a job, or the minimum it names, asks for more than this: only then capacity has a say in its demand."""
+    if job.spec is not None and any(n > capacity[j] for j, n in enumerate(job.spec.min_resources) if j != PODS):
+        return True
+    asked = total_of(tuple((shape.ask, number) for shape, number in job.unfinished.items()))
+    return any(amount > capacity[j] for j, amount in asked)
+
+
+def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[Shape]:
+    """Waiting shapes that would fit no node even if it were empty."""
+    barred = [shape for shape in job.pending if not nodes.possible(shape)]
+    return frozenset(barred) if barred else frozenset()
+
+
+def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeTable, capacity: list[int]) -> bool:
+    """Whether what the job must start with would fit the empty cluster. Pods that are still to come may help."""
+    missing = missing_to_start(job, start)
+    if missing <= 0:
+        return True
+    if len(job.pending) == 1 and not barred and job.spec is not None and not job.spec.min_task_member:
+        shape, waiting = next(iter(job.pending.items()))  # most jobs: tasks that are all alike
+        if len(waiting) < missing:
+            return True
+        fits = all(amount * missing <= capacity[j] for j, amount in shape.ask)
+        return fits and (shape.coupled or nodes.room_for(shape, missing))
+    tasks = gang_tasks(job, missing, barred)
+    if tasks is None:
+        return not barred or gang_tasks(job, missing) is None
+    parts = parts_of(tasks)
+    total = sum_asks(parts)
+    if all(amount <= capacity[j] for j, amount in total) and all(
+        shape.coupled or nodes.room_for(shape, count) for shape, count in parts
+    ):
+        return True
+    return gang_tasks(job, missing, barred, GangRoom(slots_on_empty_nodes(job, nodes), capacity)) is not None
+
+
+def slots_on_empty_nodes(job: Job, nodes: NodeTable) -> dict[Shape, int]:
+    """How many of a job's waiting tasks of each shape would fit at most, were all nodes empty."""
+    return {shape: nodes.slots_for(shape, len(tasks)) for shape, tasks in job.pending.items() if not shape.coupled}
+
+
+def _counting_tasks(job: Job, waiting_shapes: Collection[Shape], *, evicted: bool) -> list[Task]:
+    """The tasks that count in a job's demand, in task order: those that hold a place, and of the others these."""
+    counting = [
+        task
+        for task in job.tasks.values()
+        if task.status.held
+        or (task.status is TaskStatus.PENDING and task.shape in waiting_shapes)
+        or (task.evicted and evicted)
+    ]
+    return sorted(counting, key=lambda task: task.order)
+
+
+def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
+    """The tasks a job must start with, none of them one for which the empty cluster has no room beside the others."""
+    unfinished = [task for task in counting if task.status.unfinished]
+    size = min(gang_size(job, start), len(unfinished))
+    held = Counter(task.shape for task in unfinished if task.status.held)
+    slots = slots_on_empty_nodes(job, nodes)
+    room = GangRoom({shape: count + held[shape] for shape, count in slots.items()}, capacity)
+    found = first_tasks(job, size, unfinished, room)
+    if found is None:
+        found = first_tasks(job, size, unfinished)
+    return found or []
+
+
+def _task_path(counting: list[Task], first: list[Task]) -> list[Task]:
+    """Those of these tasks that ask for something, the ones a job must start with before the others."""
+    chosen = set(first)
+    return sorted((task for task in counting if task.shape.ask), key=lambda task: task not in chosen)
+
+
+def _pieces(path: list[Task]) -> Pieces:
+    """What tasks ask for, equal neighbours as one piece."""
+    return tuple((ask, len(list(alike))) for ask, alike in groupby(task.shape.ask for task in path))
+
+
+def _leading(parts: Pieces, tasks: int) -> Pieces:
+    """The first so many tasks of a path."""
+    leading: list[tuple[Items, int]] = []
+    for ask, count in parts:
+        if tasks <= 0:
+            break
+        leading.append((ask, min(count, tasks)))
+        tasks -= count
+    return tuple(leading)

@@ -1,0 +1,81 @@
+"""Jobs that are too large for their queue: what they must start with is more than it may ever hold.
+
+See docs/fairness.md, section 6.5.
+
+Such a job is no demand, as one that the empty cluster has no room for is none: it would keep an entitlement that it can
+never use. It is judged by the least that it could start with, so that a job with some smaller tasks is not given up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubebase.resource_vector import PODS, Registry
+from pumice.engine.candidates.units import missing_to_start
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.model.specs import Items
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """What a job must start with at least, and the queue whose real capability is less."""
+
+    queue: ShareNode
+    resource: int
+    amount: int
+    tasks: int
+
+    def say(self, registry: Registry) -> str:
+        """In words."""
+        assert self.queue.ceiling is not None
+        j = self.resource
+        amount, most = (f"{registry.names[j]} {registry.format_amount(j, n)}" for n in (self.amount, self._most))
+        what = f"its first {self.tasks} tasks ask for {amount} together" if self.tasks > 1 else f"it asks for {amount}"
+        return f"it can never start: {what}, and queue {self.queue.name} may hold {most} at most"
+
+    @property
+    def _most(self) -> int:
+        assert self.queue.ceiling is not None
+        return self.queue.ceiling[self.resource]
+
+
+def too_large(leaf: JobNode, start: int) -> TooLarge | None:
+    """Why a job that has not started never will, by what its queue and those above it may hold; None: it may."""
+    ceilings = _ceilings(leaf)
+    if not ceilings:
+        return None
+    missing = missing_to_start(leaf.job, start)
+    asked = _least(leaf, missing) if missing > 0 else ()
+    if not leaf.job.tasks and leaf.job.spec is not None:  # its pods are still to come
+        asked = tuple((j, n) for j, n in enumerate(leaf.job.spec.min_resources) if n and j != PODS)
+        missing = leaf.job.spec.min_member
+    for queue, most, whole in ceilings if asked else ():
+        for j, amount in asked:
+            if amount > most[j] < whole[j]:
+                return TooLarge(queue, j, amount, missing + leaf.job.running)
+    return None
+
+
+def _ceilings(leaf: JobNode) -> list[tuple[ShareNode, list[int], list[int]]]:
+    """What a job's queue and those above it may hold, and what the cluster has: that is left to the nodes."""
+    limited: list[tuple[ShareNode, list[int]]] = []
+    queue: ShareNode = leaf.queue
+    while queue.parent is not None:
+        if queue.ceiling is not None:
+            limited.append((queue, queue.ceiling))
+        queue = queue.parent
+    whole = queue.ceiling
+    return [(limit, most, whole) for limit, most in limited] if whole is not None else []
+
+
+def _least(leaf: JobNode, tasks: int) -> Items:
+    """Of each resource the least that so many of the waiting tasks ask for, and what the job holds already."""
+    asks = [(dict(shape.ask), len(waiting)) for shape, waiting in leaf.job.pending.items()]
+    found: list[tuple[int, int]] = []
+    for j in sorted({j for ask, _ in asks for j in ask}):
+        left, total = tasks, leaf.held[j]
+        for amount, count in sorted((ask.get(j, 0), count) for ask, count in asks):
+            total += amount * min(count, left)
+            left -= min(count, left)
+        found.append((j, total))
+    return tuple(found)

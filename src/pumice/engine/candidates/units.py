@@ -1,0 +1,228 @@
+"""Units: what a job can start next (docs/fairness.md, section 1.2).
+
+A job that has not started needs everything that is missing to its gang at once; one that has grows a task at a
+time. Jobs whose units are alike share one ``Unit``, so that what is found out about it (it does not fit now) is
+known for all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.engine.state.task_shapes import Shape
+from pumice.model.specs import Items, TaskStatus
+
+Parts = tuple[tuple[Shape, int], ...]
+"""Shapes, and how many tasks of each."""
+
+
+class Unit:
+    """So many tasks of these shapes, all or nothing. Compared by identity.
+
+    Units of the same tasks in another order are not alike: the tasks are placed in task order, so which of them finds
+    no place depends on it.
+    """
+
+    __slots__ = ("ask", "coupled", "parts", "reason", "runs", "short", "size", "tried", "waiting")
+
+    def __init__(self, runs: Parts) -> None:
+        self.runs = runs  # in task order; a shape may come again
+        counts: dict[Shape, int] = {}
+        for shape, count in runs:
+            counts[shape] = counts.get(shape, 0) + count
+        self.parts = parts = tuple(counts.items())
+        self.size = sum(count for _, count in parts)
+        self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
+        self.coupled = any(shape.coupled for shape, _ in parts)
+        self.waiting: dict[JobNode, None] = {}
+        self.reason = ""  # why it could not be placed, once somebody asked
+        self.tried = False  # whether it was tried in vain since room last grew
+        self.short: tuple[Shape, int] | None = None  # and then: of which shape only so many found a place
+
+
+class UnitTable:
+    """All units in use, and which shape they are made of."""
+
+    def __init__(self) -> None:
+        self._units: dict[Parts, Unit] = {}
+        self.of_shape: dict[Shape, list[Unit]] = {}
+
+    def unit(self, runs: Parts) -> tuple[Unit, bool]:
+        """The unit of these tasks, and whether it is new."""
+        unit = self._units.get(runs)
+        if unit is not None:
+            return unit, False
+        unit = self._units[runs] = Unit(runs)
+        for shape, _ in unit.parts:
+            self.of_shape.setdefault(shape, []).append(unit)
+        return unit, True
+
+    def find(self, runs: Parts) -> Unit | None:
+        """The unit of these tasks, if it is in use."""
+        return self._units.get(runs)
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(self._units.values())
+
+    def drop(self, unit: Unit) -> None:
+        """Forget a unit that nobody waits with."""
+        if self._units.pop(unit.runs, None) is not None:
+            for shape, _ in unit.parts:
+                self.of_shape[shape].remove(unit)
+                if not self.of_shape[shape]:
+                    del self.of_shape[shape]
+
+
+def sum_asks(parts: Parts) -> Items:
+    """What all parts together ask for."""
+    return total_of(tuple((shape.ask, count) for shape, count in parts))
+
+
+def total_of(parts: tuple[tuple[Items, int], ...]) -> Items:
+    """So many times each of these amounts, summed."""
+    total: dict[int, int] = {}
+    for items, count in parts:
+        for j, amount in items:
+            total[j] = total.get(j, 0) + amount * count
+    return tuple(sorted(total.items()))
+
+
+def gang_size(job: Job, start_size: int) -> int:
+    """How many tasks make its gang now: the minimum less what has succeeded, at most what is unfinished."""
+    return min(start_size - job.succeeded, sum(job.unfinished.values()))
+
+
+def missing_to_start(job: Job, start_size: int) -> int:
+    """How many tasks a job must still start together; 0 or less once it has started."""
+    missing = gang_size(job, start_size) - job.running
+    if missing <= 0 < start_size and job.spec is not None and job.spec.min_task_member:
+        return sum(need for need in _role_needs(job).values() if need > 0)
+    return missing
+
+
+def makes_a_gang(job: Job, tasks: Collection[Task], start_size: int) -> bool:
+    """Whether these tasks are what a job must start with: its minimum, and that of every role."""
+    if len(tasks) < gang_size(job, start_size):
+        return False
+    if start_size <= 0 or job.spec is None or not job.spec.min_task_member:
+        return True
+    roles = Counter(task.spec.role for task in tasks)
+    roles += Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
+    return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
+
+
+class GangRoom:
+    """How many tasks of each shape may be in a gang, and how much all of them may ask for together."""
+
+    def __init__(self, at_most: Mapping[Shape, int], capacity: list[int] | None = None) -> None:
+        self.at_most = at_most
+        self._left = list(capacity) if capacity is not None else None
+        self._count: Counter[Shape] = Counter()
+
+    def take(self, shape: Shape) -> bool:
+        """Whether there is room for one more; then it is taken."""
+        if self._count[shape] >= self.at_most.get(shape, self._count[shape] + 1):
+            return False
+        if self._left is not None:
+            if any(amount > self._left[j] for j, amount in shape.ask):
+                return False
+            for j, amount in shape.ask:
+                self._left[j] -= amount
+        self._count[shape] += 1
+        return True
+
+
+def gang_tasks(
+    job: Job, missing: int, barred: Collection[Shape] = (), room: GangRoom | None = None
+) -> list[Task] | None:
+    """The tasks a job starts with. None: too few wait.
+
+    The minimum of every role; then those that ask for nothing, since they cost nothing; then others in task order,
+    none of a barred shape (one that fits no node). Any tasks will do where roles say nothing else: those for which
+    there is no room beside the ones already chosen are passed over.
+    """
+    waiting = [task for shape, tasks in job.pending.items() if shape not in barred for task in tasks]
+    waiting.sort(key=lambda task: task.order)
+    return _choose(waiting, _role_needs(job), missing, room)
+
+
+def first_tasks(job: Job, size: int, tasks: list[Task], room: GangRoom | None = None) -> list[Task] | None:
+    """Which of these tasks, in task order, a job would start with if nothing of it ran yet. None: too few."""
+    assert job.spec is not None
+    here = Counter(task.spec.role for task in tasks)
+    done = Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
+    # Like the gang, a role's minimum counts at most what is unfinished.
+    needs = {role: min(least - done[role], here[role]) for role, least in job.spec.min_task_member.items()}
+    return _choose(tasks, needs, size, room)
+
+
+def _role_needs(job: Job) -> dict[str, int]:
+    """What every role still lacks of its minimum."""
+    assert job.spec is not None
+    needs = dict(job.spec.min_task_member)
+    if needs:
+        for task in job.tasks.values():
+            if task.spec.role in needs and (task.status.held or task.status is TaskStatus.SUCCEEDED):
+                needs[task.spec.role] -= 1
+    return needs
+
+
+def _choose(tasks: list[Task], needs: dict[str, int], size: int, room: GangRoom | None) -> list[Task] | None:
+    chosen: dict[Task, None] = {}
+    for task in tasks:
+        if needs.get(task.spec.role, 0) > 0 and (room is None or room.take(task.shape)):
+            needs[task.spec.role] -= 1
+            chosen[task] = None
+    if any(need > 0 for need in needs.values()):
+        return None
+    for free in (True, False):
+        for task in tasks:
+            if len(chosen) >= size:
+                break
+            if task.shape.best_effort is free and task not in chosen and (room is None or room.take(task.shape)):
+                chosen[task] = None
+    return sorted(chosen, key=lambda task: task.order) if len(chosen) >= size else None
+
+
+def _nothing_starts_together(job: Job) -> bool:
+    """Whether a unit of one task is less than what the roles need: then nobody asks for their minimum."""
+    return sum(need for need in _role_needs(job).values() if need > 0) > 1
+
+
+def unit_tasks(leaf: JobNode, unit: Unit) -> list[Task]:
+    """The waiting tasks that a job's unit stands for."""
+    pending = leaf.job.pending
+    if unit.size == 1 and (leaf.started or _nothing_starts_together(leaf.job)):
+        return [pending[unit.parts[0][0]][-1]]
+    if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
+        shape, count = unit.parts[0]
+        return pending[shape][-1 : -count - 1 : -1]
+    # Exactly so many of each shape as the unit was made of: those that find no place are not among them.
+    made_of = dict(unit.parts)
+    others = [shape for shape in pending if shape not in made_of]
+    tasks = gang_tasks(leaf.job, unit.size, others, GangRoom(made_of))
+    assert tasks is not None, f"{leaf.job.key} offered a unit it does not have"
+    return tasks
+
+
+def runs_of(tasks: list[Task]) -> Parts:
+    """The shapes of tasks as they come, equal neighbours together."""
+    runs: list[tuple[Shape, int]] = []
+    for task in tasks:
+        if runs and runs[-1][0] is task.shape:
+            runs[-1] = (task.shape, runs[-1][1] + 1)
+        else:
+            runs.append((task.shape, 1))
+    return tuple(runs)
+
+
+def parts_of(tasks: list[Task]) -> Parts:
+    """How many tasks of each shape, by shape."""
+    counts: dict[Shape, int] = {}
+    for task in tasks:
+        counts[task.shape] = counts.get(task.shape, 0) + 1
+    return tuple(sorted(counts.items(), key=lambda part: part[0].index))

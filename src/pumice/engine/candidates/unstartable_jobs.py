@@ -1,0 +1,231 @@
+"""Jobs that cannot start, however much room comes free: too few pods, no node that suits them, no queue.
+
+A job is looked at again at the end of the cycle in which it changed (``note``), and so is every job when nodes or
+queues change. What stands in its way is told once, as a condition of its podgroup. Some obstacles are over in a moment
+when objects are created one after the other; these are told only after they have lasted for ``PATIENCE``.
+
+``FINDERS`` are asked in turn, and the first obstacle counts. To tell of another kind of obstacle, add a function there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kubebase.resource_vector import PODS
+from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start
+from pumice.engine.candidates.oversized_jobs import too_large
+from pumice.engine.candidates.units import gang_tasks, missing_to_start, parts_of, sum_asks
+from pumice.engine.decisions import Bind, Enqueue, Evict
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.state.job import Job
+from pumice.engine.state.task_shapes import Shape
+from pumice.model.specs import Items, JobPhase
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+PATIENCE = 10_000_000
+"""For how long an obstacle must last that may be over in a moment (microseconds)."""
+
+
+class Obstacle(NamedTuple):
+    """Why a job cannot start: a reason in one word and a message for people."""
+
+    reason: str
+    message: str
+    patience: int = 0
+
+
+class Unstartable:
+    """The jobs that cannot start, and since when."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, None] = {}
+        self._found: dict[str, tuple[Obstacle, int]] = {}
+        self._untold: dict[str, None] = {}
+        self._told: dict[str, None] = {}
+
+    def note(self, key: str) -> None:
+        """A job has come, changed or gone."""
+        self._changed[key] = None
+
+    def is_told(self, key: str) -> bool:
+        """Whether a job is known to be unable to start and its condition says so."""
+        return key in self._told
+
+    @property
+    def waits(self) -> bool:
+        """Whether an obstacle will be told if it lasts."""
+        return bool(self._untold)
+
+    def review(self, context: SchedulingContext) -> None:
+        """Look at the jobs that changed, also by decisions of this cycle, and tell what has to be told now."""
+        again: list[str] = []
+        if self._found:  # decisions are many, and jobs that cannot start are few
+            decided = {each.job for each in context.decided.decisions if isinstance(each, (Enqueue, Bind, Evict))}
+            again = sorted(decided & self._found.keys())
+        for key in (*self._changed, *again):
+            self._look(context, key)
+        self._changed.clear()
+        for key in list(self._untold):
+            obstacle, since = self._found[key]
+            if context.now - since >= obstacle.patience:
+                del self._untold[key]
+                self._tell(context, key, obstacle)
+
+    def _look(self, context: SchedulingContext, key: str) -> None:
+        job = context.state.jobs.get(key)
+        obstacle = obstacle_of(context, job) if job is not None else None
+        found, _ = self._found.get(key, (None, 0))
+        if obstacle is None:
+            self._found.pop(key, None)
+            self._untold.pop(key, None)
+            if key in self._told:
+                del self._told[key]
+                self._tell_gone(context, key)
+        elif found != obstacle:
+            self._found[key] = obstacle, context.now
+            self._untold[key] = None
+        elif key in self._told and context.decided.conditions.get(key) != obstacle.message:
+            self._untold[key] = None  # it is another job of that name, or something else was said meanwhile
+        if job is None or job.spec is None:
+            context.decided.conditions.pop(key, None)
+
+    def _tell(self, context: SchedulingContext, key: str, obstacle: Obstacle) -> None:
+        self._told[key] = None
+        context.decided.condition_once(key, obstacle.reason, obstacle.message)
+
+    def _tell_gone(self, context: SchedulingContext, key: str) -> None:
+        """Say so of a job that waits for its turn; whoever starts or finds no room is told that."""
+        leaf = context.tree.jobs.get(key)
+        waits = leaf is not None and leaf.unit is not None and not leaf.job.running
+        if waits and leaf not in context.candidates.blocked:
+            message = "what kept it from starting is gone; it starts when it is its turn"
+            context.decided.conditions[key] = message
+            context.decided.condition(key, "Unschedulable", "Waiting", message)
+
+    def memory(self) -> dict[str, int]:
+        """Since when each obstacle has been there, by job."""
+        return {key: since for key, (_, since) in self._found.items()}
+
+    def recall(self, memory: Mapping[str, int], context: SchedulingContext) -> None:
+        """Go on from there: obstacles that are still there have been there as long as before."""
+        for key, since in memory.items():
+            job = context.state.jobs.get(key)
+            obstacle = obstacle_of(context, job) if job is not None else None
+            if obstacle is not None:
+                self._found[key] = obstacle, since
+                is_told = context.decided.conditions.get(key) == obstacle.message
+                (self._told if is_told else self._untold)[key] = None
+
+
+# ---- obstacles -----------------------------------------------------------------------------------------------------
+
+
+def obstacle_of(context: SchedulingContext, job: Job) -> Obstacle | None:
+    """What keeps a job from ever starting as things stand; None: nothing, or nothing of it is to start."""
+    if job.spec is None or job.phase is JobPhase.COMPLETED or (job.tasks and not any(job.unfinished.values())):
+        return None
+    leaf = context.tree.jobs.get(job.key)
+    if leaf is None:
+        return _no_queue(context, job.spec.queue)
+    for find in FINDERS:
+        found = find(context, leaf)
+        if found is not None:
+            return found
+    return None
+
+
+def _no_queue(context: SchedulingContext, queue: str) -> Obstacle:
+    refusal = next((found for found in context.sync.layout.refusals if found.queue == queue and found.refused), None)
+    if refusal is not None:
+        message = f"queue '{queue}' has no place in the tree: {refusal.field}: {refusal.message}"
+        return Obstacle("QueueNotPlaced", message, PATIENCE)
+    return Obstacle("QueueNotFound", f"there is no queue '{queue}'; create it, or use another", PATIENCE)
+
+
+def queue_takes_no_jobs(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
+    """Only leaf queues start jobs."""
+    if context.sync.takes_jobs(leaf.queue):
+        return None
+    return Obstacle("QueueNotLeaf", f"queue '{leaf.queue.object}' has queues below it; use one of these", PATIENCE)
+
+
+def asks_for_more_than_there_is(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
+    """A job that is let in by its minResources, which are more than the whole cluster has."""
+    spec, capacity = leaf.job.spec, context.state.capacity
+    if spec is None or leaf.job.phase is not JobPhase.PENDING or not context.policy.enqueues:
+        return None
+    more = tuple((j, n) for j, n in enumerate(spec.min_resources) if j != PODS and n > capacity[j])
+    if not more or context.policy.enqueueable(leaf, context.now) is None:
+        return None
+    there = _amounts(context, tuple((j, capacity[j]) for j, _ in more))
+    message = f"spec.minResources asks for {_amounts(context, more)}, and the whole cluster has {there}"
+    return Obstacle("ClusterTooSmall", message)
+
+
+def has_too_few_pods(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
+    """A job of whose minimum some pods do not exist; before it is let in they need not."""
+    job = leaf.job
+    if job.running or (job.phase is JobPhase.PENDING and context.policy.enqueues):
+        return None
+    reason = context.policy.job_valid(job)
+    if reason is None:
+        return None
+    return Obstacle("NotEnoughTasks", f"{reason}; the others have to be created before any of it starts", PATIENCE)
+
+
+def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
+    """A job with waiting tasks of which none, or not as many as must start together, fit even an empty cluster."""
+    job, nodes = leaf.job, context.nodes
+    if not job.pending:
+        return None
+    barred, start = barred_shapes(job, nodes), context.policy.start_size(job)
+    if len(barred) < len(job.pending) and can_ever_start(job, start, barred, nodes, context.state.capacity):
+        return None
+    if barred:
+        shape = min(barred, key=lambda shape: shape.index)
+        which = "its tasks" if len(job.pending) == 1 else "some of its tasks"
+        ask = _amounts(context, shape.ask) or "nothing but a place"
+        message = f"{which} ({ask}) fit no node, even if it were empty: {_lacking(context, shape)}"
+        return Obstacle("NoNodeFits", message)
+    tasks = gang_tasks(job, missing_to_start(job, start), barred) or []
+    ask = _amounts(context, sum_asks(parts_of(tasks)))
+    message = f"it must start {len(tasks)} tasks together ({ask}), which do not fit the cluster even if it were empty"
+    return Obstacle("ClusterTooSmall", message)
+
+
+def queue_holds_too_little(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
+    """What a job must start with has to fit what its queue, and those above it, may ever hold."""
+    if context.tree.root.ceiling is None:  # no queue has a limit
+        return None
+    found = too_large(leaf, context.policy.start_size(leaf.job))
+    return Obstacle("QueueTooSmall", found.say(context.state.registry)) if found is not None else None
+
+
+FINDERS: tuple[Callable[[SchedulingContext, JobNode], Obstacle | None], ...] = (
+    queue_takes_no_jobs,
+    queue_holds_too_little,
+    asks_for_more_than_there_is,
+    has_too_few_pods,
+    fits_no_node,
+)
+
+
+def _lacking(context: SchedulingContext, shape: Shape) -> str:
+    """What nodes lack for a task, in words that do not change while the nodes do not."""
+    nodes, names = context.nodes, context.state.registry.names
+    if not nodes.nodes:
+        return "there are no nodes"
+    most = {j: int(nodes.allocatable[j].max()) for j, _ in shape.items}
+    if absent := [names[j] for j, _ in shape.items if not most[j]]:
+        return f"no node has {' or '.join(absent)}"
+    if short := tuple((j, most[j]) for j, amount in shape.items if amount > most[j]):
+        return f"the largest node has {_amounts(context, short, pods=True)}"
+    return "no node has all of that and agrees with its selectors, affinities and tolerations"
+
+
+def _amounts(context: SchedulingContext, items: Items, *, pods: bool = False) -> str:
+    registry = context.state.registry
+    return ", ".join(f"{registry.names[j]} {registry.format_amount(j, n)}" for j, n in items if pods or j != PODS)

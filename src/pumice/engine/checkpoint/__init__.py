@@ -1,0 +1,1 @@
+"""Replace an engine by another one that continues where it stopped."""

@@ -1,0 +1,1 @@
+"""The scheduler configuration: parsing with line numbers, names, enable flags."""

@@ -1,0 +1,70 @@
+"""What every step of a cycle works on: the cluster, the share tree, the node table and the bookkeeping around them.
+
+Actions, preemption and recovery take a ``SchedulingContext`` and not the engine, so that each of them can be run and
+tested without one. The context has no logic of its own beyond the two questions at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pumice.engine.candidates.candidates import Candidates
+from pumice.engine.candidates.unstartable_jobs import Unstartable
+from pumice.engine.config.scheduler_config import SchedulerConfig
+from pumice.engine.decision_buffer import DecisionBuffer
+from pumice.engine.fairness.share_tree.tree import ShareTree
+from pumice.engine.placement.node_table import NodeTable
+from pumice.engine.placement.pipelined_tasks import PipelinedTasks
+from pumice.engine.placement.reservations import Holds
+from pumice.engine.plugins.plugin_chain import PluginFactory, Policy
+from pumice.engine.preemption.cooldown import NONE, Brakes, brakes_of
+from pumice.engine.preemption.preemptors import Takers
+from pumice.engine.prepare import shape_cleanup as forgetting
+from pumice.engine.prepare.change_tracker import ChangeTracker
+from pumice.engine.prepare.tree_sync import TreeSync
+from pumice.engine.recovery.eviction_backoff import EvictionBackoff
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.engine.state.cluster_state import ClusterState
+from pumice.engine.state.task import Task
+
+
+class SchedulingContext:
+    """One cluster under one configuration. Each attribute states what holds between two cycles."""
+
+    def __init__(
+        self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], state: ClusterState, brakes: Brakes
+    ) -> None:
+        self.state = state  #: what events and our own decisions add up to
+        self.tree = ShareTree(len(state.registry))  #: usage, demand and targets of queues, namespaces and jobs
+        self.policy = Policy(config, factories, state, self.tree)  #: the plugins of the configuration
+        self.order = self.policy.order(self.tree, state.capacity)  #: which job is served next
+        self.nodes = NodeTable(self.policy.filters, self.policy.scorers)  #: free capacity and scores, as arrays
+        self.candidates = Candidates(state, self.order, self.nodes, self.policy)  #: the next unit of every job
+        self.changes = ChangeTracker()  #: what moved since the last cycle
+        self.decided = DecisionBuffer()  #: the decisions of this cycle, and the latest conditions
+        self.pipelined = PipelinedTasks()  #: tasks that wait on a node for their victims to leave
+        self.eviction_backoff = EvictionBackoff()  #: tasks whose eviction failed
+        self.partial_gangs: dict[str, int] = {}  #: jobs that have a part of their gang only, and since when
+        self.holds = Holds(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
+        self.unstartable = Unstartable()  #: jobs that cannot start however much capacity becomes free
+        self.reclaims = Takers("reclaim", brakes_of(config, brakes), across=True)
+        self.preempts = Takers("preempt", NONE, across=False)
+        self.sync = TreeSync(self)  #: keeps the share tree in line with queues and jobs
+        self.now = 0  #: cluster time of this cycle (microseconds)
+        self.last_start = 0  #: start time of the latest unit; no two units have the same
+        self.tracing = False  #: whether decisions carry the path through the share tree that led to them
+        self.first_cycle_done = False  #: before it, every pod is seen for the first time
+        self.shape_limit = forgetting.SHAPES  #: above so many shapes, those that no task has are dropped
+
+    def next_start_time(self) -> int:
+        """The start time of a unit that is placed now. It counts as given once the unit is committed."""
+        return max(self.now, self.last_start + 1)
+
+    def allows_beside_others(self, task: Task, node: ClusterNode) -> bool:
+        """Whether inter-pod rules allow a placed task on its node, the task itself not counted."""
+        for plugin in self.policy.followers:
+            plugin.removed(task, node)
+        allowed = self.nodes.allows_now(task.shape, self.nodes.index[node.name])
+        for plugin in self.policy.followers:
+            plugin.placed(task, node)
+        return allowed

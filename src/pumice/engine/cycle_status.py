@@ -1,0 +1,78 @@
+"""The end of a cycle: phases of jobs, and conditions for those that wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pumice.engine.decisions import Bind, Evict
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.state.job import Job
+from pumice.model.specs import JobPhase, TaskStatus
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+
+def conclude(context: SchedulingContext) -> None:
+    """Say what changed about the jobs that this cycle moved or could not serve."""
+    _tell_queues(context)
+    started: set[str] = set()
+    moved: set[str] = set()
+    for decision in context.decided.decisions:
+        if isinstance(decision, Bind):
+            started.add(decision.job)
+        elif isinstance(decision, Evict):
+            moved.add(decision.job)
+    moved |= started
+    waiting = Counter(task.job for task in context.pipelined.tasks)
+    for key in moved:
+        job = context.state.jobs[key]
+        job.phase = phase_of(job, waiting[job])
+    context.unstartable.review(context)
+    for leaf, lacks in context.candidates.blocked.items():
+        reason = lacks + _no_turn(context, leaf)
+        key = leaf.job.key
+        if leaf.able or leaf.unit is None or context.decided.conditions.get(key) == reason:
+            continue
+        if context.unstartable.is_told(key):  # which says more than that there is no room now
+            continue
+        context.decided.condition_once(key, "NotEnoughResources", reason)
+    context.candidates.blocked.clear()
+    for key in sorted(started & context.decided.conditions.keys()):
+        leaf = context.tree.jobs[key]
+        if leaf.unit is None:
+            del context.decided.conditions[key]
+            context.decided.condition(key, "Scheduled", "Scheduled", "all its tasks have a place")
+
+
+def _tell_queues(context: SchedulingContext) -> None:
+    """Queues in which nothing may start, what else people should know about queues, and what of it is over."""
+    notes = {
+        (queue, "Halted"): why for queue, why in context.sync.refused_queues.items()
+    } | context.policy.queue_notes()
+    context.decided.set_queue_conditions({f"{queue}/{kind}": note for (queue, kind), note in notes.items()})
+
+
+def _no_turn(context: SchedulingContext, leaf: JobNode) -> str:
+    """Of a gang that is entitled to less than it must start with: that it depends on what others leave."""
+    unit = leaf.unit
+    if unit is None or leaf.gang <= 1 or leaf.started or context.order.owes(leaf, unit.ask):
+        return ""
+    return (
+        f"; it must start {leaf.gang} tasks together and is entitled to {leaf.target:.1f}: it runs on what others leave"
+    )
+
+
+def phase_of(job: Job, waiting: int = 0) -> JobPhase:
+    """The phase that a job's tasks amount to; so many of those it holds only wait for room that is being freed."""
+    unfinished = sum(job.unfinished.values())
+    if job.tasks and not unfinished and all(task.status.value > TaskStatus.RELEASING for task in job.tasks.values()):
+        return JobPhase.COMPLETED
+    minimum = min(job.spec.min_member if job.spec is not None else 1, len(job.tasks))
+    running = job.running - waiting
+    if running and running + job.succeeded >= minimum:
+        return JobPhase.RUNNING
+    if running:
+        return JobPhase.UNKNOWN
+    return JobPhase.INQUEUE if job.phase is not JobPhase.PENDING else JobPhase.PENDING

@@ -1,0 +1,125 @@
+"""The engine: events in, decisions out. Pure and deterministic: no I/O, no clock, no threads, no randomness.
+
+``apply`` takes events at any time and only records what they touch. ``cycle`` brings the derived structures up to date,
+runs the actions and returns the decisions. The state assumes that its own decisions succeed; a shell reports by events
+that they did, or that they failed.
+
+``Engine`` is the facade for shells. Everything inside works on its ``context``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubebase.resource_vector import Registry
+from pumice.engine.checkpoint.engine_checkpoint import Memory
+from pumice.engine.config.scheduler_config import SchedulerConfig
+from pumice.engine.context import SchedulingContext
+from pumice.engine.cycle import run_cycle
+from pumice.engine.decisions import Decision
+from pumice.engine.events import Event, EvictFailed
+from pumice.engine.plugins.plugin_chain import PluginFactory
+from pumice.engine.preemption.cooldown import NONE, Brakes
+from pumice.engine.prepare.prepare_cycle import prepare_cycle
+from pumice.engine.prepare.usage_accounting import UsageAccounting
+from pumice.engine.state.cluster_state import ClusterState
+
+
+class Engine:
+    """A cluster under a configuration."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        factories: Mapping[str, PluginFactory],
+        registry: Registry | None = None,
+        brakes: Brakes = NONE,
+    ) -> None:
+        self.brakes = brakes  # reclaim's patience and minimum runtime, where the configuration names none
+        self.entering: Callable[[str], None] = lambda part: None  # hears which part of a cycle comes next
+        self.context = context = SchedulingContext(config, factories, ClusterState(registry), brakes)
+        self.state, self.tree, self.order = context.state, context.tree, context.order
+        self.policy, self.nodes, self.candidates = context.policy, context.nodes, context.candidates
+        self.state.watcher = UsageAccounting(context)
+
+    @property
+    def now(self) -> int:
+        """The time of the latest cycle (microseconds)."""
+        return self.context.now
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        if self.tree.width < len(self.state.registry):
+            self.tree.widen(len(self.state.registry))
+        self.state.apply(event)
+        if isinstance(event, EvictFailed):
+            self.context.eviction_backoff.failed(event.task, self.context.now)
+
+    def cycle(self, now: int) -> list[Decision]:
+        """Run one scheduling cycle at that time (microseconds, never backwards) and return its decisions."""
+        context = self.context
+        context.now = max(context.now, now)
+        context.decided.begin_cycle()
+        context.eviction_backoff.forget_gone(self.state.tasks, len(self.state.tasks))
+        context.pipelined.forget_started()
+        run_cycle(context, self.entering)
+        return context.decided.decisions
+
+    def prepare(self, now: int | None = None) -> None:
+        """Bring targets and candidates up to date without deciding anything."""
+        if now is not None:
+            self.context.now = max(self.context.now, now)
+        prepare_cycle(self.context)
+
+    def checkpoint(self) -> Memory:
+        """What only this engine knows, for one that replaces it. To be taken between two cycles."""
+        context = self.context
+        decided = context.decided
+        return Memory(
+            context.now,
+            context.last_start,
+            context.tracing,
+            context.changes.target_version,
+            dict(decided.conditions),
+            dict(decided.queue_conditions),
+            dict(context.pipelined.awaited),
+            context.eviction_backoff.checkpoint(),
+            {node.path: node.turn for node in context.tree.root.walk() if node.turn},
+            context.reclaims.memory(),
+            context.preempts.memory(),
+            context.holds.memory(context.nodes) if context.holds is not None else None,
+            dict(context.partial_gangs),
+            tuple(context.state.arrivals),
+            context.first_cycle_done,
+            context.unstartable.memory(),
+        )
+
+    def restore(self, memory: Memory) -> None:
+        """Continue in the place of an engine that had this checkpoint; the state is as it was there."""
+        context = self.context
+        decided, changes = context.decided, context.changes
+        context.now, context.last_start, context.tracing = memory.now, memory.stamp, memory.tracing
+        decided.conditions, decided.queue_conditions = dict(memory.conditions), dict(memory.queue_conditions)
+        context.pipelined.awaited = dict(memory.awaited)
+        context.eviction_backoff.restore(memory.evictions_failed)
+        context.partial_gangs = dict(memory.incomplete)
+        context.state.arrivals, context.first_cycle_done = dict.fromkeys(memory.arrivals), memory.acquainted
+        prepare_cycle(context)
+        for node in context.tree.root.walk():
+            node.turn = memory.turns.get(node.path, 0)
+        changes.usage = True  # rounding breaks ties by the latest turn
+        changes.target_version = memory.solved
+        context.reclaims.recall(memory.reclaims, context.tree)
+        context.preempts.recall(memory.preempts, context.tree)
+        context.unstartable.recall(memory.unstartable, context)
+        if context.holds is not None and memory.holds is not None:
+            context.holds.recall(memory.holds, context)
+
+    def validate(self) -> None:
+        """Check every derived structure against what it is derived from. Slow; for tests."""
+        context = self.context
+        context.state.validate()
+        context.tree.validate()
+        context.sync.validate()
+        context.pipelined.validate(context.state)
+        assert all(key in context.tree.jobs for key in context.partial_gangs)

@@ -1,0 +1,302 @@
+"""The story of an answer: what is asked in which order, and what it comes to.
+
+The order is that in which the engine would stumble over things: the queue, the gate, the pods, an empty cluster that
+would be too small, the line, the limits, the room, the turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubebase.resource_vector import PODS
+from pumice.engine.actions import ACTIONS
+from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start
+from pumice.engine.candidates.oversized_jobs import too_large
+from pumice.engine.candidates.units import Unit
+from pumice.engine.explain.competition import contest, fitting_now
+from pumice.engine.explain.forecast import run_ahead
+from pumice.engine.explain.limit_report import limits_of
+from pumice.engine.explain.node_fit import places, places_of, slots_when_empty
+from pumice.engine.explain.summary import conclude
+from pumice.engine.explain.wait_report import Answer, Missing, Places
+from pumice.engine.explain.wording import Wording, count, said
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.placement.reservations import needs_of
+from pumice.engine.state.job import Job
+from pumice.engine.state.task_shapes import Shape
+from pumice.model.queue_states import stopped_by
+from pumice.model.specs import JobPhase, Queue, QueueState, TaskStatus
+
+if TYPE_CHECKING:
+    from pumice.engine.engine import Engine
+
+
+def explain(engine: Engine, key: str, now: int) -> Answer | None:
+    """Why the job of that key waits, or what it has; None: nobody has heard of it.
+
+    The engine runs ahead and is of no use for anything else afterwards.
+    """
+    engine.context.now = max(engine.now, now)
+    engine.prepare()
+    job = engine.state.jobs.get(key)
+    if job is None:
+        return None
+    answer = _about(engine, job)
+    leaf = engine.tree.jobs.get(key)
+    if leaf is None:
+        _homeless(engine, job, answer)
+    else:
+        _placed(engine, leaf, answer)
+    conclude(answer)
+    return answer
+
+
+def _about(engine: Engine, job: Job) -> Answer:
+    """What can be said of any job."""
+    spec, say = job.spec, Wording(engine.state.registry)
+    tasks = list(job.tasks.values())
+    started = [task.started for task in tasks if task.status.on_node and task.status.held]
+    return Answer(
+        job.key,
+        "room",
+        queue=spec.queue if spec is not None else "",
+        user=(spec.user or spec.namespace) if spec is not None else "",
+        phase=job.phase.value if spec is not None else "",
+        now=engine.now,
+        created=spec.created if spec is not None else min((task.spec.created for task in tasks), default=0),
+        running_since=min(started, default=0),
+        last_start=max(started, default=0),
+        running=len(started),
+        starting=sum(task.status is TaskStatus.PIPELINED for task in tasks),
+        pending=sum(task.status is TaskStatus.PENDING for task in tasks),
+        succeeded=job.succeeded,
+        minimum=spec.min_member if spec is not None else 1,
+        holds=say.vector(job.held),
+    )
+
+
+# ---- jobs that are not in the tree -----------------------------------------------------------------------------
+
+
+def _homeless(engine: Engine, job: Job, answer: Answer) -> None:
+    if job.spec is None:
+        answer.cause = "no group"
+        answer.needs.append(f"the PodGroup {job.key}, which its pods name, has to be created")
+        return
+    answer.cause = "no queue"
+    queue = job.spec.queue
+    refusal = next(
+        (found for found in engine.context.sync.layout.refusals if found.queue == queue and found.refused), None
+    )
+    if refusal is not None:
+        answer.notes.append(f"queue {queue} has no place in the tree: {refusal.field}: {refusal.message}")
+        answer.needs.append(f"queue {queue} has to be put right")
+    else:
+        answer.needs.append(f"the queue {queue} has to be created, or the job sent to another")
+
+
+# ---- jobs that are ---------------------------------------------------------------------------------------------
+
+
+def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
+    job = leaf.job
+    answer.path = leaf.queue.path
+    if "enqueue" in engine.policy.config.actions:
+        ACTIONS["enqueue"](engine.context)  # as the next cycle begins
+        answer.phase = job.phase.value
+    _target(engine, leaf, answer)
+    if not _waits(job, answer) or _queue_is_shut(engine, leaf, answer) or _kept_out(engine, leaf, answer):
+        return
+    if _never(engine, leaf, answer):
+        return
+    unit: Unit | None = leaf.unit
+    if unit is None:
+        _only_best_effort(engine, job, answer)
+    else:
+        _unit(engine, leaf, unit, answer)
+    outlook = answer.outlook = run_ahead(engine, job.key)
+    if outlook.starts_at == answer.now and not outlook.evictions:
+        # If only by those of its tasks that ask for nothing; or there is room that is being freed.
+        answer.cause = "starting" if outlook.waits_for_room else "next"
+    elif answer.cause == "next":
+        answer.cause = "turn"
+        if leaf.unit is not None:  # as it stands once the others have started
+            answer.places = places_of(engine.nodes, leaf.unit, engine.state.registry)
+            answer.limits = limits_of(engine, leaf, leaf.unit)
+        elif unit is None:
+            answer.places = _best_effort_places(engine, job)
+
+
+def _target(engine: Engine, leaf: JobNode, answer: Answer) -> None:
+    if engine.order.has_targets:
+        answer.target = leaf.target
+        answer.whole = Wording(engine.state.registry).vector(leaf.whole)
+
+
+def _waits(job: Job, answer: Answer) -> bool:
+    """Whether something of the job is still to be started."""
+    if job.phase is JobPhase.COMPLETED or (
+        job.tasks and all(task.status > TaskStatus.RELEASING for task in job.tasks.values())
+    ):
+        answer.cause = "finished"
+    elif answer.starting and not answer.pending:
+        answer.cause = "starting"
+    elif job.running and not answer.pending:
+        answer.cause = "running"
+    else:
+        return True
+    return False
+
+
+def _queue_is_shut(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
+    queue = leaf.queue
+    if not engine.context.sync.takes_jobs(queue):
+        answer.cause = "queue"
+        answer.notes.append(f"queue {queue.path} has queues below it, and only leaf queues take jobs")
+        answer.needs.append("the job has to be sent to a leaf queue")
+        return True
+    if engine.context.sync.shut_at(queue) is None:
+        return False
+    answer.cause = "queue"
+    path = _queues_down_to(engine, queue)
+    for stopped in stopped_by(path):
+        answer.notes.append(f"{_which(stopped, queue)} is {stopped.state.value}")
+        how = "resumed" if stopped.state is QueueState.PAUSED else "opened"
+        answer.needs.append(f"queue {stopped.name} has to be {how}")
+    for refused in path:
+        if refused.name in engine.context.sync.refused_queues:
+            answer.notes.append(
+                f"{_which(refused, queue)} is stopped: {engine.context.sync.refused_queues[refused.name]}"
+            )
+            answer.needs.append(f"what is wrong with queue {refused.name} has to be put right")
+    return True
+
+
+def _queues_down_to(engine: Engine, queue: ShareNode) -> list[Queue]:
+    """The Queue objects from the root down to a queue, itself included."""
+    found: list[Queue] = []
+    node: ShareNode | None = queue
+    while node is not None:
+        if (described := engine.context.sync.queue_of(node)) is not None:
+            found.append(described)
+        node = node.parent
+    return found[::-1]
+
+
+def _which(named: Queue, own: ShareNode) -> str:
+    return f"queue {named.name}" + ("" if named.name == own.object else ", above its own,")
+
+
+def _kept_out(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
+    """Whether the job is not let in, or its pods are not there."""
+    job, policy = leaf.job, engine.policy
+    if job.phase is JobPhase.PENDING and policy.enqueues:
+        if _is_too_large(engine, job, answer):
+            return True
+        answer.cause = "not let in"
+        reason = policy.enqueueable(leaf, engine.now)
+        answer.notes.append(reason or "the next cycle lets it in")
+        answer.needs.append("running jobs have to end, or others that were let in and wait, or the cluster to grow")
+        answer.outlook = run_ahead(engine, job.key)
+        return True
+    reason = policy.job_valid(job)
+    if reason is None and not job.tasks:
+        reason = "none of its pods exist"
+    if reason is not None:
+        answer.cause = "pods"
+        answer.notes.append(reason)
+        answer.needs.append("whoever makes its pods (a controller) has to make the rest")
+        return True
+    return False
+
+
+def _is_too_large(engine: Engine, job: Job, answer: Answer) -> bool:
+    """Whether what the job says that it starts with is more than the cluster has."""
+    assert job.spec is not None
+    say, has = Wording(engine.state.registry), engine.state.capacity
+    asked = {j: amount for j, amount in enumerate(job.spec.min_resources) if j != PODS and amount > has[j]}
+    if not asked:
+        return False
+    answer.cause = "never"
+    least, most = said(say.items(tuple(asked.items()))), said(say.vector(has, asked))
+    answer.notes.append(f"it asks for {least} to start with, and the whole cluster has {most}")
+    answer.needs.append("the cluster has to grow, or the job has to ask for less")
+    return True
+
+
+def _never(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
+    """Whether nothing of what waits fits an empty cluster."""
+    job, nodes = leaf.job, engine.nodes
+    beyond = too_large(leaf, engine.policy.start_size(job))
+    if beyond is not None:
+        answer.cause = "never"
+        answer.notes.append(beyond.say(engine.state.registry).removeprefix("it can never start: "))
+        answer.needs.append(f"the capability of queue {beyond.queue.path} has to grow, or the job has to ask for less")
+        return True
+    barred = barred_shapes(job, nodes)
+    if barred:
+        waiting = count(sum(len(job.pending[shape]) for shape in barred), "task")
+        answer.notes.append(f"{waiting} would fit no node even if it were empty")
+    can_start = can_ever_start(job, engine.policy.start_size(job), barred, nodes, engine.state.capacity)
+    if can_start and len(barred) < len(job.pending):
+        return False
+    answer.cause = "never"
+    shapes = barred or frozenset(job.pending)
+    answer.places = [_when_empty(engine, job, shape) for shape in sorted(shapes, key=lambda shape: shape.index)]
+    if not can_start and leaf.unit is not None:
+        for shape, tasks in leaf.unit.parts:
+            slots = slots_when_empty(nodes, shape)
+            if slots < tasks and tasks > 1:
+                answer.notes.append(f"it must start {tasks} tasks together; the empty cluster has room for {slots}")
+    answer.notes = answer.notes or ["what it must start together does not fit an empty cluster"]
+    answer.needs.append("nodes have to come, or change, so that it fits; or the job has to ask for something else")
+    return True
+
+
+def _when_empty(engine: Engine, job: Job, shape: Shape) -> Places:
+    return places(engine.nodes, shape, engine.state.registry, tasks=len(job.pending[shape]), empty=True)
+
+
+def _only_best_effort(engine: Engine, job: Job, answer: Answer) -> None:
+    """Tasks that ask for nothing wait for any place."""
+    answer.places = _best_effort_places(engine, job)
+    answer.unit_tasks = sum(found.tasks for found in answer.places)
+    answer.cause = "next" if any(found.fitting for found in answer.places) else "room"
+
+
+def _best_effort_places(engine: Engine, job: Job) -> list[Places]:
+    shapes = [shape for shape in job.pending if shape.best_effort]
+    return [places(engine.nodes, shape, engine.state.registry, tasks=len(job.pending[shape])) for shape in shapes]
+
+
+def _unit(engine: Engine, leaf: JobNode, unit: Unit, answer: Answer) -> None:
+    """What the job would start next, and what is in its way."""
+    say, candidates = Wording(engine.state.registry), engine.candidates
+    answer.unit_tasks, answer.unit = unit.size, say.items(unit.ask)
+    answer.owed = engine.order.owes(leaf, unit.ask)
+    answer.limits = limits_of(engine, leaf, unit)
+    answer.places = places_of(engine.nodes, unit, engine.state.registry)
+    answer.fitting_now = fitting_now(engine, leaf, unit)
+    answer.contest = contest(engine, leaf)
+    has_room = answer.fitting_now == unit.size
+    if not has_room:
+        needs, _ = needs_of(engine.nodes, unit, engine.state.capacity)
+        for index, items in sorted(needs.items()):
+            node = engine.nodes.nodes[index]
+            lacking = tuple((j, amount - node.idle[j]) for j, amount in items if amount > node.idle[j])
+            if lacking:
+                answer.missing.append(Missing(node.name, say.items(lacking) or {"pods": "1"}))
+    if not candidates.lines.is_head(leaf):
+        answer.cause = "line"
+        answer.notes.append(f"queue {leaf.queue.path} is first come first served, and {_head(engine, leaf)} is first")
+    elif answer.limits:
+        answer.cause = "limit"
+    elif not has_room:
+        answer.cause = "room"
+    else:
+        answer.cause = "next"
+
+
+def _head(engine: Engine, leaf: JobNode) -> str:
+    below = (node for node in leaf.queue.walk() if isinstance(node, JobNode) and node.unit is not None)
+    return next(node.name for node in below if engine.candidates.lines.is_head(node))

@@ -1,0 +1,73 @@
+"""What happens to a job if nothing else does: the engine runs ahead, cycle by cycle, to when time alone matters.
+
+That is what patience and brakes are about: from when on room is kept for the job, and from when on it takes back what
+others hold beyond their part. Nothing is carried out; whoever is to be evicted stays where it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.candidates.units import unit_tasks
+from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
+from pumice.engine.explain.wait_report import Eviction, Outlook
+from pumice.engine.fairness.share_tree.tree import JobNode
+
+if TYPE_CHECKING:
+    from pumice.engine.engine import Engine
+
+STEPS = 12
+"""So many times the engine is asked again, later."""
+
+
+def run_ahead(engine: Engine, job: str) -> Outlook:
+    """Decide as the engine will, first now and then whenever somebody's patience ends, until the job starts."""
+    outlook, begun = Outlook(), engine.now
+    decisions = engine.cycle(engine.now)
+    outlook.first = list(dict.fromkeys(d.job for d in decisions if isinstance(d, Bind)))
+    leaf = engine.tree.jobs.get(job)
+    if leaf is not None:
+        if "reclaim" in engine.policy.config.actions:
+            outlook.takes_at = engine.context.reclaims.begins(leaf)
+            outlook.may_not_take = _may_not_take(engine, leaf)
+        if engine.context.holds is not None:
+            outlook.patience_at = engine.context.holds.begins(leaf, begun)
+            outlook.kept_for = [other.name for other in engine.context.holds.active if other is not leaf]
+    for _ in range(STEPS):
+        _note(engine, leaf, job, decisions, outlook)
+        later = _next_time(engine)
+        if outlook.starts_at is not None or later is None or leaf is None:
+            break
+        decisions = engine.cycle(later)
+    return outlook
+
+
+def _may_not_take(engine: Engine, leaf: JobNode) -> str:
+    """Why a job must not have others go, whoever they are."""
+    if leaf.unit is None:
+        return ""
+    if not all(engine.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit)):
+        return "its preemptionPolicy is Never"
+    return engine.policy.may_take(leaf, leaf.unit) or ""
+
+
+def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decision], outlook: Outlook) -> None:
+    starts = [d for d in decisions if isinstance(d, Bind | Pipeline) and d.job == job]
+    if starts:
+        outlook.starts_at, outlook.tasks = engine.now, len(starts)
+        outlook.waits_for_room = not any(isinstance(d, Bind) for d in starts)
+        gone = [d for d in decisions if isinstance(d, Evict) and d.taker == job]
+        outlook.evictions = [Eviction(d.task, d.job, d.node) for d in gone]
+        outlook.action = gone[0].action if gone else ""
+    hold = engine.context.holds.active.get(leaf) if engine.context.holds is not None and leaf is not None else None
+    if hold is not None and outlook.holds_at is None:
+        outlook.holds_at, outlook.hold_lack = hold.since, hold.lack
+        outlook.holds_on = sorted(engine.nodes.nodes[index].name for index in hold.needs)
+        outlook.hold_ends = hold.progress + engine.order.hold_limit
+
+
+def _next_time(engine: Engine) -> int | None:
+    times = [engine.context.reclaims.next_time(engine.now), engine.context.preempts.next_time(engine.now)]
+    if engine.context.holds is not None:
+        times.append(engine.context.holds.next_time(engine.now))
+    return min((time for time in times if time is not None), default=None)

@@ -1,0 +1,94 @@
+"""Where a task may go, and what is wrong with all other nodes: each node counts once, by what rules it out first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubebase.resource_vector import Registry
+from pumice.engine.candidates.units import Unit
+from pumice.engine.explain.wait_report import Lack, NodesOut, Places
+from pumice.engine.explain.wording import Wording
+from pumice.engine.placement.node_table import NodeTable
+from pumice.engine.state.task_shapes import Shape
+
+if TYPE_CHECKING:
+    from pumice.engine.plugins.plugin import Plugin
+
+Mask = NDArray[np.bool_]
+
+NAMED = 3
+"""So many nodes of a group are named."""
+
+
+def places_of(nodes: NodeTable, unit: Unit, registry: Registry, *, empty: bool = False) -> list[Places]:
+    """The places of all shapes of a unit. Empty: as if nothing were on the nodes."""
+    return [places(nodes, shape, registry, tasks=tasks, empty=empty) for shape, tasks in unit.parts]
+
+
+def places(nodes: NodeTable, shape: Shape, registry: Registry, *, tasks: int = 1, empty: bool = False) -> Places:
+    """Where one task of a shape may go now, or on nodes that are empty."""
+    left = np.ones(len(nodes.nodes), np.bool_)
+    out: list[NodesOut] = []
+    # On empty nodes other pods have no say.
+    judged = ~nodes.view(shape).mask if empty else np.ones(len(nodes.nodes), np.bool_)
+    for reason, passes in _rules(nodes, shape):
+        ruled_out = left & ~passes & judged
+        if ruled_out.any():
+            out.append(NodesOut(reason, int(ruled_out.sum()), [], _names(nodes, ruled_out)))
+            left &= ~ruled_out
+    out += _lacking(nodes, shape, left, Wording(registry), empty=empty)
+    return Places(Wording(registry).items(shape.ask), tasks, len(nodes.nodes), int(left.sum()), out)
+
+
+def _rules(nodes: NodeTable, shape: Shape) -> Iterator[tuple[str, Mask]]:
+    specs = [node.spec for node in nodes.nodes]
+    yield "not ready", np.array([spec is not None and spec.ready for spec in specs], np.bool_)
+    yield "cordoned", np.array([spec is not None and not spec.unschedulable for spec in specs], np.bool_)
+    for plugin in nodes.filters:
+        yield from plugin.node_reasons(shape, nodes)
+        yield from _unsaid(plugin, shape, nodes)
+
+
+def _unsaid(plugin: Plugin, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+    """What a plugin refuses without saying why."""
+    for mask in (plugin.node_filter(shape, nodes), plugin.node_filter_now(shape, nodes) if shape.coupled else None):
+        if mask is not None:
+            yield f"the plugin {plugin.name} refuses it", mask
+
+
+def _lacking(nodes: NodeTable, shape: Shape, left: Mask, wording: Wording, *, empty: bool) -> Iterator[NodesOut]:
+    """Nodes with too little room, by what they lack; takes them out of those that are left."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i in np.flatnonzero(left).tolist():
+        node = nodes.nodes[i]
+        room = node.allocatable if empty else node.idle
+        lacks = tuple(j for j, amount in shape.items if room[j] < amount)
+        if lacks:
+            groups.setdefault(lacks, []).append(i)
+            left[i] = False
+    needs = dict(shape.items)
+    for lacks, group in sorted(groups.items(), key=lambda found: (-len(found[1]), found[0])):
+        rooms = [nodes.nodes[i].allocatable if empty else nodes.nodes[i].idle for i in group]
+        found = [
+            Lack(wording.name(j), wording.amount(j, needs[j]), wording.amount(j, max(0, *(room[j] for room in rooms))))
+            for j in lacks
+        ]
+        reason = f"too little {' and '.join(lack.resource for lack in found)}"
+        yield NodesOut(reason, len(group), found, [nodes.nodes[i].name for i in group[:NAMED]])
+
+
+def _names(nodes: NodeTable, mask: Mask) -> list[str]:
+    return [nodes.nodes[i].name for i in np.flatnonzero(mask)[:NAMED].tolist()]
+
+
+def slots_when_empty(nodes: NodeTable, shape: Shape) -> int:
+    """How many tasks of a shape would fit if all nodes were empty."""
+    slots: NDArray[np.int64] | None = None
+    for j, amount in shape.items:
+        here = nodes.allocatable[j] // amount
+        slots = here if slots is None else np.minimum(slots, here)
+    return 0 if slots is None else int(slots[nodes.view(shape).mask].sum())

@@ -1,0 +1,143 @@
+"""The verdict: one sentence that says why, and what would have to happen, from everything that was found."""
+
+from __future__ import annotations
+
+from pumice.engine.explain.wait_report import Answer, Contest, Rung
+from pumice.engine.explain.wording import count, listed, said, seconds
+
+
+def conclude(answer: Answer) -> None:
+    """Write the verdict and complete what would have to happen."""
+    answer.verdict = f"{answer.job} {_verdict(answer)}"
+    _say_time(answer)
+    if answer.cause in ("room", "limit", "turn", "line") and answer.outlook.starts_at is None:
+        _say_needs(answer)
+
+
+def _verdict(answer: Answer) -> str:
+    reason = answer.notes[0] if answer.notes else ""
+    match answer.cause:
+        case "running":
+            every = "its task has" if answer.running == 1 else f"all its {answer.running} tasks have"
+            return f"is not waiting: {every} a place"
+        case "finished":
+            return "is not waiting: it is finished"
+        case "starting":
+            number = answer.starting or answer.outlook.tasks
+            return f"is starting: {count(number, 'task')} {_wait(number)} for others to leave their places"
+        case "next":
+            return f"{_waits(answer)} for nothing: it starts {_tasks(answer)} in the next cycle"
+        case "turn":
+            return f"{_waits(answer)}: {_ahead(answer)}"
+        case "no group":
+            return "waits: its pods name a PodGroup that does not exist"
+        case "no queue":
+            return f"waits: {reason or f'there is no queue {answer.queue}'}"
+        case "limit":
+            return f"{_waits(answer)}: {answer.limits[0].message}"
+        case "room":
+            return f"{_waits(answer)}: {_no_room(answer)}"
+        case "not let in":
+            return f"is not let in yet: {reason}"
+        case "never":
+            return f"{_waits(answer)} and will never start: {reason}"
+        case _:
+            return f"{_waits(answer)}: {reason}"
+
+
+def _waits(answer: Answer) -> str:
+    if answer.running:
+        return f"runs {answer.running} of {answer.running + answer.starting + answer.pending} tasks and waits"
+    return "waits"
+
+
+def _tasks(answer: Answer) -> str:
+    number = answer.outlook.tasks or answer.unit_tasks
+    return count(number, "task")
+
+
+def _no_room(answer: Answer) -> str:
+    what = "its next task" if answer.unit_tasks == 1 else f"the {answer.unit_tasks} tasks it must start together"
+    if answer.unit_tasks == 1 and not answer.running:
+        what = "its task"
+    some = f"; {answer.fitting_now} of them would find a place" if 0 < answer.fitting_now < answer.unit_tasks else ""
+    part = ""
+    if answer.owed is False and answer.running:
+        part = " It has its part already, and nothing is left over."
+    elif answer.owed is False:
+        part = " It is entitled to less than that, so it runs on what others leave."
+    elif answer.owed and answer.target is not None:
+        part = " It is owed this."
+    return f"no room for {what} ({said(answer.unit)}){some}.{part}"
+
+
+def _ahead(answer: Answer) -> str:
+    others = [job for job in answer.outlook.first if job != answer.job]
+    if others:
+        return f"{listed(others)} {'come' if len(others) > 1 else 'comes'} first and {_leave(others)} it no room"
+    if answer.outlook.kept_for:
+        return f"there is room, but it is kept for {listed(answer.outlook.kept_for)}"
+    return "there is room, but not for it in this cycle"
+
+
+def _say_time(answer: Answer) -> None:
+    """What time alone changes."""
+    outlook, now = answer.outlook, answer.now
+    if answer.cause in ("running", "finished", "starting", "next"):
+        return
+    if outlook.starts_at is not None:
+        when = "in the next cycle" if outlook.starts_at == now else f"in {seconds(outlook.starts_at - now)}"
+        how = f"it takes room {when}: {_victims(answer)}" if outlook.evictions else f"it starts {when}"
+        answer.needs = [f"nothing: {how}"]
+    elif outlook.holds_at is not None:
+        where = listed(outlook.holds_on)
+        kept = "is kept" if outlook.holds_at <= now else f"will be kept in {seconds(outlook.holds_at - now)}"
+        answer.notes.append(f"room {kept} for it on {where}; {outlook.hold_lack:.1%} of the cluster is lacking there")
+
+
+def _victims(answer: Answer) -> str:
+    gone = answer.outlook.evictions
+    jobs = list(dict.fromkeys(eviction.job for eviction in gone))
+    return (
+        f"{count(len(gone), 'task')} of {listed(jobs)} {'goes' if len(gone) == 1 else 'go'} ({answer.outlook.action})"
+    )
+
+
+def _say_needs(answer: Answer) -> None:
+    for limit in answer.limits:
+        answer.needs.append(_lift(limit.kind, limit.queue, limit.resource, limit.lacks))
+    if answer.missing:
+        first = answer.missing[0]
+        rest = f", and the like on {count(len(answer.missing) - 1, 'more node')}" if len(answer.missing) > 1 else ""
+        answer.needs.append(f"{said(first.amounts)} more has to come free on {first.node}{rest}: it lacks least there")
+    rung = behind(answer.contest)
+    if rung is not None and rung.first is not None and answer.cause in ("room", "turn"):
+        answer.needs.append(
+            f"{rung.first.name} comes before {rung.ours.name}, so it is served first when there is room"
+        )
+
+
+def _lift(kind: str, queue: str, resource: str, lacks: str) -> str:
+    if kind == "user":
+        return f"the user's other jobs in {queue} have to free {resource} {lacks}, or its user limits have to be raised"
+    if kind == "capability":
+        return f"jobs in {queue} have to free {resource} {lacks}, or its capability has to be raised"
+    if kind == "guarantee":
+        return f"jobs in {queue} have to free {resource} {lacks}, or guarantees of others have to be lowered"
+    if kind == "deserved":
+        return f"jobs in {queue} have to end, or it has to deserve more (weight, others' demand)"
+    return f"the plugin {kind} has to agree"
+
+
+def behind(contest: Contest | None) -> Rung | None:
+    """The first level, from the root, at which somebody else is served first."""
+    rungs = contest.rungs if contest is not None else []
+    return next((rung for rung in rungs if rung.first is not None), None)
+
+
+def _wait(number: int) -> str:
+    return "waits" if number == 1 else "wait"
+
+
+def _leave(others: list[str]) -> str:
+    return "leave" if len(others) > 1 else "leaves"

@@ -1,0 +1,1 @@
+"""The divisible H-DRF target, solved exactly and without simulation."""

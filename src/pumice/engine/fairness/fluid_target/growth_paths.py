@@ -1,0 +1,163 @@
+"""The paths of nodes in a phase of the entitlement solver, and how limits cut and continue them.
+
+A path says what a node has been given since the phase began, by how far its children have come together:
+points of all growing nodes of one depth, laid end to end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.engine.fairness.fluid_target.polyline import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Place,
+    place_between,
+    run_ends,
+    sort_by,
+)
+from pumice.engine.fairness.fluid_target.solver_limits import Restraint, Standing, Stops, first_stops
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.fluid_target.solver_phase import Phase
+
+
+@dataclass(slots=True)
+class Paths:
+    """The paths of the growing nodes of one depth, laid end to end: a point for each entry."""
+
+    node: IntArray
+    turn: IntArray  # the class of children that grow there; in a later phase so many more as there are classes
+    inner: Place  # where these children are
+    rows: FloatArray  # what the node has been given
+    outer: Place | None = None  # where the node is, seen from its siblings; the root has none
+    later: Phase | None = None  # goes on where paths were cut
+    number: IntArray | None = None  # of points in a later phase: which of its points they are
+
+    def insert(self, a: IntArray, way: FloatArray) -> Paths:
+        """The same with a point more on the way after each of these points."""
+        b = a + 1
+        place, rows = self.inner, self.rows
+        new = place_between(place.take(a), place.take(b), way)
+        return Paths(
+            np.insert(self.node, b, self.node[a]),
+            np.insert(self.turn, b, self.turn[a]),
+            Place(np.insert(place.level, b, new.level), np.insert(place.sliver, b, new.sliver)),
+            np.insert(rows, b, rows[a] + way[:, None] * (rows[b] - rows[a]), axis=0),
+        )
+
+
+def cut(paths: Paths, stops: Stops) -> Paths:
+    """The paths up to their stops."""
+    before, after, way = stops.before, stops.after, stops.way
+    end = np.full(int(paths.node.max()) + 1, len(paths.node))
+    end[paths.node[after]] = after
+    place = place_between(paths.inner.take(before), paths.inner.take(after), way)
+    there = (way == 1) | (paths.turn[before] != paths.turn[after])
+    level, sliver, rows = paths.inner.level.copy(), paths.inner.sliver.copy(), paths.rows.copy()
+    level[after] = np.where(there, level[after], place.level)
+    sliver[after] = np.where(there, sliver[after], place.sliver)
+    rows[after] = rows[before] + way[:, None] * (rows[after] - rows[before])
+    keep = np.flatnonzero(np.arange(len(paths.node)) <= end.take(paths.node))
+    return Paths(paths.node.take(keep), paths.turn.take(keep), Place(level, sliver).take(keep), rows.take(keep, axis=0))
+
+
+def joined(paths: Paths, later: Phase, d: int, classes: int) -> Paths:
+    """The paths, and those of a later phase that go on from their ends."""
+    rest = later.paths[d]
+    ends = np.zeros((int(paths.node.max()) + 1, paths.rows.shape[1]))
+    last = np.flatnonzero(run_ends(paths.node))
+    ends[paths.node[last]] = paths.rows[last]
+    node = np.concatenate([paths.node, rest.node])
+    order = np.argsort(node, kind="stable")
+    own = np.full(len(paths.node), -1)
+    return Paths(
+        node.take(order),
+        np.concatenate([paths.turn, rest.turn + classes]).take(order),
+        Place(
+            np.concatenate([paths.inner.level, rest.inner.level]),
+            np.concatenate([paths.inner.sliver, rest.inner.sliver]),
+        ).take(order),
+        np.concatenate([paths.rows, ends.take(rest.node, axis=0) + rest.rows]).take(order, axis=0),
+        later=later,
+        number=np.concatenate([own, np.arange(len(rest.node))]).take(order),
+    )
+
+
+class Limited:
+    """The limits of a phase: where paths reach them, and what is claimed."""
+
+    def __init__(
+        self, restraint: Restraint, standing: Standing, closed: BoolArray, rows: FloatArray, active: IntArray
+    ) -> None:
+        self.restraint, self.standing, self.closed = restraint, standing, closed
+        self.unused = restraint.guarantee > standing.sums if restraint.reserving else None
+        self._rows, self._active = rows, active
+        self._all_need: BoolArray | None = None
+
+    def within_caps(self, held: FloatArray, most: FloatArray) -> FloatArray:
+        """How far each leaf can go before its user's cap binds."""
+        return self.restraint.within_caps(self._active, self._rows, held, most, self.standing)
+
+    def binds_at(self, depth: slice) -> bool:
+        """Whether a node of this depth has a limit."""
+        return bool(np.isfinite(self.standing.left[depth]).any())
+
+    def stops(self, paths: Paths) -> Stops:
+        """Where paths first reach a limit."""
+        return first_stops(
+            paths.node, paths.rows[:, self.restraint.watched], self.standing.left.take(paths.node, axis=0)
+        )
+
+    def partly(self, node: IntArray, column: IntArray) -> BoolArray:
+        """Of which of these nodes not all below need what is in this column."""
+        if self._all_need is None:
+            self._all_need = self._needed_by_all()
+        partly: BoolArray = ~self._all_need[node, column]
+        return partly
+
+    def _needed_by_all(self) -> BoolArray:
+        tree = self.restraint.outline
+        needs = (self._rows[:, self.restraint.watched] > 0).astype(np.float64)
+        taking_part = np.zeros(len(needs))
+        taking_part[self._active] = 1.0
+        count = tree.totals(np.column_stack([needs * taking_part[:, None], taking_part]))
+        all_need: BoolArray = count[:, :-1] == count[:, -1:]
+        if self.unused is not None:  # who grows inside an unused guarantee goes on
+            inside = self.unused.astype(np.float64)
+            for depth in reversed(tree.depths[1:]):
+                np.maximum.at(inside, tree.parent[depth], inside[depth])
+            below = np.zeros_like(inside)
+            np.maximum.at(below, tree.parent[1:], inside[1:])
+            all_need[:, : self.restraint.width] &= below == 0
+        return all_need
+
+    def in_claims(self, paths: Paths) -> Paths:
+        """The paths with what their nodes claim where it said what the children claim together."""
+        if self.unused is None or not self.unused[paths.node].any():
+            return paths
+        claims, guarantee = self.restraint.claims, self.restraint.guarantee
+        spare = (guarantee - self.standing.sums).take(paths.node, axis=0)
+        # A claim stands still until the guarantee is used: add the points where it is.
+        missing = spare - paths.rows[:, claims]
+        used = (missing[:-1] > 0) & (missing[1:] < 0) & (paths.node[1:] == paths.node[:-1])[:, None]
+        a, j = np.nonzero(used)
+        way = missing[a, j] / (missing[a, j] - missing[a + 1, j])
+        order = sort_by(a, way)
+        paths = paths.insert(a[order], way[order])
+        spare = (guarantee - self.standing.sums).take(paths.node, axis=0)
+        rows = paths.rows[:, claims]
+        paths.rows[:, claims] = np.where(spare > 0, np.maximum(rows - spare, 0.0), rows)
+        return paths
+
+    def used(self, base: FloatArray, root: Paths) -> FloatArray:
+        """What of the cluster is used up at each point of the root's path: claimed or, for guarantees, held."""
+        restraint = self.restraint
+        used: FloatArray = self.standing.sums[0] + root.rows[:, restraint.claims]
+        if restraint.guaranteeing:
+            used = base[0] + root.rows[:, : restraint.width]
+        return used

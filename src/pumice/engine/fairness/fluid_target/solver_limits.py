@@ -1,0 +1,302 @@
+"""Ceilings, guarantees and users' caps in the solver: who is held back by what, as fractions of capacity.
+
+*Claims.* A node claims what it is guaranteed, or what its children claim together, whichever is more: so what
+is guaranteed and not used is out of reach for everybody outside. What the children of a node claim together
+stays within its ceiling, and at the root within the cluster.
+
+*Full.* A node is full of a resource when its children claim as much as its ceiling. Below, nobody can add to
+what its children claim: each of them is full as well, at what it is guaranteed or, if that is less, right
+now. A leaf is frozen when its parent is full of something it asks for. One that grows inside an unused
+guarantee adds nothing to the claims above it; there that guarantee is the limit.
+
+Example: 16 cpu, q1 is guaranteed 4 and wants nothing. When q2 holds 12, the children of the root claim 16:
+the root is full, and so is q2.
+
+*Users.* All that the leaves of a user get in a queue stays within the user's cap. Where they are children of
+one node they share its level, so that it is known before they start at which level the cap binds: there they
+end, and nothing else changes. Where they are spread over several nodes, what they get together is counted in
+columns of their own (*purses*), up to the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pumice.engine.fairness.fluid_target.flat_tree import Outline
+from pumice.engine.fairness.fluid_target.polyline import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    end_to_end,
+    leaf_curves,
+    run_starts,
+)
+
+FULL = 1e-13  # relative: a resource, or a demand, with no more than this left is used up, or satisfied
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What keeps nodes and users within bounds. Amounts are rows of fractions of capacity; inf: no limit.
+
+    Guarantees must be possible: of a node no more than its ceiling, and what its children claim at least within it.
+    """
+
+    ceiling: FloatArray  # of every node
+    guarantee: FloatArray  # of every node; 0: none
+    user: IntArray  # of every leaf: the number of the user, -1: one without a cap
+    cap: FloatArray  # of every user
+    home: IntArray  # of every user: the node of the queue
+    deserved: FloatArray | None = None  # of every node: served before weights share the rest; inf: it names none
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where everybody stands with their limits. `left` has a column for each resource, then those of the purses."""
+
+    sums: FloatArray  # what the children of each node claim together
+    left: FloatArray  # how much more each node's children may claim; inf: nobody there could, or no limit
+    full: BoolArray  # which nodes are full of what
+    spent: FloatArray  # what each user has
+    broke: BoolArray  # which users have all they may have of what
+    frozen: BoolArray  # which leaves can't be served
+
+
+@dataclass(frozen=True, slots=True)
+class Restraint:
+    """The limits in force during one fill of the outline."""
+
+    outline: Outline
+    ceiling: FloatArray
+    guarantee: FloatArray
+    needs: BoolArray  # of every leaf: which resources it asks for
+    user: IntArray
+    cap: FloatArray
+    home: IntArray
+    purse: IntArray  # of every user: which of the purses of its queue, -1: it needs none
+    deserved: FloatArray | None = None
+    serving: BoolArray | None = None  # while guarantees, or what is deserved, are served: the leaves that take part
+    guaranteeing: bool = False  # whether that is guarantees
+
+    @property
+    def width(self) -> int:
+        """The number of resources."""
+        return int(self.ceiling.shape[1])
+
+    @property
+    def reserving(self) -> bool:
+        """Whether anything is guaranteed."""
+        return bool(self.guarantee.any())
+
+    @property
+    def purses(self) -> int:
+        """How many users with a purse the queue with the most of them has."""
+        return int(self.purse.max(initial=-1)) + 1
+
+    @property
+    def claims(self) -> slice:
+        """The columns of a row that say what is claimed: those of what is held, if nothing is guaranteed."""
+        return slice(self.width, 2 * self.width) if self.reserving else slice(0, self.width)
+
+    @property
+    def watched(self) -> slice:
+        """The columns of a row that limits are put on: claims, then purses."""
+        return slice(self.claims.start, self.claims.stop + self.purses * self.width)
+
+    def rows(self, unit: FloatArray) -> FloatArray:
+        """The rows of the leaves: what is held, claimed, in purses, and the dominant share."""
+        purse = np.where(self.user >= 0, self.purse.take(self.user, mode="clip") if len(self.purse) else -1, -1)
+        parts = [unit, unit] if self.reserving else [unit]
+        parts += [np.where((purse == k)[:, None], unit, 0.0) for k in range(self.purses)]
+        return np.column_stack([*parts, np.ones(len(unit))])
+
+    def none_closed(self) -> BoolArray:
+        """For every node and watched column: that its limit is not known to be reached."""
+        return np.zeros((len(self.ceiling), self.width * (1 + self.purses)), dtype=bool)
+
+    def standing(self, given: FloatArray, closed: BoolArray, before: Standing | None = None, top: int = 0) -> Standing:
+        """Where everybody stands, by what each leaf has; closed: limits that are known to be reached.
+
+        Above the depth `top` everything is as it was before: subtrees are looked at by themselves.
+        """
+        outline, width = self.outline, self.width
+        sums = outline.of_leaves(given)
+        for depth in reversed(outline.depths[1:]):
+            np.add.at(sums, outline.parent[depth], np.maximum(self.guarantee[depth], sums[depth]))
+        left = np.full(closed.shape, np.inf)
+        full = closed[:, :width].copy()
+        start = outline.depths[top].start
+        if before is not None:
+            full[:start] = before.full[:start]
+        for depth in outline.depths[top:]:
+            bound = self.ceiling[depth]
+            if depth.start > 0:
+                bound = np.where(full[outline.parent[depth]], self.guarantee[depth], bound)
+            full[depth] |= sums[depth] >= bound * (1 - FULL)
+            left[depth, :width] = np.where(full[depth], np.inf, bound - sums[depth])
+        frozen: BoolArray = np.any(full.take(outline.leaf_parent, axis=0) & self.needs, axis=1)
+        if self.serving is not None:
+            frozen |= ~self.serving
+        spent = self.spent(given)
+        broke = spent >= self.cap * (1 - FULL)
+        for k in range(self.purses):
+            who = np.flatnonzero(self.purse == k)
+            home, columns = self.home[who], slice(width * (k + 1), width * (k + 2))
+            broke[who] |= closed[home, columns]
+            if before is not None:
+                broke[who] = np.where((home < start)[:, None], before.broke[who], broke[who])
+            left[home, columns] = np.where(broke[who], np.inf, self.cap[who] - spent[who])
+        if len(broke):
+            frozen |= (self.user >= 0) & (broke.take(self.user, axis=0, mode="clip") & self.needs).any(axis=1)
+        return Standing(sums, left, full, spent, broke, frozen)
+
+    def spent(self, given: FloatArray) -> FloatArray:
+        """What each user has."""
+        mine = np.flatnonzero(self.user >= 0)
+        count = len(self.cap)
+        spent: FloatArray = np.column_stack([np.bincount(self.user[mine], c, count) for c in given[mine].T])
+        return spent
+
+    def within_caps(
+        self, active: IntArray, rows: FloatArray, held: FloatArray, most: FloatArray, standing: Standing
+    ) -> FloatArray:
+        """How far each leaf can go, where its user has no purse: to the level at which the cap binds."""
+        outline, width = self.outline, self.width
+        mine = active[self.user[active] >= 0]
+        mine = mine[self.purse[self.user[mine]] < 0]
+        if len(mine) == 0:
+            return most
+        most = most.copy()
+        room = np.where(standing.broke, np.inf, self.cap - standing.spent)
+        class_ = outline.leaf_class
+        mine = mine[np.lexsort((class_[mine], self.user[mine]))]
+        while len(mine):
+            who = self.user[mine]
+            # A cap that is reached freezes those who need that resource; the user's others go on, to the next cap.
+            of, rows_here = who * outline.classes + class_[mine], rows[mine, :width]
+            curves = leaf_curves(of, outline.leaf_weight[mine], held[mine], most[mine], rows_here)
+            user, turn = np.divmod(curves.of, outline.classes)
+            stops = first_stops(user, end_to_end(curves, user), room.take(user, axis=0))
+            level = curves.place.level
+            level = level[stops.before] + stops.way * (level[stops.after] - level[stops.before])
+            at = np.full(len(self.cap), -1)
+            at[user[stops.after]] = np.arange(len(level))
+            mine = mine[at[who] >= 0]
+            mark = at[self.user[mine]]
+            capped = np.flatnonzero(self.needs[mine, stops.column[mark]])
+            leaf, mark = mine[capped], mark[capped]
+            state = np.sign(turn[stops.after[mark]] - class_[leaf])  # -1: its class would come later
+            there = np.clip(level[mark] * outline.leaf_weight[leaf], held[leaf], most[leaf])
+            most[leaf] = np.choose(state + 1, [held[leaf], there, most[leaf]])
+            room[user[stops.after], stops.column] = np.inf
+        return most
+
+    def stages(self) -> Iterator[Restraint]:
+        """The fills, one after another: guarantees, then what is deserved, the innermost first; then everything.
+
+        What a queue deserves is no reservation. So it is the ceiling of the queue while its turn, and that of the
+        queues inside it, lasts: what those deserve comes out of it, before weights share out the rest of it.
+        """
+        for here, _ in self._inside_out(self.guarantee > 0):
+            ceiling = np.where(here, np.minimum(self.ceiling, self.guarantee), self.ceiling)
+            ceiling[0] = np.minimum(ceiling[0], 1.0)
+            serving = self._asking_below(here)
+            if serving.any():
+                yield replace(self, ceiling=ceiling, serving=serving, guaranteeing=True)
+        if self.deserved is not None:
+            for here, around in self._inside_out(np.isfinite(self.deserved)):
+                ceiling = np.where(around[:, None], np.minimum(self.ceiling, self.deserved), self.ceiling)
+                serving = self._asking_below(here & (self.deserved > 0))
+                if serving.any():
+                    yield replace(self, ceiling=ceiling, serving=serving)
+        yield self
+
+    def _inside_out(self, named: BoolArray) -> Iterator[tuple[BoolArray, BoolArray]]:
+        """Nodes that name amounts of resources, the innermost first: what is named there; and who is no further in."""
+        outline = self.outline
+        height = np.zeros(len(named), dtype=np.int64)  # how many that name something lie inside each other here
+        for depth in reversed(outline.depths):
+            height[depth] += named[depth].any(axis=1)
+            if depth.start > 0:
+                np.maximum.at(height, outline.parent[depth], height[depth])
+        for h in range(1, int(height.max()) + 1):
+            yield named & (height == h)[:, None], height >= h
+
+    def _asking_below(self, named: BoolArray) -> BoolArray:
+        """The leaves that ask for what is named by a node above them."""
+        named = named.copy()
+        for depth in self.outline.depths[1:]:
+            named[depth] |= named[self.outline.parent[depth]]
+        asking: BoolArray = np.any(named.take(self.outline.leaf_parent, axis=0) & self.needs, axis=1)
+        return asking
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """Where curves first reach a limit: between two of their points, on the way, in which column."""
+
+    before: IntArray
+    after: IntArray
+    way: FloatArray
+    column: IntArray
+
+    def take(self, index: IntArray) -> Stops:
+        """The stops at these indices."""
+        return Stops(self.before[index], self.after[index], self.way[index], self.column[index])
+
+
+def first_stops(curve: IntArray, rows: FloatArray, room: FloatArray) -> Stops:
+    """The first stop of each curve that has one, given how much each column may grow."""
+    near = room * (1 - FULL)
+    over = np.flatnonzero((rows >= near).any(axis=1))
+    after = over[run_starts(curve[over])]
+    before = after - ~run_starts(curve)[after]  # the start of a curve has nothing before it
+    a, b, limit = rows.take(before, axis=0), rows.take(after, axis=0), room.take(after, axis=0)
+    reached = b >= near.take(after, axis=0)
+    grown = np.where(reached, b - a, 0.0)
+    way = np.divide(limit - a, grown, out=np.where(reached, 0.0, np.inf), where=grown > 0)
+    column = way.argmin(axis=1)
+    return Stops(before, after, np.clip(way.min(axis=1), 0.0, 1.0), column)
+
+
+def restrain(
+    limits: Limits, outline: Outline, nodes: IntArray, leaves: IntArray, direction: FloatArray, demand: FloatArray
+) -> Restraint | None:
+    """The limits of an outline, of which nodes and leaves are these; None if none of them can bind."""
+    needs = direction > 0
+    asked = np.multiply(direction, demand[:, None], out=np.zeros_like(direction), where=needs)
+    guarantee = limits.guarantee[nodes]
+    guarantee[0] = 0.0  # the cluster's own
+    claims = outline.of_leaves(asked)
+    for depth in reversed(outline.depths[1:]):
+        np.add.at(claims, outline.parent[depth], np.maximum(guarantee[depth], claims[depth]))
+    ceiling = limits.ceiling[nodes]
+    ceiling[claims <= ceiling] = np.inf
+    user = limits.user[leaves].copy()
+    mine = np.flatnonzero(user >= 0)
+    home = np.full(int(nodes.max()) + 1, -1)
+    home[nodes] = np.arange(len(nodes))
+    restraint = Restraint(
+        outline, ceiling, guarantee, needs, user, limits.cap, home[limits.home], np.full(len(limits.cap), -1)
+    )
+    capped: BoolArray = np.any(restraint.spent(asked) > limits.cap, axis=1)
+    user[mine] = np.where(capped[user[mine]], user[mine], -1)
+    deserved = None if limits.deserved is None or (asked.sum(axis=0) <= 1).all() else limits.deserved[nodes]
+    if not (restraint.reserving or np.isfinite(ceiling).any() or capped.any() or deserved is not None):
+        return None
+    return replace(restraint, purse=_purses(restraint), deserved=deserved)
+
+
+def _purses(restraint: Restraint) -> IntArray:
+    """Purses for the users whose leaves have more than one parent, numbered inside each queue."""
+    mine = np.flatnonzero(restraint.user >= 0)
+    pairs = np.unique(np.column_stack([restraint.user[mine], restraint.outline.leaf_parent[mine]]), axis=0)
+    spread = np.flatnonzero(np.bincount(pairs[:, 0], minlength=len(restraint.cap)) > 1)
+    spread = spread[np.argsort(restraint.home[spread], kind="stable")]
+    first = np.flatnonzero(run_starts(restraint.home[spread]))
+    purse = np.full(len(restraint.cap), -1)
+    purse[spread] = np.arange(len(spread)) - np.repeat(first, np.diff(np.append(first, len(spread))))
+    return purse

@@ -1,0 +1,327 @@
+"""One phase of the entitlement solver: all that happens until a resource is used up (see ``entitlement``).
+
+Paths are made bottom-up, depth by depth; the end of the phase is found on the root's; top-down follows where
+everybody is then.
+
+*Limits in a phase.* Where the children of a node reach its ceiling, those who need that resource are frozen
+and the others go on. That concerns nobody outside the node's subtree: so the phase does not end, only the
+path changes its course. It is cut there, what the leaves below hold at that point is worked out, and a phase
+of the subtree alone, without those who are frozen, makes the rest of the path (``later``). All nodes of a depth
+that reach a limit are continued by one such phase. It may come to limits again, here or further down, and
+is then continued in the same way. Where everybody below needs the resource the path simply ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pumice.engine.fairness.fluid_target.flat_tree import Outline
+from pumice.engine.fairness.fluid_target.growth_paths import Limited, Paths, cut, joined
+from pumice.engine.fairness.fluid_target.polyline import (
+    BoolArray,
+    Curves,
+    FloatArray,
+    IntArray,
+    Place,
+    add_up,
+    crossings,
+    cut_off,
+    end_to_end,
+    leaf_curves,
+    locate,
+    place_between,
+    run_ends,
+    run_starts,
+    thinned,
+)
+from pumice.engine.fairness.fluid_target.solver_limits import FULL, Stops
+
+MANY = 20_000  # points of leaves: with more, a rough first pass pays
+ROUGH = 8  # it takes every so manieth point of a curve,
+AHEAD = 1.3  # and curves are followed so much further than it came
+BEYOND = 1e-9  # relative: how far past the end paths are followed, so that they are sure to reach it
+
+
+@dataclass(slots=True)
+class _Spot:
+    """Where nodes are: the class of children that grows, and its place; and who is in a later phase, and where."""
+
+    turn: IntArray
+    level: FloatArray
+    sliver: FloatArray
+    away: BoolArray  # below a node that is in a later phase
+    later: list[tuple[Phase, int, IntArray, tuple[IntArray, IntArray, FloatArray]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a phase ends: between two points of the root's path."""
+
+    before: _Spot
+    after: _Spot
+    way: float
+    used_up: BoolArray
+
+
+class Phase:
+    """All that happens from one resource's end to the next one's."""
+
+    def __init__(
+        self,
+        tree: Outline,
+        rows: FloatArray,
+        held: FloatArray,
+        wanted: FloatArray,
+        active: IntArray,
+        available: BoolArray,
+        limited: Limited | None = None,
+        room: FloatArray | None = None,
+    ) -> None:
+        self.tree, self.rows, self.held, self.wanted, self.active = tree, rows, held, wanted, active
+        self.counted = available  # the resources that are not used up: they make shares
+        self.available = np.flatnonzero(available)
+        self.width = len(available)
+        self.base = tree.totals(rows[:, : self.width] * held[:, None])
+        # How much more there is. A phase that goes on in subtrees knows nothing of the others: it is told.
+        self.room = np.maximum(1 - self.base[0], 0.0) * (1 + BEYOND) if room is None else room
+        self.limited = limited
+        self.paths: dict[int, Paths] = {}  # by depth
+        needs = rows[:, : self.width]
+        fits = np.divide(self.room, needs, out=np.full(needs.shape, np.inf), where=needs > 0)
+        self.most = np.minimum(wanted, held + fits.min(axis=1))
+        if limited is not None:
+            self.most = limited.within_caps(held, self.most)
+
+    def run(self) -> tuple[FloatArray, BoolArray]:
+        """What each leaf holds at the end of the phase, and which resources are used up then."""
+        leaves = self._leaves()
+        rough = self.limited is None and len(leaves.of) > MANY
+        near = self._in_reach(leaves) if rough else leaves
+        end = self._follow(near)
+        if rough and not self._reaches(near, leaves, end):
+            end = self._follow(leaves)
+        low, high = self._holdings(end.before), self._holdings(end.after)
+        return low + end.way * (high - low), end.used_up
+
+    def _follow(self, leaves: Curves) -> _End:
+        """From the curves of leaves to the end of the phase."""
+        self._climb(leaves, 0)
+        before, after, way, used_up = self._end(self.paths[0])
+        return _End(self._at_root(before), self._at_root(after), way, used_up)
+
+    def _in_reach(self, leaves: Curves) -> Curves:
+        """The curves as far as they are likely to be followed, by a rough first pass over every few points.
+
+        When much more is wanted than there is, most points lie beyond the end of the phase.
+        """
+        there = self._follow(thinned(leaves, ROUGH)).after
+        node, class_ = np.divmod(leaves.of, self.tree.classes)
+        return cut_off(leaves, np.where(there.turn[node] == class_, AHEAD * there.level[node], np.inf))
+
+    def _reaches(self, near: Curves, leaves: Curves, end: _End) -> bool:
+        """Whether the phase ended before any of the curves that were cut off."""
+        last, full = np.flatnonzero(run_ends(near.of)), np.flatnonzero(run_ends(leaves.of))
+        cut = near.place.level[last] < leaves.place.level[full]
+        node, class_ = np.divmod(near.of[last], self.tree.classes)
+        turn, level = end.after.turn, end.after.level
+        passed = (turn[node] > class_) | ((turn[node] == class_) & (level[node] >= near.place.level[last]))
+        return not (cut & passed).any()
+
+    # --- bottom-up: paths -------------------------------------------------------------------------------------
+
+    def _leaves(self) -> Curves:
+        """What the active leaves of each parent and class are given together, by their level."""
+        tree, active = self.tree, self.active
+        return leaf_curves(
+            tree.leaf_parent[active] * tree.classes + tree.leaf_class[active],
+            tree.leaf_weight[active],
+            self.held[active],
+            self.most[active],
+            self.rows.take(active, axis=0),
+        )
+
+    def _climb(self, leaves: Curves, top: int) -> None:
+        """The paths of all growing nodes, depth by depth, up to this one."""
+        tree = self.tree
+        self.paths = {}
+        for d in reversed(range(top, len(tree.depths))):
+            depth = tree.depths[d]
+            a, b = np.searchsorted(leaves.of, [depth.start * tree.classes, depth.stop * tree.classes])
+            here = Curves(leaves.of[a:b], leaves.place.take(np.arange(a, b)), leaves.rows[a:b])
+            if self.paths:
+                self.paths[d] = self._paths(d, self._sum(here, self.paths[d + 1]))
+            elif a < b:
+                self.paths[d] = self._paths(d, here)
+
+    def _sum(self, leaves: Curves, below: Paths) -> Curves:
+        """Leaves and inner nodes of the same parents added up, class by class."""
+        tree, count = self.tree, len(leaves.of)
+        group = np.concatenate([leaves.of, tree.parent[below.node] * tree.classes + tree.node_class[below.node]])
+        order = np.argsort(group, kind="stable")
+        curve = np.concatenate([leaves.of, below.node + len(tree.parent) * tree.classes])
+        level = np.concatenate([leaves.place.level, self._share(below)])
+        rows = np.concatenate([leaves.rows, below.rows])
+        total, at = add_up(curve[order], group[order], level[order], rows.take(order, axis=0))
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        below.outer = at.take(back[count:])
+        return total
+
+    def _share(self, paths: Paths) -> FloatArray:
+        """The weighted share of the node at each point."""
+        top: FloatArray = self._tops(paths).max(axis=1, initial=0.0)
+        return top / self.tree.weight.take(paths.node)
+
+    def _tops(self, paths: Paths) -> FloatArray:
+        """What a node holds in all, of the resources that make its share: those not used up; of a job, all."""
+        if len(self.available) == self.width or not self.tree.is_job[paths.node].any():
+            return self.base[:, self.available].take(paths.node, axis=0) + paths.rows[:, self.available]
+        tops = self.base.take(paths.node, axis=0) + paths.rows[:, : self.width]
+        tops[np.ix_(~self.tree.is_job[paths.node], ~self.counted)] = 0.0
+        return tops
+
+    def _paths(self, d: int, total: Curves) -> Paths:
+        """From the sums over children, class by class, to the paths of their parents."""
+        classes = self.tree.classes
+        node, turn = np.divmod(total.of, classes)
+        rows = total.rows if classes == 1 else end_to_end(total, node)
+        beyond: BoolArray = np.any(rows[:, self.available] > self.room[self.available], axis=1)
+        kept = run_starts(node)
+        kept[1:] |= ~beyond[:-1]
+        keep = np.flatnonzero(kept)
+        paths = Paths(node.take(keep), turn.take(keep), total.place.take(keep), rows.take(keep, axis=0))
+        later = None
+        if self.limited is not None:
+            paths, later = self._limit(d, paths, self.limited)
+        # The share must be linear from point to point: add those where its resource changes.
+        paths = paths.insert(*crossings(paths.node * classes + paths.turn, self._tops(paths)))
+        return paths if later is None else joined(paths, later, d, classes)
+
+    # --- limits -----------------------------------------------------------------------------------------------
+
+    def _limit(self, d: int, paths: Paths, limited: Limited) -> tuple[Paths, Phase | None]:
+        """The paths as far as no limit is reached, in claims; and the phase that goes on from there."""
+        later = None
+        if limited.binds_at(self.tree.depths[d]):
+            stops = limited.stops(paths)
+            if len(stops.after):
+                later = self._go_on(d, paths, stops, limited)
+                paths = cut(paths, stops)
+        return limited.in_claims(paths), later
+
+    def _go_on(self, d: int, paths: Paths, stops: Stops, limited: Limited) -> Phase | None:
+        """A phase for those below the nodes that reach a limit who are not frozen by it; None if all are."""
+        stops = stops.take(np.flatnonzero(limited.partly(paths.node[stops.after], stops.column)))
+        if len(stops.after) == 0:
+            return None
+        nodes = paths.node[stops.after]
+        head = self.tree.head_of_leaves(nodes)
+        below = np.flatnonzero(head >= 0)
+        low, high = (
+            self._holdings(self._at(d, nodes, paths.turn[point], paths.inner.take(point)))[below]
+            for point in (stops.before, stops.after)
+        )
+        held = self.held.copy()
+        held[below] = low + stops.way[head[below]] * (high - low)
+        closed = limited.closed.copy()
+        closed[nodes, stops.column] = True
+        given = self.rows[:, : self.width] * held[:, None]
+        standing = limited.restraint.standing(given, closed, limited.standing, d)
+        active = below[(held[below] < self.wanted[below] * (1 - FULL)) & ~standing.frozen[below]]
+        if len(active) == 0:
+            return None
+        going_on = Limited(limited.restraint, standing, closed, self.rows, active)
+        later = Phase(self.tree, self.rows, held, self.wanted, active, self.counted, going_on, self.room)
+        later._climb(later._leaves(), d)
+        return later
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def _end(self, root: Paths) -> tuple[int, int, float, BoolArray]:
+        """Where a resource is first used up: two points of the root's path, the way between; and which."""
+        used = self.base[0] + root.rows[:, : self.width] if self.limited is None else self.limited.used(self.base, root)
+        end = (len(used) - 1, 1.0)
+        for j in self.available:
+            column = np.maximum.accumulate(used[:, j])
+            # A point that rounding left a hair below may be followed by a halt, in which others would be served first.
+            k = int(np.searchsorted(column, 1 - FULL))
+            if k < len(column):
+                end = min(end, (k, min(float((1 - column[k - 1]) / (column[k] - column[k - 1])), 1.0)))
+        after, way = end
+        before = max(after - 1, 0)
+        there = used[before] + way * (used[after] - used[before])
+        used_up = np.zeros(len(there), dtype=bool)
+        used_up[self.available] = there[self.available] >= 1 - FULL
+        return before, after, way, used_up
+
+    # --- top-down: where everybody is ---------------------------------------------------------------------------
+
+    def _at_root(self, point: int) -> _Spot:
+        """Where everybody is when the root is at this point of its path."""
+        where = np.array([point])
+        return self._between(0, self.paths[0].node[:1], where, where, np.zeros(1))
+
+    def _between(self, d: int, node: IntArray, a: IntArray, b: IntArray, way: FloatArray) -> _Spot:
+        """Where everybody below these nodes is when they are so far between these points of their paths."""
+        spot = self._nowhere()
+        self._put(spot, d, node, a, b, way)
+        return self._descend(spot, d)
+
+    def _at(self, d: int, node: IntArray, turn: IntArray, place: Place) -> _Spot:
+        """Where everybody below these nodes is when their children are there."""
+        spot = self._nowhere()
+        spot.turn[node], spot.level[node], spot.sliver[node] = turn, place.level, place.sliver
+        return self._descend(spot, d)
+
+    def _nowhere(self) -> _Spot:
+        count = len(self.tree.parent)
+        level, sliver = np.zeros((2, count))
+        return _Spot(np.zeros(count, dtype=np.int64), level, sliver, np.zeros(count, dtype=bool))
+
+    def _descend(self, spot: _Spot, d: int) -> _Spot:
+        """From where the nodes of this depth are, go on to those below."""
+        while (here := self.paths.get(d := d + 1)) is not None:
+            start = np.flatnonzero(run_starts(here.node))
+            node = here.node[start]
+            above = self.tree.parent[node]
+            state = np.sign(spot.turn[above] - self.tree.node_class[node])  # its class is to come, grows, is done
+            level = np.choose(state + 1, [np.full(len(node), -1.0), spot.level[above], np.full(len(node), np.inf)])
+            asked = Place(level, spot.sliver[above])
+            assert here.outer is not None
+            self._put(spot, d, node, *locate(asked, start, here.outer))
+        return spot
+
+    def _put(self, spot: _Spot, d: int, node: IntArray, a: IntArray, b: IntArray, way: FloatArray) -> None:
+        """Note where nodes are that are so far between these points of their paths."""
+        here = self.paths[d]
+        # Rounding may leave a gap between the end of one class and the start of the next: there is nothing in it.
+        at_b = (way == 1) | (way > 0) & (here.turn[a] != here.turn[b])
+        a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
+        # Right at the end of a class, the next point is the start of the next one: its place has nothing to say here.
+        b = np.where(way == 0, a, b)
+        place = place_between(here.inner.take(a), here.inner.take(b), way)
+        spot.turn[node], spot.level[node], spot.sliver[node] = here.turn[a], place.level, place.sliver
+        if spot.later:
+            spot.away[node] = spot.away[self.tree.parent[node]]
+        if here.later is not None and here.number is not None:
+            beyond = np.flatnonzero((here.turn[a] >= self.tree.classes) & ~spot.away[node])
+            if len(beyond):
+                points = here.number[a[beyond]], here.number[b[beyond]], way[beyond]
+                spot.later.append((here.later, d, node[beyond], points))
+                spot.away[node[beyond]] = True
+
+    def _holdings(self, spot: _Spot) -> FloatArray:
+        """What each leaf holds when its parent has come this far."""
+        tree, active = self.tree, self.active
+        above = tree.leaf_parent[active]
+        held, most = self.held[active], self.most[active]
+        grown = np.clip(spot.level[above] * tree.leaf_weight[active], held, most)
+        state = np.sign(spot.turn[above] - tree.leaf_class[active])
+        result = self.held.copy()
+        result[active] = np.choose(state + 1, [held, grown, most])  # to come, growing, done
+        for later, d, node, points in spot.later:
+            below = np.flatnonzero(self.tree.head_of_leaves(node) >= 0)
+            result[below] = later._holdings(later._between(d, node, *points))[below]
+        return result

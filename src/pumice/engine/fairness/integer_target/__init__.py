@@ -1,0 +1,1 @@
+"""The target in whole tasks: rounding, level by level."""

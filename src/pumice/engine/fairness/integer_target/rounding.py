@@ -1,0 +1,496 @@
+"""Whole targets: how the divisible target becomes tasks that can be started (docs/fairness.md, section 3.2).
+
+A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start
+together are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by
+right.
+
+Units are handed out level by level, from the jobs up to the root. At a node of depth d, its *pass*, units below it that
+fit wholly into what the node still misses (its entitlement less the whole targets below it) are handed out:
+
+    1  those below which every deeper node also misses something the unit asks for;
+    2  any: what one child cannot use stays in the group before its cousins get it (not at the root).
+
+In each step units that run already come first, the largest of them first, so that small ones do not push a gang out.
+The next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the
+root nothing but the capacity limits a unit.
+
+A unit that does not fit does not block the later tasks of its job: at the end of each step every job of unlike tasks
+is tried once more with the first unit of its line that does fit. The larger unit keeps its place in the line, and is
+tried first in the passes further up. If later units waited until the last pass was done, others would have the room
+that is missing below the node by then. Three things are not passed over: tasks that must start together; tasks that
+run, for others of their job that wait, but in the root's pass; anything, for what a job reserves for pods to come.
+
+*Why a pass looks at one node only.* Before the pass of depth d no node down to that depth has more than it is entitled
+to. So a unit that fits a node fits everybody above it too, and two nodes of one depth never get into each other's way.
+The result of a pass therefore depends on nothing outside its node, and stays as it is while nothing below changes: only
+the passes on the paths of the jobs that changed are undone and done again. With limits (``rooms``) that does not hold,
+and everything is rounded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pumice.engine.fairness.integer_target.headroom import Rooms
+from pumice.engine.fairness.integer_target.task_line import Line, line_of
+from pumice.engine.fairness.integer_target.unit_walk import Walk
+from pumice.engine.fairness.preemption_rules.task_rights import count_whole_tasks
+from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode, ShareTree
+from pumice.model.specs import Items
+
+TOLERANCE = 10**6
+"""A unit fits if it is larger than what is missing by no more than one part in so many."""
+LEAST = EXACT * (TOLERANCE - 1)
+HAIR = 4  # parts in so many: more than a target may be below the whole number that it is taken for
+
+Given = tuple[JobNode, int]
+"""A unit that was handed out: the job, and the run of its line."""
+
+
+class Step(NamedTuple):
+    """A step of the pass of a node."""
+
+    group: ShareNode
+    given: list[Given]
+    missing_only: bool  # only units of which everybody below misses something
+    behind: bool = False  # of jobs of unlike tasks, the first unit that fits, wherever it stands in the line
+
+
+def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
+    """Round every target from scratch; returns the jobs whose whole target changed."""
+    return Rounding(tree).run(capacity)
+
+
+class Rounding:
+    """The whole targets of a tree, kept up to date."""
+
+    def __init__(self, tree: ShareTree) -> None:
+        self.tree = tree
+        self.rooms: Rooms | None = None
+        self.capacity: list[int] = []
+        self.scale: list[int] = []
+        self.nothing: list[int] = []
+        self._given: dict[ShareNode, list[Given]] = {}  # by each node's pass
+        self._unlike: dict[JobNode, None] = {}  # jobs whose tasks ask for different amounts
+        self._unlike_below: dict[ShareNode, list[JobNode]] = {}  # those that may pass units over, in this run
+        self._left: dict[ShareNode, None] = {}  # nodes below which a job left
+        self._before: dict[JobNode, list[int]] = {}  # whole targets before this run, of those touched
+        self._everything = True
+
+    def forget_all(self) -> None:
+        """Something changed that may change every pass: the next run starts from scratch."""
+        self._everything = True
+
+    def run(self, capacity: list[int]) -> list[JobNode]:
+        """Round what changed since the last run; returns the jobs whose whole target changed."""
+        tree = self.tree
+        if capacity != self.capacity or tree.bounds is not None or self.rooms is not None:
+            self._everything = True
+        self.capacity = list(capacity)
+        self.scale = [(offered or 1) * EXACT for offered in capacity]
+        # What is missing counts as nothing when it is nothing on the grid on which keys are compared.
+        self.nothing = [offered * EXACT // 2**30 for offered in capacity]
+        self._before = {}
+        self.rooms = None
+        moved = list(tree.jobs.values()) if self._everything else [leaf for leaf in tree.moved if not leaf.gone]
+        by_depth = _dirty_nodes(moved, self._left_by_jobs())
+        if self._everything:
+            self._start_over()
+        else:
+            for nodes in by_depth:
+                for node in nodes:
+                    self._undo(node)
+        for leaf in moved:
+            self._set_base(leaf)
+        if tree.bounds is not None:
+            self.rooms = self._limit_bases()
+        self._find_unlike(node for nodes in by_depth for node in nodes)
+        for nodes in reversed(by_depth):
+            for node in nodes:
+                self._pass(node, self._given.setdefault(node, []))
+        tree.moved.clear()
+        self._everything = False
+        return [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
+
+    def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
+        """Whether the whole target of a job is not what it was, in amounts or in tasks."""
+        counts = count_whole_tasks(leaf)
+        if counts == leaf.whole_counts:
+            return leaf.whole != whole
+        leaf.whole_counts = counts
+        return True
+
+    # --- taking back what earlier passes gave ---------------------------------------------------------------------
+
+    def _start_over(self) -> None:
+        self._given.clear()
+        for node in self.tree.root.walk():
+            if isinstance(node, JobNode):
+                self._before.setdefault(node, node.whole)
+                node.head, node.head_held = (), False
+            else:
+                node.held_heads.clear()
+                node.waiting_heads.clear()
+            node.whole = [0] * self.tree.width
+
+    def _undo(self, node: ShareNode) -> None:
+        """Take back what the pass of a node gave."""
+        given = self._given.get(node)
+        if given:
+            for unit in reversed(given):
+                self._take_back(unit)
+            given.clear()
+
+    def _take_back(self, unit: Given) -> None:
+        leaf, run = unit
+        if leaf.gone:
+            return
+        self._touch(leaf)
+        _add(leaf, leaf.line[run].items, -1)
+        leaf.whole_tasks -= leaf.line[run].tasks
+        leaf.taken[run] -= 1
+        leaf.run = min(leaf.run, run)
+        self._set_head(leaf, leaf.run)
+
+    def _touch(self, leaf: JobNode) -> None:
+        if leaf not in self._before:
+            self._before[leaf] = list(leaf.whole)
+
+    # --- the part that a job has by its own entitlement -----------------------------------------------------------
+
+    def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
+        """Hand a job the units that its own entitlement holds, in the order of its line, whichever of them fit."""
+        self._touch(leaf)
+        if (
+            tolerance > 0
+            and leaf.demand.alike
+            and leaf.entitled_by is leaf.demand
+            and leaf.targets == leaf.demand.satisfied
+        ):
+            self._unlike.pop(leaf, None)
+            self._set_base_to_all(leaf)
+            return
+        if leaf.whole_line is None:
+            leaf.whole_line = line_of(leaf)
+        line = leaf.line = leaf.whole_line
+        unlike = len(leaf.demand.pieces) > 1
+        if unlike:
+            self._unlike[leaf] = None
+        else:
+            self._unlike.pop(leaf, None)
+        missing, whole = list(leaf.exact), [0] * len(leaf.exact)
+        leaf.run = leaf.whole_tasks = 0
+        taken = leaf.taken = [0] * len(line)
+        for k, (items, tasks, number, held) in enumerate(line):
+            first = self._first_left(leaf)
+            if first < k and (not tasks or line[first].held is not held):
+                break
+            fit = number
+            for j, amount in items:
+                if amount * fit * EXACT > missing[j]:
+                    fit = min(fit, max(0, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance))))
+            if fit:
+                taken[k] = fit
+                leaf.whole_tasks += fit * tasks
+                for j, amount in items:
+                    whole[j] += fit * amount
+                    missing[j] -= fit * amount * EXACT
+            if fit < number and (not unlike or tasks > 1):
+                break
+        self._move_to_base(leaf, whole)
+
+    def _set_base_to_all(self, leaf: JobNode) -> None:
+        """The same for a job of equal tasks that is entitled to all of them: its line has nothing more to hand out."""
+        whole = [0] * len(leaf.exact)
+        for j, amount in leaf.demand.total:
+            whole[j] = amount
+        leaf.run = 0
+        leaf.whole_tasks = leaf.demand.parts[0][1]
+        leaf.line, leaf.taken = (), []
+        self._move_to_base(leaf, whole)
+
+    def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
+        leaf.base = whole
+        if whole != leaf.whole:
+            pairs = enumerate(zip(whole, leaf.whole, strict=True))
+            _add(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
+        self._set_head(leaf, self._first_left(leaf))
+
+    def _limit_bases(self) -> Rooms:
+        """The rooms that the whole parts leave, after somebody stepped back wherever they were more than a limit.
+
+        Targets that are as good as whole numbers are whole; together they may so be a little more than a limit is.
+        """
+        assert self.tree.bounds is not None
+        while True:
+            rooms = Rooms(self.capacity, self.tree.bounds)
+            if not any(self._step_back(jobs, j) for jobs, j in rooms.overfull()):
+                return rooms
+
+    def _step_back(self, jobs: list[JobNode], j: int) -> bool:
+        """One of these jobs gets less of a resource: the youngest whose target was made whole by a hair."""
+        for leaf in sorted(jobs, key=lambda leaf: leaf.rank, reverse=True):
+            before = leaf.base[j]
+            if before:
+                self._set_base(leaf, -HAIR)
+                if leaf.base[j] < before:
+                    return True
+        return False
+
+    def _first_left(self, leaf: JobNode) -> int:
+        """The first run of a job's line of which not all units are handed out."""
+        line, taken = leaf.line, leaf.taken
+        while leaf.run < len(line) and taken[leaf.run] == line[leaf.run].number:
+            leaf.run += 1
+        return leaf.run
+
+    def _set_head(self, leaf: JobNode, run: int) -> None:
+        """Note the unit with which a job stands in the passes on its path, so that these find it."""
+        leaf.at = run
+        head, held = unit_at(leaf.line, run)
+        if head == leaf.head and held == leaf.head_held:
+            return
+        node = leaf.parent
+        while node is not None:
+            if leaf.head:
+                heads = node.held_heads if leaf.head_held else node.waiting_heads
+                if heads[leaf.head] > 1:
+                    heads[leaf.head] -= 1
+                else:
+                    del heads[leaf.head]
+            if head:
+                heads = node.held_heads if held else node.waiting_heads
+                heads[head] = heads.get(head, 0) + 1
+            node = node.parent
+        leaf.head, leaf.head_held = head, held
+
+    # --- passes -------------------------------------------------------------------------------------------------------
+
+    def _find_unlike(self, nodes: Iterable[ShareNode]) -> None:
+        """Which jobs below each of these nodes may pass a unit over: not one that must start with it."""
+        below: dict[ShareNode, list[JobNode]] = {node: [] for node in nodes}
+        for leaf in self._unlike:
+            node = leaf.parent
+            while node is not None and node not in below:
+                node = node.parent
+            while node is not None:
+                below[node].append(leaf)
+                node = node.parent
+        self._unlike_below = below
+
+    def _pass(self, group: ShareNode, given: list[Given]) -> None:
+        """Hand out the units below a node that fit wholly into what it misses."""
+        for missing_only in (True, False) if group.parent is not None else (True,):
+            step = Step(group, given, missing_only)
+            # What is missing only falls: most often nobody below has a turn here.
+            if any(self.holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads):
+                self._serve_held(step, self._candidates(step, held=True))
+                self._serve_waiting(step, self._candidates(step, held=False))
+            unlike = [leaf for leaf in self._unlike_below[group] if may_pass_over(leaf)]
+            if unlike:
+                behind = step._replace(behind=True)
+                self._serve_held(behind, [leaf for leaf in unlike if self._stand(behind, leaf, held=True, start=True)])
+                self._serve_waiting(
+                    behind, [leaf for leaf in unlike if self._stand(behind, leaf, held=False, start=True)]
+                )
+                for leaf in unlike:
+                    self._set_head(leaf, leaf.run)
+
+    def _stand(self, step: Step, leaf: JobNode, *, held: bool, start: bool = False) -> bool:
+        """Whether a job has a unit to be served with in a step; that is its head from now on."""
+        if not step.behind:
+            return bool(leaf.head) and leaf.head_held is held and self.is_able(step, leaf)
+        line, taken = leaf.line, leaf.taken
+        if leaf.run == len(line) or (line[leaf.run].held is not held and step.group.parent is not None):
+            return False
+        for run in range(leaf.run if start else leaf.at, len(line)):
+            items, tasks, number, here = line[run]
+            if not tasks and run > leaf.run:
+                break
+            if taken[run] < number and here is held and self._admits(step, leaf, items):
+                self._set_head(leaf, run)
+                return True
+        return False
+
+    def _serve_waiting(self, step: Step, jobs: list[JobNode]) -> None:
+        if len(jobs) == 1:  # nobody to compare it with
+            self.give(jobs[0], step)
+            while self._stand(step, jobs[0], held=False):
+                self.give(jobs[0], step)
+        elif jobs:
+            walk = Walk(self, step.group, jobs, missing_only=step.missing_only)
+            while (served := walk.next()) is not None:
+                self.give(served, step)
+                for leaf in self._going_on(step, walk, served):
+                    if self._stand(step, leaf, held=False):
+                        walk.enter(leaf)
+
+    def _serve_held(self, step: Step, jobs: list[JobNode]) -> None:
+        """The largest units first: each size is a walk of its own."""
+        by_size: dict[float, list[JobNode]] = {}
+        for leaf in jobs:
+            by_size.setdefault(self.size(leaf), []).append(leaf)
+        while by_size:
+            size = max(by_size)
+            for leaf in by_size.pop(size):
+                if self._stand(step, leaf, held=True):
+                    by_size.setdefault(self.size(leaf), []).append(leaf)
+            if size not in by_size or max(by_size) > size:  # some have gone on to other units
+                continue
+            walk = Walk(self, step.group, by_size.pop(size), missing_only=step.missing_only)
+            while (served := walk.next()) is not None:
+                self.give(served, step)
+                larger = False
+                for leaf in self._going_on(step, walk, served):
+                    if self._stand(step, leaf, held=True):
+                        next_size = self.size(leaf)
+                        if next_size == size:
+                            walk.enter(leaf)
+                        else:
+                            by_size.setdefault(next_size, []).append(leaf)
+                            larger = larger or next_size > size
+                if larger:
+                    by_size.setdefault(size, []).extend(walk.able())
+                    break
+
+    def _going_on(self, step: Step, walk: Walk, served: JobNode) -> list[JobNode]:
+        """The jobs that may go on with another unit, now that one was served: it, and who may pass its own over."""
+        walk.left.clear()
+        walk.served(served)
+        return [served, *(leaf for leaf in walk.left if leaf is not served)] if step.behind else [served]
+
+    def size(self, leaf: JobNode) -> float:
+        """How much of the cluster the next unit of a job is."""
+        return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
+
+    def _candidates(self, step: Step, *, held: bool) -> list[JobNode]:
+        """The jobs below a node whose next unit fits what it misses."""
+        group = step.group
+        fitting = {unit for unit in (group.held_heads if held else group.waiting_heads) if self.holds(group, unit)}
+        found: list[JobNode] = []
+        stack = [group] if fitting else []
+        while stack:
+            for child in stack.pop().children.values():
+                if isinstance(child, JobNode):
+                    if child.head in fitting and child.head_held is held:
+                        found.append(child)
+                elif not fitting.isdisjoint(child.held_heads if held else child.waiting_heads):
+                    stack.append(child)
+        return [leaf for leaf in found if self._is_admitted(step, leaf, leaf.head)]
+
+    def holds(self, node: ShareNode, unit: Items) -> bool:
+        """Whether what a node misses holds a unit wholly."""
+        if node.parent is None:
+            return all(amount <= self.room(node, j) for j, amount in unit)
+        exact, whole = node.exact, node.whole
+        for j, amount in unit:  # asked very often: the same as above, without a call for each resource
+            if amount * LEAST > (exact[j] - whole[j] * EXACT) * TOLERANCE:
+                return False
+        return True
+
+    def room(self, node: ShareNode, j: int) -> int:
+        """The most of a resource that one more unit may ask for in the pass of a node."""
+        if node.parent is None:
+            return self.capacity[j] - node.whole[j]
+        return (node.exact[j] - node.whole[j] * EXACT) * TOLERANCE // LEAST
+
+    def is_able(self, step: Step, leaf: JobNode) -> bool:
+        """Whether a job may have its next unit in a step."""
+        return self._admits(step, leaf, leaf.head)
+
+    def _admits(self, step: Step, leaf: JobNode, unit: Items) -> bool:
+        return self.holds(step.group, unit) and self._is_admitted(step, leaf, unit)
+
+    def _is_admitted(self, step: Step, leaf: JobNode, unit: Items) -> bool:
+        """Whether no limit is in the way and, if asked for, everybody between a job and a node misses something."""
+        if step.missing_only:
+            node: ShareNode | None = leaf
+            while node is not None and node is not step.group:
+                if not self.misses(node, unit):
+                    return False
+                node = node.parent
+        return self.rooms is None or self.rooms.fits(leaf, unit)
+
+    def misses(self, node: ShareNode, unit: Items) -> bool:
+        """Whether a node misses some of what a unit asks for."""
+        exact, whole, nothing = node.exact, node.whole, self.nothing
+        for j, _ in unit:
+            if exact[j] - whole[j] * EXACT > nothing[j]:
+                return True
+        return False
+
+    def give(self, leaf: JobNode, step: Step) -> None:
+        """Hand a job the unit with which it stands."""
+        self._touch(leaf)
+        run = leaf.at
+        items, tasks, _, _ = leaf.line[run]
+        step.given.append((leaf, run))
+        _add(leaf, items, 1)
+        leaf.whole_tasks += tasks
+        leaf.taken[run] += 1
+        if self.rooms is not None:
+            self.rooms.take(leaf, items)
+        first = self._first_left(leaf)
+        if not step.behind:
+            self._set_head(leaf, first)
+
+    def forget(self, leaf: JobNode) -> None:
+        """A job is about to leave the tree."""
+        leaf.line, leaf.taken, leaf.run = (), [], 0
+        self._set_head(leaf, 0)
+        _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.whole) if amount), -1)
+        self._unlike.pop(leaf, None)
+        if leaf.parent is not None:
+            self._left[leaf.parent] = None
+
+    def _left_by_jobs(self) -> list[ShareNode]:
+        """The nearest nodes that are still there above jobs that left."""
+        found: dict[ShareNode, None] = {}
+        for start in self._left:
+            node = start
+            while node.gone and node.parent is not None:
+                self._given.pop(node, None)
+                node = node.parent
+            found[node] = None
+        self._left.clear()
+        return list(found)
+
+
+def may_pass_over(leaf: JobNode) -> bool:
+    """Whether a job has units left, and the first of them is not the tasks that it must start together."""
+    return leaf.run < len(leaf.line) and leaf.line[leaf.run].tasks <= 1
+
+
+def unit_at(line: Line, run: int) -> tuple[Items, bool]:
+    """What the units of a run ask for, and whether they are held; () at the end of the line."""
+    return (line[run].items, line[run].held) if run < len(line) else ((), False)
+
+
+def _add(leaf: JobNode, items: Items, sign: int) -> None:
+    """Count a unit on a job's path, or no longer."""
+    node: ShareNode | None = leaf
+    while node is not None:
+        whole = node.whole
+        for j, amount in items:
+            whole[j] += sign * amount
+        node = node.parent
+
+
+def _dirty_nodes(jobs: Iterable[JobNode], more: Iterable[ShareNode] = ()) -> list[list[ShareNode]]:
+    """The inner nodes above these jobs, and these nodes with all above them, by depth."""
+    depths: dict[ShareNode, int] = {}
+    for start in (*(leaf.parent for leaf in jobs), *more):
+        path = []
+        node = start
+        while node is not None and node not in depths:
+            path.append(node)
+            node = node.parent
+        depth = -1 if node is None else depths[node]
+        for node in reversed(path):
+            depth += 1
+            depths[node] = depth
+    by_depth: list[list[ShareNode]] = [[] for _ in range(max(depths.values(), default=-1) + 1)]
+    for node, depth in depths.items():
+        by_depth[depth].append(node)
+    return by_depth

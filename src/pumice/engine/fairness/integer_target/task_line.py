@@ -1,0 +1,75 @@
+"""A job's line: its tasks in the order in which it has a right to them, as units that start together.
+
+Tasks that it holds come before tasks that wait. The tasks it must start together are the first unit; after that every
+task is a unit. Equal units in a row are one run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.share_tree.tree import JobNode
+
+
+class Run(NamedTuple):
+    """Equal units in a row."""
+
+    items: Items  # what one unit asks for
+    tasks: int  # of one unit
+    number: int  # of units
+    held: bool  # whether they hold their place already
+
+
+Line = tuple[Run, ...]
+
+
+def line_of(leaf: JobNode) -> Line:
+    """The line of a job now."""
+    demand = leaf.demand
+    if len(demand.parts) > 1:
+        return _line_of_unlike(leaf)
+    runs: list[Run] = []
+    for items, count in demand.parts:
+        j, amount = items[0]
+        held = min(leaf.held[j] // amount, count)
+        waiting = count - held
+        gang = min(leaf.gang, count)
+        if gang > 1:
+            together = tuple((j, amount * gang) for j, amount in items)
+            runs.append(Run(together, gang, 1, held >= gang))
+            held, waiting = max(0, held - gang), count - gang - max(0, held - gang)
+        if held:
+            runs.append(Run(items, 1, held, True))
+        if waiting:
+            runs.append(Run(items, 1, waiting, False))
+    if demand.reserve:
+        runs.append(Run(demand.reserve, 0, 1, False))
+    return tuple(runs)
+
+
+def _line_of_unlike(leaf: JobNode) -> Line:
+    """The line of unlike tasks: those that hold a place in task order, the others in the order of the demand."""
+    running = [task for task in leaf.job.tasks.values() if task.status.held and task.shape.ask]
+    running.sort(key=lambda task: task.order)
+    waiting = [task for task in leaf.path_tasks if not task.status.held]
+    asks = [(task.shape.ask, True) for task in running] + [(task.shape.ask, False) for task in waiting]
+    runs: list[Run] = []
+    gang = min(leaf.gang, len(asks))
+    if gang > 1:
+        total: dict[int, int] = {}
+        for items, _ in asks[:gang]:
+            for j, amount in items:
+                total[j] = total.get(j, 0) + amount
+        runs.append(Run(tuple(sorted(total.items())), gang, 1, all(here for _, here in asks[:gang])))
+        asks = asks[gang:]
+    for items, here in asks:
+        if runs and runs[-1].tasks == 1 and (runs[-1].items, runs[-1].held) == (items, here):
+            runs[-1] = runs[-1]._replace(number=runs[-1].number + 1)
+        else:
+            runs.append(Run(items, 1, 1, here))
+    if leaf.demand.reserve:
+        runs.append(Run(leaf.demand.reserve, 0, 1, False))
+    return tuple(runs)

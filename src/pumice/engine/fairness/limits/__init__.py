@@ -1,0 +1,1 @@
+"""What queues and users may hold: guarantee, capability, deserved, user limits, water-filling."""

@@ -1,0 +1,49 @@
+"""What is wrong with a tree of queues, so that its numbers can't all be meant (docs/fairness.md, section 6.7).
+
+A violation stands at a queue; nothing may start in that queue nor below it. Amounts are judged by the rules of
+admission (``model.queue_amounts``). Nothing is judged against root: the cluster's size changes with its nodes, and the
+loss of a node is nobody's mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kubebase.resource_vector import Registry
+from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.model.queue_amounts import QueueAmounts
+from pumice.model.queue_tree import lay_out
+from pumice.model.specs import JobPhase, Queue
+
+
+def violations(tree: ShareTree, queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:
+    """The queues at which something is wrong, by name, and what; of several things the first."""
+    found: dict[str, str] = {}
+    for excess in QueueAmounts(lay_out(queues).places, queues).excesses():
+        if excess.clamped:
+            continue
+        # Of two that contradict each other, the one above is who may be wrong about everybody below it.
+        found.setdefault(excess.above or excess.queue, excess.say(registry))
+    nodes = [node for node in tree.queues()[1:] if node.object in queues]
+    for node, stray in _strays(nodes):
+        assert node.object is not None
+        found.setdefault(node.object, stray)
+    return found
+
+
+def clamped(queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:
+    """The queues whose deserved is brought within their guarantee and what may be held, by name, and why."""
+    excesses = QueueAmounts(lay_out(queues).places, queues).excesses()
+    return {excess.queue: excess.say(registry) for excess in excesses if excess.clamped}
+
+
+def _strays(described: Iterable[ShareNode]) -> Iterator[tuple[ShareNode, str]]:
+    """Queues with jobs that have queues below them."""
+    for node in described:
+        kinds = {child.kind for child in node.children.values()}
+        if Kind.QUEUE in kinds and len(kinds) > 1:
+            own = [child for child in node.children.values() if child.kind is not Kind.QUEUE]
+            jobs = [leaf for child in own for leaf in child.walk() if isinstance(leaf, JobNode)]
+            strays = [leaf.job.key for leaf in jobs if leaf.job.phase is not JobPhase.COMPLETED]
+            if strays:
+                yield node, f"job {min(strays)} is in it, but a queue with queues below it takes no jobs"

@@ -1,0 +1,1 @@
+"""Serving orders: which job is served next."""

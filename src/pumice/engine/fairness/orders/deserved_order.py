@@ -1,0 +1,124 @@
+"""The order of queues by what they deserve: who holds the smallest part of it goes first.
+
+See docs/fairness.md, sections 5.2 and 6.4.
+
+What a queue deserves is somebody else's business: the capacity plugin reads it from the queue, the proportion plugin
+hands out the cluster by weight. A queue's *share* is the largest part, over the resources it deserves, that it holds
+of what it deserves. One that deserves nothing has a share of 1: it comes after everyone who is below its due. Among
+siblings the priority of queues counts before the share; a leaf's priority never jumps over branches.
+
+Below queues, namespaces go by their weighted share of the cluster, and so do jobs where some plugin orders them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubebase.resource_vector import PODS, dominant_share
+from pumice.engine.fairness.orders.serving_order import TIE, HeapOrder, entry_of
+from pumice.engine.fairness.preemption_rules.deserved_rule import ByDeserved
+from pumice.engine.fairness.preemption_rules.rules import ByKeys, Judge
+from pumice.engine.fairness.share_tree.tree import Entry, JobNode, Kind, ShareNode, ShareTree
+from pumice.model.specs import Items
+
+
+class DeservedOrder(HeapOrder):
+    """Queues by priority and share. ``deserved`` and ``priority`` are set by the plugin that gives the order."""
+
+    def __init__(self, tree: ShareTree, capacity: list[int], *, jobs_by_share: bool, by_weight: bool = False) -> None:
+        super().__init__(tree, capacity)
+        self.by_weight = by_weight  # what is deserved follows from weights, nobody wrote it
+        self._jobs_by_share = jobs_by_share
+        self._deserved: Mapping[ShareNode, Items] = {}
+        self._priority: Mapping[ShareNode, int] = {}
+
+    def follow(self, deserved: Mapping[ShareNode, Items], priority: Mapping[ShareNode, int]) -> None:
+        """Queues deserve this and have these priorities from now on; what is not named deserves nothing and has 0."""
+        for queue in self.tree.queues():
+            was = self._deserved.get(queue), self._priority.get(queue)
+            if was != (deserved.get(queue), priority.get(queue)):
+                self.tree.flag(queue)
+        self._deserved, self._priority = deserved, priority
+
+    def deserved_by(self, queue: ShareNode) -> Items:
+        """What a queue deserves now, as far as that is said."""
+        return self._deserved.get(queue, ())
+
+    def preemption_rule(
+        self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
+    ) -> Judge:
+        """By weight, deserved amounts decide; else keys over what the unit has to take from others."""
+        if self.by_weight:
+            return ByDeserved(self, leaf, ask, by_share=by_share, by_class=by_class)
+        return ByKeys(self, leaf, scarce(), by_share=by_share, by_class=by_class)
+
+    def is_within(self, queue: ShareNode, asked: Items) -> bool:
+        """Whether a queue holds no more than it deserves of what is asked for.
+
+        Of a resource that is deserved whole only the nodes say when it is used up.
+        """
+        deserved = dict(self.deserved_by(queue))
+        return all(
+            queue.held[j] <= deserved.get(j, 0) or deserved.get(j, 0) >= self.capacity[j] for j, _ in asked if j != PODS
+        )
+
+    def side_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
+        """By the first queue on the way down that names something of what is asked for; nobody does: it is borrowed, 1.
+
+        Queues that name nothing have nothing to be measured by, so they do not judge. Both sides are measured in the
+        same way, whoever asks: what one takes by this the other can't take back.
+        """
+        if side.kind is not Kind.QUEUE:
+            return self.key_of(side, asked)
+        way = [leaf.queue]
+        while way[-1] is not side:
+            above = way[-1].parent
+            assert above is not None
+            way.append(above)
+        resources = {j for j, _ in asked}
+        for queue in reversed(way):
+            if any(j in resources and due for j, due in self.deserved_by(queue)):
+                return self.key_of(queue, asked)
+        return 1.0
+
+    def due_to(self, queue: ShareNode) -> list[int]:
+        """What it deserves."""
+        due = [0] * len(self.capacity)
+        for j, amount in self.deserved_by(queue):
+            due[j] = amount
+        return due
+
+    def entry(self, node: ShareNode) -> Entry:
+        """Queues by priority, then share; the tiers around a job's share."""
+        if node.kind is Kind.QUEUE:
+            _, share, *ties = entry_of(node, self.key_of(node))
+            return ((-self._priority.get(node, 0),), share, *ties)
+        return entry_of(node, self.key_of(node))
+
+    def key_of(self, node: ShareNode, asked: Items = ()) -> float:
+        """The share of a node; of a queue, over the resources asked for only, if some are named."""
+        if node.kind is Kind.QUEUE:
+            share = deserved_share(node.held, self._deserved.get(node, ()), asked)
+        elif node.kind is Kind.JOB and not self._jobs_by_share:
+            return 0.0
+        else:
+            share = dominant_share(node.held, self.capacity) / node.weight
+        return (share + TIE) - TIE
+
+
+def deserved_share(held: list[int], deserved: Items, asked: Items = ()) -> float:
+    """The largest part held of what is deserved; of what is asked for only, if that is named.
+
+    Who deserves nothing has all of it already, 1: its last task must not be what keeps others from their own.
+    """
+    only = {j for j, _ in asked} if asked else None
+    share, deserves = 0.0, False
+    for j, due in deserved:
+        if j == PODS or (only is not None and j not in only):
+            continue
+        deserves = deserves or due > 0
+        if held[j]:
+            part = held[j] / due if due else 1.0
+            if part > share:
+                share = part
+    return share if deserves else 1.0

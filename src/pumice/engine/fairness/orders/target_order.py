@@ -1,0 +1,231 @@
+"""``steer``: serve whoever is furthest below its target (docs/fairness.md, section 3.3).
+
+Every node has an entitlement E (the target in integer units) and a holding A; what is missing is E - A. As long
+as somebody is *owed* (its unit stays within its whole target) only the owed are served, by the largest missing
+part of their own entitlement, (E - A) / E; after that what is left is lent, by the largest missing part of the
+cluster, (E - A) / r. Both only over the resources that the candidates below a node ask for. There are two heaps
+of children a node, one for each; the second is brought up to date only where a walk needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush, heapreplace
+from operator import attrgetter
+
+from pumice.engine.fairness.fluid_target.targets import set_targets
+from pumice.engine.fairness.integer_target.rounding import Rounding
+from pumice.engine.fairness.orders.serving_order import TIE, HeapOrder, compact, entry_of
+from pumice.engine.fairness.preemption_rules.rules import ByTarget, Judge
+from pumice.engine.fairness.preemption_rules.task_rights import is_owed
+from pumice.engine.fairness.share_tree.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
+from pumice.model.specs import Items
+
+_lent_entry_of = attrgetter("lent_entry")
+
+
+class SteerOrder(HeapOrder):
+    """The default order: whole targets first, then lending."""
+
+    has_targets = True
+    measure = "want"
+
+    def __init__(
+        self, tree: ShareTree, capacity: list[int], patience: int = 300_000_000, hold_limit: int = 120_000_000
+    ) -> None:
+        super().__init__(tree, capacity)
+        self.rounding = Rounding(tree)
+        self.patience = patience
+        self.hold_limit = hold_limit
+
+    def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Tasks start; the job may be owed no longer."""
+        self.tree.hold(leaf, items, stamp, tasks, owed)
+        if leaf.counted_owed is not None and not self.owes(leaf, leaf.counted_owed):
+            self.review(leaf)
+
+    def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Tasks end; the job may be owed again."""
+        self.tree.release(leaf, items, stamp, tasks, owed)
+        self.review(leaf)
+
+    def owes(self, leaf: JobNode, ask: Items) -> bool:
+        """Whether one more unit stays within the whole target."""
+        return is_owed(leaf, ask)
+
+    def due_to(self, queue: ShareNode) -> list[int]:
+        """Its entitlement."""
+        return queue.entitled
+
+    def preemption_rule(
+        self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
+    ) -> Judge:
+        """Whole targets decide, whatever plugins say about shares and classes."""
+        return ByTarget(self, ask)
+
+    def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
+        """A unit of one job's whole target becomes another's."""
+        for j, amount in items:
+            leaf.whole[j] -= amount
+            heir.whole[j] += amount
+        self.tree.moved[leaf] = self.tree.moved[heir] = None
+        self.review(leaf)
+        self.review(heir)
+
+    def review(self, leaf: JobNode) -> None:
+        """Count a job among the able and among the owed, as it is now."""
+        able = leaf.ask if leaf.able else None
+        owed = able if able is not None and self.owes(leaf, able) else None
+        was_able, was_owed = leaf.counted_able, leaf.counted_owed
+        if able is was_able and owed is was_owed:
+            return
+        leaf.counted_able, leaf.counted_owed = able, owed
+        node: ShareNode | None = leaf
+        while node is not None:
+            if able is not was_able and _count(node.able_count, was_able, able):
+                node.able_asks = tuple(j for j, n in enumerate(node.able_count) if n)
+            if owed is not was_owed and _count(node.owed_count, was_owed, owed):
+                node.owed_asks = tuple(j for j, n in enumerate(node.owed_count) if n)
+            parent = node.parent
+            if parent is not None and not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+
+    def forget(self, leaf: JobNode) -> None:
+        """Its whole target no longer counts."""
+        self.rounding.forget(leaf)
+
+    def restructure(self) -> None:
+        """Ages and weights of nodes may differ: round everything anew."""
+        self.rounding.forget_all()
+
+    def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
+        """Solve if the target can have moved, round in any case."""
+        if demand_changed:
+            set_targets(self.tree, self.capacity)
+        changed = self.rounding.run(self.capacity)
+        for leaf in changed:
+            self.review(leaf)
+        return changed
+
+    # --- picking ---------------------------------------------------------------------------------------------
+
+    @property
+    def lending(self) -> bool:  # type: ignore[override]  # read by the cycle only; never assigned
+        """Whether nobody who can be placed is owed anything."""
+        return not self.tree.root.owed_asks
+
+    def pick(self) -> JobNode | None:
+        """Among the owed if there are any, else among all that can be placed."""
+        node, job = self.tree.root, Kind.JOB
+        if node.owed_asks:
+            while node.kind is not job:  # ``first``, without a call for each level
+                front = node.front
+                if front.changed:
+                    self._settle(node)
+                heap = front.heap
+                while heap[0][-1].entry is not heap[0]:
+                    heappop(heap)
+                node = heap[0][-1]
+        elif node.able_asks:
+            while node.kind is not job:
+                node = self._first_lent(node)
+        else:
+            return None
+        assert isinstance(node, JobNode)
+        return node
+
+    def _settle(self, node: ShareNode) -> None:
+        front, lent = node.front, node.lent_front.changed
+        heap = front.heap
+        for child in front.changed:
+            child.flagged = False
+            if child.owed_asks:
+                old = child.entry
+                entry = child.entry = self.entry(child)
+                if old is not None and heap[0] is old:  # who was served last stood first
+                    heapreplace(heap, entry)
+                else:
+                    heappush(heap, entry)
+            else:
+                child.entry = None
+            if not child.lent_flagged:
+                child.lent_flagged = True
+                lent.append(child)
+        front.changed.clear()
+        compact(heap, node)
+
+    def _first_lent(self, node: ShareNode) -> ShareNode:
+        if node.front.changed:
+            self._settle(node)
+        front = node.lent_front
+        heap = front.heap
+        if front.changed:
+            for child in front.changed:
+                child.lent_flagged = False
+                if child.able_asks:
+                    old = child.lent_entry
+                    entry = child.lent_entry = self._lent_entry(child)
+                    if old is not None and heap[0] is old:
+                        heapreplace(heap, entry)
+                    else:
+                        heappush(heap, entry)
+                else:
+                    child.lent_entry = None
+            front.changed.clear()
+            compact(heap, node, _lent_entry_of)
+        while True:
+            entry = heap[0]
+            first: ShareNode = entry[-1]
+            if first.lent_entry is entry:
+                return first
+            heappop(heap)
+
+    # --- keys --------------------------------------------------------------------------------------------------
+
+    def entry(self, node: ShareNode) -> Entry:
+        """Key among the owed."""
+        want = -(2.0**20)
+        held, entitled = node.held, node.due
+        for j in node.owed_asks:
+            due = entitled[j]
+            part = (due - held[j]) / due if due else 0.0
+            if part > want:
+                want = part
+        key = -((want + TIE) - TIE)
+        latest = latest_start(node) if node.stale else node.latest
+        if isinstance(node, JobNode):  # ``entry_of`` without a call: asked at every level for every unit that starts
+            return (node.before, key, node.after, latest, node.rank, node)
+        return ((), key, (), latest, node.rank, node)
+
+    def _lent_entry(self, node: ShareNode) -> Entry:
+        want = -(2.0**20)
+        held, entitled, capacity = node.held, node.due, self.capacity
+        for j in node.able_asks:
+            part = (entitled[j] - held[j]) / (capacity[j] or 1)
+            if part > want:
+                want = part
+        return entry_of(node, -((want + TIE) - TIE))
+
+    def ranked(self, node: ShareNode) -> list[Entry]:
+        """The entries of the children that can be served, in the walk that is in force."""
+        if self.lending:
+            return sorted(self._lent_entry(child) for child in node.children.values() if child.able_asks)
+        return sorted(self.entry(child) for child in node.children.values() if child.owed_asks)
+
+    def shown(self, entry: Entry) -> float:
+        """The want: what is missing, so the largest comes first."""
+        return -float(entry[1])
+
+
+def _count(count: list[int], old: Items | None, new: Items | None) -> bool:
+    """Move one candidate from its old asks to its new ones; whether some resource came or went."""
+    changed = False
+    for j, _ in old or ():
+        count[j] -= 1
+        changed = changed or not count[j]
+    for j, _ in new or ():
+        count[j] += 1
+        changed = changed or count[j] == 1
+    return changed

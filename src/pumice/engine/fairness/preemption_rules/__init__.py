@@ -1,0 +1,1 @@
+"""Preemption rules: may one job lose a task so that another can start?"""

@@ -1,0 +1,109 @@
+"""Taking back under the rule ``paper``: rescaled shares decide, as they do when the order serves.
+
+See docs/fairness.md, section 9.4.
+
+The judge asks what the order would say if nothing but the room in question could be had: Y is what the taker and the
+victim ask for. Jobs that ask for anything else are blocked and count with what they hold; the others are scaled to
+the least of them. So a group is not charged for what one of its children holds of a resource that is not at stake,
+nor for what it holds beyond a sibling who waits.
+
+These shares alone would let evictions go on for ever, so three more comparisons must agree:
+
+- The rescaled shares where Y is all that anybody waits for. Else one side comes first where cpu alone is at stake, the
+  other where memory is too, and each takes by turns with tasks of its kind.
+- The plain shares, over Y and over what the two tasks have in common. A job that holds nothing and can't be placed
+  scales its whole group to nothing, and its siblings could take everything; a victim waits again, which scales its
+  group down. Plain shares do not depend on who waits, so of two opposite moves one is always illegal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kubebase.resource_vector import PODS
+from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, ByKeys
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.orders.published_hdrf import PaperOrder
+
+Resources = tuple[int, ...]
+
+
+class ByRescaledShares(ByKeys):
+    """Rescaled and plain shares decide where the two paths part; made before the taker's unit is counted in."""
+
+    def __init__(
+        self, order: PaperOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
+    ) -> None:
+        self._paper = order
+        self._taker_held = list(taker.held)
+        jobs = order.tree.jobs.values()
+        self._wanted = {j for leaf in jobs for j, _ in leaf.ask or () if j != PODS}
+        self._shares_before: dict[tuple[ShareNode, Resources], float] = {}
+        self._came_before: dict[tuple[ShareNode, ShareNode, Resources, Resources], bool] = {}
+        super().__init__(order, taker, ask, by_share=by_share, by_class=by_class)
+
+    def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
+        """By its rescaled share over what the taker and the victim ask for."""
+        resources = self._at_stake(items)
+        return self._share_before(side, leaf, resources), self._share_now(side, leaf, resources)
+
+    def _comes_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
+        at_stake, common = self._at_stake(items), self._in_common(items)
+        key = ours, theirs, at_stake, common
+        if key not in self._came_before:
+            rescaled = [
+                (self._share_before(ours, self._taker, over), self._share_before(theirs, victim, over))
+                for over in self._views(items)
+            ]
+            unit = [now - before for now, before in zip(self._taker.held, self._taker_held, strict=True)]
+            before = [held - counted for held, counted in zip(ours.held, unit, strict=True)]
+            plain = (
+                (self._plain_share(before, ours.weight, over), self._plain_share(theirs.held, theirs.weight, over))
+                for over in (at_stake, common)
+            )
+            self._came_before[key] = all(mine < other - TOLERANCE for mine, other in (*rescaled, *plain))
+        return self._came_before[key]
+
+    def _stays_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
+        at_stake = self._at_stake(items)
+        rescaled = [
+            (self._share_now(ours, self._taker, over), self._share_now(theirs, victim, over))
+            for over in self._views(items)
+        ]
+        plain = (
+            (self._plain_share(ours.held, ours.weight, over), self._plain_share(theirs.held, theirs.weight, over))
+            for over in (at_stake, self._in_common(items))
+        )
+        return all(mine <= other + TOLERANCE for mine, other in (*rescaled, *plain))
+
+    def _share_before(self, side: ShareNode, leaf: JobNode, resources: Resources) -> float:
+        """The rescaled share of a side before anything moved."""
+        share = self._shares_before.get((side, resources))
+        if share is None:
+            held = self._taker_held if leaf is self._taker else leaf.held
+            share = self._shares_before[side, resources] = self._paper.share_if(side, resources, leaf, held)
+        return share
+
+    def _share_now(self, side: ShareNode, leaf: JobNode, resources: Resources) -> float:
+        return self._paper.share_if(side, resources, leaf, leaf.held)
+
+    def _plain_share(self, held: list[int], weight: float, resources: Resources) -> float:
+        """The dominant share of what a side holds of these resources, as it is."""
+        capacity = self._paper.capacity
+        parts = [held[j] / capacity[j] if capacity[j] > 0 else float(held[j] > 0) for j in resources]
+        return max(parts, default=0.0) / weight
+
+    def _views(self, items: Items) -> Iterable[Resources]:
+        """The resources over which rescaled shares are compared: what is at stake, and all that anybody waits for."""
+        at_stake = self._at_stake(items)
+        return dict.fromkeys((at_stake, tuple(sorted({*at_stake, *self._wanted}))))
+
+    def _at_stake(self, items: Items) -> Resources:
+        return tuple(sorted({j for j, _ in (*self._ask, *items) if j != PODS}))
+
+    def _in_common(self, items: Items) -> Resources:
+        return tuple(sorted({j for j, _ in self._ask if j != PODS} & {j for j, _ in items}))

@@ -1,0 +1,66 @@
+"""Rights: what a job may start, and lose, by its whole target (docs/fairness.md, sections 3.2 and 9.2).
+
+Whole target and holding of equal tasks are compared as amounts. Of unlike tasks that would be wrong: a job runs three
+tasks of 4 gpu and one of 1 cpu, 5 gpu, and its whole target is four of 4 gpu. It holds more gpu than that, so it could
+not start the fourth; without the odd task it would hold less, so that could not go either. So each task counts by
+itself: a running task outside the whole target may go, a waiting one inside it is owed as soon as the job has not more
+than its target without it. Jobs with a gang are compared by amounts: which tasks make the gang is found out on nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.share_tree.tree import JobNode
+
+
+def count_whole_tasks(leaf: JobNode) -> dict[Items, int] | None:
+    """How many tasks of each kind rounding has handed to a job; None: its tasks are compared by amounts."""
+    if len(leaf.demand.pieces) <= 1 or leaf.gang > 1:
+        return None
+    counts: dict[Items, int] = {}
+    for run, units in zip(leaf.line, leaf.taken, strict=True):
+        if units and run.tasks:
+            counts[run.items] = counts.get(run.items, 0) + units
+    return counts
+
+
+def is_owed(leaf: JobNode, ask: Items) -> bool:
+    """Whether one more unit stays within a job's whole target."""
+    held, whole = leaf.held, leaf.whole
+    for j, amount in ask:
+        if held[j] + amount > whole[j]:
+            return False
+    return leaf.whole_counts is None or running_alike(leaf, ask) < leaf.whole_counts.get(ask, 0)
+
+
+def spares(leaf: JobNode, items: Items) -> bool:
+    """Whether a job would still have its whole target without a task that asks for this."""
+    if leaf.whole_counts is not None:
+        return running_alike(leaf, items) > leaf.whole_counts.get(items, 0)
+    held, whole = leaf.held, leaf.whole
+    return all(held[j] - amount >= whole[j] for j, amount in items)
+
+
+def has_lost_nothing(leaf: JobNode, items: Items) -> bool:
+    """Whether a job has its whole target still after it lost a task that asks for this."""
+    if leaf.whole_counts is not None:
+        return running_alike(leaf, items) >= leaf.whole_counts.get(items, 0)
+    return all(leaf.held[j] >= leaf.whole[j] for j, _ in items)
+
+
+def holds_more(leaf: JobNode) -> bool:
+    """Whether a job runs something outside its whole target."""
+    if leaf.whole_counts is not None:
+        return any(spares(leaf, shape.ask) for shape in leaf.job.unfinished if shape.ask)
+    return any(held > whole for held, whole in zip(leaf.held, leaf.whole, strict=True))
+
+
+def running_alike(leaf: JobNode, ask: Items) -> int:
+    """How many tasks of a job that ask for this hold a place."""
+    job = leaf.job
+    alike = ((shape, number) for shape, number in job.unfinished.items() if shape.ask == ask)
+    return sum(number - len(job.pending.get(shape, ())) for shape, number in alike)

@@ -1,0 +1,1 @@
+"""The share tree: usage, demand and entitlement of queues, namespaces and jobs."""

@@ -1,0 +1,53 @@
+"""What a job asks for, as far as shares are concerned: its unfinished tasks as a path of pieces.
+
+See docs/fairness.md, section 3.1.
+"""
+
+from __future__ import annotations
+
+from pumice.model.specs import Items
+
+Pieces = tuple[tuple[Items, int], ...]
+"""Runs of equal tasks: what one asks for, and how many."""
+
+
+class Demand:
+    """What a job asks for: a path of pieces, its unfinished tasks in task order, equal neighbours together.
+
+    Where its minResources are more than its tasks ask for, because pods are still to come, the difference (``reserve``)
+    is the last piece.
+    """
+
+    __slots__ = ("gang_items", "parts", "pieces", "reserve", "satisfied", "total")
+
+    def __init__(self, parts: Pieces, floor: Items, gang_items: Items) -> None:
+        self.parts = parts
+        self.gang_items = gang_items  # what it must start with, summed; () if it may start with any one task
+        total: dict[int, int] = {}
+        for items, count in parts:
+            for j, amount in items:
+                total[j] = total.get(j, 0) + amount * count
+        self.reserve: Items = tuple((j, least - total.get(j, 0)) for j, least in floor if least > total.get(j, 0))
+        for j, amount in self.reserve:
+            total[j] = total.get(j, 0) + amount
+        self.pieces: Pieces = (*parts, (self.reserve, 1)) if self.reserve else parts
+        self.total: Items = tuple(sorted(total.items()))
+        self.satisfied: tuple[float, ...] = tuple(float(count) for _, count in self.pieces)  # targets of who gets all
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Demand) and (self.pieces, len(self.parts), self.gang_items) == (
+            other.pieces,
+            len(other.parts),
+            other.gang_items,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.pieces)
+
+    @property
+    def alike(self) -> bool:
+        """Whether it is tasks with one request and nothing else."""
+        return len(self.parts) == 1 and not self.reserve
+
+
+NO_DEMAND = Demand((), (), ())

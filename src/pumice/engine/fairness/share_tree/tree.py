@@ -1,0 +1,496 @@
+"""The share tree: root, queues at any depth, namespaces, jobs. One tree serves every policy.
+
+A node keeps what the jobs below it hold (the plain sum, integers) and when somebody below it was last served.
+A placement or a release changes one path: a vector addition per level, and a mark at each parent that this child
+changed, so that an order (see ``order``) looks again only at what moved. Everything here can be rebuilt from the
+running tasks and comes out the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from pumice.engine.fairness.integer_target.task_line import Line
+from pumice.engine.fairness.share_tree.demand import NO_DEMAND, Demand
+from pumice.engine.fairness.share_tree.start_times import add_starts, remove_starts
+from pumice.engine.fairness.share_tree.usage_sums import claim, claim_anew, count_job
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.fluid_target.solver_bounds import Bounds
+    from pumice.engine.fairness.limits.user_limits import LimitedQueue
+
+EXACT = 2**40
+"""Entitlements are counted in this part of a unit."""
+
+Entry = tuple[Any, ...]
+"""A heap entry: sort key first, the node last; ``rank`` before the node makes every comparison end."""
+
+
+class Kind(IntEnum):
+    """What a node of the tree stands for."""
+
+    QUEUE = 0
+    NAMESPACE = 1
+    JOB = 2
+
+
+class Front:
+    """The children of a node in the order a policy serves them: a heap with lazy deletion.
+
+    An entry counts only while it is the one its node calls its own; ``changed`` holds the children to look at
+    again before the heap is read.
+    """
+
+    __slots__ = ("changed", "heap")
+
+    def __init__(self) -> None:
+        self.heap: list[Entry] = []
+        self.changed: list[ShareNode] = []
+
+    def leave(self, children: Mapping[tuple[Kind, str], ShareNode]) -> None:
+        """A child is gone. Nobody may ever read this front, so those that are gone must not heap up in it."""
+        if len(self.changed) > 2 * len(children) + 64:
+            self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
+
+
+_NO_FRONT = Front()
+_NO_CHILDREN: dict[tuple[Kind, str], ShareNode] = {}
+_NO_HEADS: dict[Items, int] = {}
+
+
+class ShareNode:
+    """A node of the share tree."""
+
+    __slots__ = (
+        "able_asks",
+        "able_count",
+        "ceiling",
+        "children",
+        "claims",
+        "deserved",
+        "due",
+        "elastic",
+        "entitled",
+        "entry",
+        "exact",
+        "flagged",
+        "front",
+        "gone",
+        "guarantee",
+        "held",
+        "held_heads",
+        "inqueue",
+        "kind",
+        "latest",
+        "latest_owed",
+        "lent_entry",
+        "lent_flagged",
+        "lent_front",
+        "name",
+        "object",
+        "owed_asks",
+        "owed_count",
+        "parent",
+        "rank",
+        "request",
+        "stale",
+        "stale_owed",
+        "turn",
+        "user_ceilings",
+        "waiting_heads",
+        "weight",
+        "whole",
+    )
+
+    def __init__(self, kind: Kind, name: str, parent: ShareNode | None, width: int) -> None:
+        self.kind = kind
+        self.name = name
+        self.parent = parent
+        job = kind is Kind.JOB  # which has nobody below it: all jobs share what stays empty, since they are many
+        self.children: dict[tuple[Kind, str], ShareNode] = _NO_CHILDREN if job else {}
+        self.weight = 1.0
+        self.object: str | None = None  # the Queue object behind a queue node
+        self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the last word in every tie
+        self.held: list[int] = [0] * width
+        # The entitlement three times: exact, in units of 2^-40 so that a third and two thirds add up to one; rounded,
+        # for people; and as floats, for keys. Sums are made of the exact ones only.
+        self.exact: list[int] = [0] * width
+        self.entitled: list[int] = [0] * width
+        self.due: list[float] = [0.0] * width
+        self.latest = 0  # latest start below; an upper bound while stale
+        self.stale = False
+        self.latest_owed = 0  # the same over starts made while owed (docs/fairness.md, section 3.2, ties in rounding)
+        self.stale_owed = False
+        self.turn = 0  # when a queue or job was last served while owed, whether or not that still runs
+        # Bounds, where some plugin sets them (docs/fairness.md, sections 6.1 to 6.3 and 8.3).
+        self.guarantee: list[int] | None = None  # reserved: nobody else can take it
+        self.ceiling: list[int] | None = None  # real capability: the most that may be held below
+        self.deserved: Items | None = None  # its own part; of the resources named, zeros included
+        self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
+        # Of a queue: what its jobs hold and its child queues claim of it; kept while some queue has a guarantee.
+        self.claims: list[int] = [0] * width
+        # What else is counted at every level (docs/fairness.md, section 6.6): asked for in all; admitted but not yet
+        # held; held beyond what must run.
+        self.request: list[int] = [0] * width
+        self.inqueue: list[int] = [0] * width
+        self.elastic: list[int] = [0] * width
+        # Rounding (see there): the whole targets below, and the next units of the jobs below, counted by what they ask
+        # for; of those held already, and of those that wait.
+        self.whole: list[int] = [0] * width
+        self.held_heads: dict[Items, int] = _NO_HEADS if job else {}
+        self.waiting_heads: dict[Items, int] = _NO_HEADS if job else {}
+        self.gone = False  # no longer in the tree
+        # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
+        self.able_count: list[int] = [0] * width
+        self.owed_count: list[int] = [0] * width
+        self.able_asks: tuple[int, ...] = ()
+        self.owed_asks: tuple[int, ...] = ()
+        self.front = _NO_FRONT if job else Front()
+        self.entry: Entry | None = None
+        self.flagged = False
+        self.lent_front = _NO_FRONT if job else Front()
+        self.lent_entry: Entry | None = None
+        self.lent_flagged = False
+
+    def entitle(self, exact: list[int]) -> bool:
+        """Set the entitlement; whether it differs from before."""
+        if exact == self.exact:
+            return False
+        self.exact = exact
+        self.entitled = [(amount + EXACT // 2) // EXACT for amount in exact]
+        self.due = [amount / EXACT for amount in exact]
+        return True
+
+    @property
+    def path(self) -> str:
+        """Names from the root down, as people write them."""
+        names: list[str] = []
+        node: ShareNode | None = self
+        while node is not None:  # a loop: a tree may be deeper than Python's stack
+            names.append(node.name)
+            node = node.parent
+        return "/".join(reversed(names))
+
+    @property
+    def queue(self) -> ShareNode:
+        """The queue that this node, or the job or namespace that it is, belongs to."""
+        node = self
+        while node.kind is not Kind.QUEUE:
+            assert node.parent is not None
+            node = node.parent
+        return node
+
+    def walk(self) -> Iterator[ShareNode]:
+        """This node and everything below, parents first."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.children.values())
+
+    def __lt__(self, other: object) -> bool:
+        # Heaps compare nodes only when a stale entry meets a live one of the same name: any answer will do.
+        return False
+
+    def __repr__(self) -> str:
+        return f"ShareNode({self.path})"
+
+
+class JobNode(ShareNode):
+    """A job in the tree: what it holds, what it asks for and what it would start next (its unit)."""
+
+    __slots__ = (
+        "able",
+        "after",
+        "ask",
+        "at",
+        "base",
+        "before",
+        "counted_able",
+        "counted_owed",
+        "demand",
+        "entitled_by",
+        "gang",
+        "head",
+        "head_held",
+        "job",
+        "line",
+        "owed_starts",
+        "path_tasks",
+        "rank_class",
+        "run",
+        "started",
+        "starts",
+        "taken",
+        "targets",
+        "unit",
+        "user",
+        "user_held",
+        "whole_counts",
+        "whole_line",
+        "whole_tasks",
+    )
+
+    def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
+        super().__init__(Kind.JOB, job.key, parent, width)
+        self.job = job
+        self.user = ""  # whose job it is (docs/fairness.md, section 8.4)
+        # What the user holds in this queue, shared by all its jobs there; None where users are not limited.
+        self.user_held: defaultdict[int, int] | None = None
+        self.unit: Any = None  # what it would start next; belongs to the scheduling room
+        self.starts: list[int] = []  # start times of the tasks it holds, ascending
+        self.owed_starts: list[int] = []  # those made while it was owed
+        self.before: tuple[int, ...] = ()  # keys of the plugins ahead of the share in the tiers
+        self.after: tuple[int, ...] = ()  # and behind it
+        self.rank_class: tuple[int, ...] = ()  # of ``before``, what orders jobs for good: its class in the target
+        self.demand = NO_DEMAND
+        self.path_tasks: tuple[Task, ...] = ()  # the tasks of its demand in that order; not kept if they are all alike
+        self.started = False  # whether it has what it must start with
+        self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
+        self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
+        self.entitled_by: Demand | None = None  # the demand by which they became an entitlement
+        self.whole_tasks = 0  # the tasks of its whole target
+        self.whole_counts: dict[Items, int] | None = None  # of unlike tasks, how many of each kind (see ``rights``)
+        self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
+        self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
+        # The line by which units are handed out, and how many of each run are; the first run of which some are left,
+        # the run with which the job stands in a pass, and what a unit of that asks for.
+        self.line: Line = ()
+        self.taken: list[int] = []
+        self.run = 0
+        self.at = 0
+        self.head: Items = ()
+        self.head_held = False
+        self.ask: Items | None = None  # what its unit asks for; None: nothing it could start
+        self.able = False  # whether the unit can be placed now and no gate refuses it
+        self.counted_able: Items | None = None
+        self.counted_owed: Items | None = None
+
+    @property
+    def target(self) -> float:
+        """The tasks it is entitled to, a real number."""
+        return sum(self.targets[: len(self.demand.parts)])
+
+
+class ShareTree:
+    """The tree with its accounts. Structure is changed by ``layout``, accounts by ``hold`` and ``release``."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.root = ShareNode(Kind.QUEUE, "root", None, width)
+        self.jobs: dict[str, JobNode] = {}
+        self.bounds: Bounds | None = None  # the limits within which the targets were set; None: there are none
+        self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
+        self.reserving = False  # whether some queue has a guarantee, so that claims are kept
+        self.touched: dict[JobNode, None] | None = None  # jobs to count again (see ``ledger``); None: nobody asks
+        self.moved: dict[JobNode, None] = {}  # jobs to round again: what they hold, ask for or are entitled to changed
+
+    # --- structure ---------------------------------------------------------------------------------------
+
+    def child(self, parent: ShareNode, kind: Kind, name: str) -> ShareNode:
+        """The child of that name, made if it is not there."""
+        node = parent.children.get((kind, name))
+        if node is None:
+            node = parent.children[(kind, name)] = ShareNode(kind, name, parent, self.width)
+            self.mark(node)
+        return node
+
+    def add_job(self, job: Job, parent: ShareNode) -> JobNode:
+        """A new leaf below a queue or namespace."""
+        leaf = JobNode(job, parent, self.width)
+        if job.spec is not None:
+            leaf.rank = (job.spec.created, Kind.JOB, job.key)
+        parent.children[(Kind.JOB, job.key)] = leaf
+        self.jobs[job.key] = leaf
+        self.moved[leaf] = None
+        return leaf
+
+    def remove(self, node: ShareNode) -> None:
+        """Take out a node that holds nothing and has nobody below."""
+        assert node.parent is not None and not node.children and not any(node.held) and not any(node.whole)
+        del node.parent.children[(node.kind, node.name)]
+        node.gone = True
+        node.entry = node.lent_entry = None
+        node.parent.front.leave(node.parent.children)
+        node.parent.lent_front.leave(node.parent.children)
+        if isinstance(node, JobNode):
+            nothing = [0] * self.width
+            count_job(node, nothing, nothing, nothing)
+            if self.touched is not None:
+                self.touched.pop(node, None)
+            self.moved.pop(node, None)
+            del self.jobs[node.name]
+
+    def queues(self) -> list[ShareNode]:
+        """All queues, parents first."""
+        found = [self.root]
+        for queue in found:
+            found += [child for child in queue.children.values() if child.kind is Kind.QUEUE]
+        return found
+
+    # --- accounts ------------------------------------------------------------------------------------------
+
+    def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Tasks of a job start: they count on the whole path."""
+        add_starts(leaf.starts, stamp, tasks)
+        if owed:
+            add_starts(leaf.owed_starts, stamp, tasks)
+        if leaf.user_held is not None:
+            for j, amount in items:
+                leaf.user_held[j] += amount
+        node: ShareNode = leaf
+        while True:
+            held = node.held
+            for j, amount in items:
+                held[j] += amount
+            if stamp > node.latest:
+                node.latest = stamp
+                node.stale = False
+            if owed and stamp > node.latest_owed:
+                node.latest_owed = stamp
+                node.stale_owed = False
+            parent = node.parent
+            if parent is None:
+                break
+            if not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+        if self.reserving:
+            claim(leaf.queue, items)
+        self.moved[leaf] = leaf.whole_line = None
+        if self.touched is not None:
+            self.touched[leaf] = None
+
+    def remember_turn(self, leaf: JobNode, stamp: int) -> None:
+        """An owed unit has started for good: its job and its queues had their turn.
+
+        Who runs nothing any more would otherwise leave no trace of having been served: the older of two gangs that take
+        turns, or of two jobs with half a task each, would win every time. It is the last tie-break before age, so that
+        a scheduler that has just started, and knows no turns, differs in nothing else.
+        """
+        self.moved[leaf] = None
+        namespace = Kind.NAMESPACE
+        node: ShareNode | None = leaf
+        while node is not None:
+            if node.kind is not namespace:
+                node.turn = stamp
+            node = node.parent
+
+    def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+        """Exactly undo ``hold``."""
+        remove_starts(leaf.starts, stamp, tasks)
+        if owed:
+            remove_starts(leaf.owed_starts, stamp, tasks)
+        if leaf.user_held is not None:
+            for j, amount in items:
+                leaf.user_held[j] -= amount
+        node: ShareNode = leaf
+        while True:
+            held = node.held
+            for j, amount in items:
+                held[j] -= amount
+            if stamp == node.latest:
+                node.stale = True
+            if owed and stamp == node.latest_owed:
+                node.stale_owed = True
+            parent = node.parent
+            if parent is None:
+                break
+            if not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+        if self.reserving:
+            claim(leaf.queue, tuple((j, -amount) for j, amount in items))
+        self.moved[leaf] = leaf.whole_line = None
+        if self.touched is not None:
+            self.touched[leaf] = None
+
+    def reserve(self) -> None:
+        """Guarantees have changed."""
+        queues = self.queues()
+        self.reserving = any(queue.guarantee is not None for queue in queues)
+        if self.reserving:
+            claim_anew(queues)
+
+    def touch(self, leaf: JobNode) -> None:
+        """Something about a job changed that its counters depend on."""
+        if self.touched is not None:
+            self.touched[leaf] = None
+
+    def flag(self, node: ShareNode) -> None:
+        """The key of this node alone may have changed."""
+        if not node.flagged and node.parent is not None:
+            node.flagged = True
+            node.parent.front.changed.append(node)
+
+    def mark(self, node: ShareNode) -> None:
+        """The key of a node, and so of everyone above it, may have changed."""
+        while (parent := node.parent) is not None:
+            if not node.flagged:
+                node.flagged = True
+                parent.front.changed.append(node)
+            node = parent
+
+    def widen(self, width: int) -> None:
+        """Make room for resources that were registered later."""
+        more = [0] * (width - self.width)
+        for node in self.root.walk():
+            counted = (node.held, node.exact, node.entitled, node.whole, node.able_count, node.owed_count)
+            bounds = (node.guarantee or [], node.ceiling or [])  # of what is new, nothing, until they are set again
+            for vector in (*counted, node.claims, node.request, node.inqueue, node.elastic, *bounds):
+                vector.extend(more)
+            node.due.extend([0.0] * len(more))
+            if isinstance(node, JobNode):
+                node.base.extend(more)
+        self.width = width
+
+    def validate(self) -> None:
+        """Check what everybody holds against the long way round."""
+        for leaf in self.jobs.values():
+            held = [0] * self.width
+            starts = []
+            for task in leaf.job.tasks.values():
+                if task.status.held:
+                    starts.append(task.started)
+                    for j, amount in task.shape.ask:
+                        held[j] += amount
+            assert held == leaf.held, f"{leaf.path} holds {held}, the tree says {leaf.held}"
+            assert sorted(starts) == leaf.starts
+        for node in self.root.walk():
+            if node.kind is not Kind.JOB:
+                total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
+                assert (total or [0] * self.width) == node.held, f"{node.path}: children do not add up"
+
+
+def latest_start(node: ShareNode) -> int:
+    """When somebody below was last served: the latest start of a task that still runs there, 0 for none.
+
+    Starts only raise it. When the latest task ends the value is found again, once, on demand: a task that ends
+    is rarely the latest of a large subtree, so that is cheap.
+    """
+    if node.stale:
+        if isinstance(node, JobNode):
+            node.latest = node.starts[-1] if node.starts else 0
+        else:
+            node.latest = max(map(latest_start, node.children.values()), default=0)
+        node.stale = False
+    return node.latest
+
+
+def latest_owed_start(node: ShareNode) -> int:
+    """The same over starts made while owed: lent work does not spoil a queue's turn."""
+    if node.stale_owed:
+        if isinstance(node, JobNode):
+            node.latest_owed = node.owed_starts[-1] if node.owed_starts else 0
+        else:
+            node.latest_owed = max(map(latest_owed_start, node.children.values()), default=0)
+        node.stale_owed = False
+    return node.latest_owed

@@ -1,0 +1,66 @@
+"""What is counted at every level beside what is held: claims, and what jobs ask for, were promised and could spare.
+
+A queue *claims* of its parent what its jobs hold and its child queues claim, or its guarantee where that is more. So
+room that is guaranteed counts as taken at every level above, and nobody else can have it. A start or an end changes
+the claims of one path, and only as far up as no guarantee covers the difference.
+
+``request``, ``inqueue`` and ``elastic`` are plain sums of what each job counts for (see ``ledger``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+
+
+def claim(queue: ShareNode | None, moved: Items) -> None:
+    """The jobs of a queue hold this much more (or less, where negative)."""
+    while queue is not None and moved:
+        claims, guarantee = queue.claims, queue.guarantee
+        if guarantee is None:
+            for j, amount in moved:
+                claims[j] += amount
+        else:
+            further = []
+            for j, amount in moved:
+                before, reserved = claims[j], guarantee[j]
+                after = claims[j] = before + amount
+                if before > reserved or after > reserved:
+                    further.append((j, max(after, reserved) - max(before, reserved)))
+            moved = tuple(further)
+        queue = queue.parent
+
+
+def claim_anew(queues: list[ShareNode]) -> None:
+    """Guarantees have changed: work out all claims from what is held. Parents come first."""
+    for queue in queues:
+        queue.claims = list(queue.held)
+    for queue in reversed(queues):
+        if queue.parent is not None:
+            above = queue.parent.claims
+            claimed = map(max, queue.claims, queue.guarantee or queue.claims)
+            for j, (amount, held) in enumerate(zip(claimed, queue.held, strict=True)):
+                above[j] += amount - held
+
+
+def count_job(leaf: JobNode, request: list[int], inqueue: list[int], elastic: list[int]) -> None:
+    """A job counts for this now; the difference goes up to the root."""
+    new, old = (request, inqueue, elastic), (leaf.request, leaf.inqueue, leaf.elastic)
+    if new == old:
+        return
+    moved = [
+        (j, *(after - before for after, before in zip(afters, befores, strict=True)))
+        for j, (afters, befores) in enumerate(zip(zip(*new, strict=True), zip(*old, strict=True), strict=True))
+        if afters != befores
+    ]
+    node: ShareNode | None = leaf
+    while node is not None:
+        for j, asked, promised, spare in moved:
+            node.request[j] += asked
+            node.inqueue[j] += promised
+            node.elastic[j] += spare
+        node = node.parent

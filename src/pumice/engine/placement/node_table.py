@@ -1,0 +1,422 @@
+"""Nodes as arrays, and for every shape the best place right now.
+
+Amounts lie in ``(resource, node)`` arrays. For each shape there is a ``View``: where it may run at all (kept until
+nodes change) and its score on every node, minus infinity where it does not fit. A placement changes one node; a
+view that is read next brings just the nodes changed since up to date, one by one while they are few and as one
+NumPy pass when they are many. Both ways compute the same numbers, to the last bit. The best node is the first
+maximum, so ties go to the name that sorts first.
+
+Each view of a plain shape keeps a *witness*, some node where it fits now, so that at every moment the shapes that
+fit nowhere are known without asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.engine.plugins.plugin import Plugin, RoomWeights
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.engine.state.task_shapes import Shape
+from pumice.model.specs import Items
+
+Mask = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+FEW = 24  # up to so many changed nodes are scored one by one
+
+
+class View:
+    """What one shape sees of the nodes."""
+
+    __slots__ = (
+        "coupled",
+        "even",
+        "everywhere",
+        "linear",
+        "mask",
+        "possible",
+        "resources",
+        "scores",
+        "seen",
+        "shape",
+        "static",
+        "uneven",
+        "uniform",
+        "weighed",
+        "witness",
+    )
+
+    def __init__(self, shape: Shape, mask: Mask, static: Scores, weights: RoomWeights) -> None:
+        self.shape = shape
+        self.mask = mask
+        self.static = static  # what room does not move, constants included
+        # Of most shapes one number each: an array is slow to read one element at a time.
+        same = len(static) > 0 and bool((static == static[0]).all())
+        self.uniform: float | None = float(static[0]) if same else None
+        self.everywhere = bool(mask.all())
+        amounts = dict(shape.items)
+        self.linear = [(j, amounts.get(j, 0), weight) for j, weight in sorted(weights.linear.items()) if weight]
+        self.uneven = weights.uneven
+        self.even = [(j, amounts.get(j, 0)) for j in weights.even]
+        self.weighed = sorted({*((j, amount) for j, amount, _ in self.linear), *self.even})
+        self.resources = sorted({j for j, _ in (*shape.items, *self.weighed)})
+        self.coupled = shape.coupled
+        self.possible = False  # whether it would fit some empty node
+        self.scores: Scores = np.empty(0)
+        self.seen = -1  # how much of the journal the scores know; -1: nobody has asked for them
+        self.witness = -1
+
+
+class NodeTable:
+    """All nodes that are described, by name, with the views of all shapes in use."""
+
+    def __init__(self, filters: Sequence[Plugin], scorers: Sequence[Plugin]) -> None:
+        self.filters = filters
+        self.scorers = scorers
+        self.nodes: list[ClusterNode] = []
+        self.index: dict[str, int] = {}
+        self.allocatable: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.idle: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.epoch = 0
+        self.journal: list[int] = []  # nodes whose room changed, in order
+        self._changed: NDArray[np.int64] = np.zeros(0, np.int64)  # per node, where it stands in the journal last
+        self._offered: Scores = np.zeros((0, 0))  # allocatable as floats, infinite where there is nothing
+        self._schedulable: Mask = np.zeros(0, np.bool_)
+        self._synced = 0  # how far the idle array has followed the journal
+        self._views: dict[Shape, View] = {}
+        self._room_for: dict[tuple[Shape, int], int] = {}
+        self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
+        self.freeing: dict[int, None] = {}  # while some take: nodes on which room is being freed, or waited for
+        self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
+
+    # --- keeping up -------------------------------------------------------------------------------------------
+
+    def rebuild(self, nodes: Iterable[ClusterNode], width: int) -> None:
+        """Nodes came, went or changed what they are: start over. Views are made again when they are asked for."""
+        self.nodes = sorted((node for node in nodes if node.spec is not None), key=lambda node: node.name)
+        self.index = {node.name: i for i, node in enumerate(self.nodes)}
+        shape = (width, len(self.nodes))
+        self.allocatable = np.array([n.allocatable for n in self.nodes], np.int64).reshape(shape[::-1]).T.copy()
+        self.idle = np.array([n.idle for n in self.nodes], np.int64).reshape(shape[::-1]).T.copy()
+        self._offered = np.where(self.allocatable > 0, self.allocatable.astype(np.float64), inf)
+        self._schedulable = np.array([node.schedulable for node in self.nodes], np.bool_)
+        self._changed = np.full(len(self.nodes), -1, np.int64)
+        self.epoch += 1
+        self.journal.clear()
+        self.reserved = {}
+        self._synced = 0
+        self._views.clear()
+        self._room_for.clear()
+        self._watch = [{} for _ in self.nodes]
+
+    def touch(self, node: ClusterNode) -> int:
+        """The room on a node changed; returns its index (-1: nobody describes it)."""
+        i = self.index.get(node.name, -1)
+        if i >= 0:
+            self.note(i)
+        return i
+
+    def note(self, i: int) -> None:
+        """The room on the node with this index changed."""
+        self._changed[i] = len(self.journal)
+        self.journal.append(i)
+
+    def compact(self) -> None:
+        """Forget the journal that everybody has followed, between cycles."""
+        if len(self.journal) > 4 * len(self.nodes) + 1000:
+            self.sync_idle()
+            for view in self._views.values():
+                view.seen = 0 if view.seen == len(self.journal) else -1  # who lags is scored anew when it is read
+            self.journal.clear()
+            self._changed.fill(-1)
+            self._synced = 0
+
+    def keep(self, used: Container[Shape]) -> None:
+        """Forget what all shapes but these see."""
+        self._views = {shape: view for shape, view in self._views.items() if shape in used}
+        self._room_for = {key: known for key, known in self._room_for.items() if key[0] in used}
+        self._watch = [{shape: None for shape in watching if shape in used} for watching in self._watch]
+
+    def sync_idle(self) -> None:
+        """Bring the idle array up to date with the journal."""
+        journal = self.journal
+        if self._synced < len(journal):
+            for i in set(journal[self._synced :]):
+                self.idle[:, i] = self.nodes[i].idle
+            self._synced = len(journal)
+
+    # --- views --------------------------------------------------------------------------------------------------
+
+    def view(self, shape: Shape) -> View:
+        """The view of a shape, made on first use."""
+        view = self._views.get(shape)
+        if view is None:
+            view = self._views[shape] = self._make_view(shape)
+        return view
+
+    def _make_view(self, shape: Shape) -> View:
+        count = len(self.nodes)
+        mask = self._schedulable.copy()
+        for plugin in self.filters:
+            allowed = plugin.node_filter(shape, self)
+            if allowed is not None:
+                mask &= allowed
+        static = np.zeros(count)
+        weights = RoomWeights()
+        for plugin in self.scorers:
+            score = plugin.node_score(shape, self)
+            if score is not None:
+                static += score
+            asked = plugin.room_weights(shape)
+            if asked is not None:
+                weights.constant += asked.constant
+                weights.uneven += asked.uneven
+                weights.even = tuple(sorted({*weights.even, *asked.even}))
+                for j, weight in asked.linear.items():
+                    weights.linear[j] = weights.linear.get(j, 0.0) + weight
+        static += weights.constant
+        view = View(shape, mask, static, weights)
+        fits = mask.copy()
+        for j, amount in shape.items:
+            fits &= self.allocatable[j] >= amount
+        view.possible = bool(fits.any())
+        return view
+
+    def _score(self, view: View, which: slice | NDArray[np.intp]) -> Scores:
+        """Scores over some nodes in one pass; ``_score_one`` is the same for one node."""
+        all_idle, all_offered = self.idle, self._offered
+        if isinstance(which, slice):
+            idle, offered = dict(enumerate(all_idle)), dict(enumerate(all_offered))
+        else:  # ``take`` picks faster than an index does
+            idle = {j: all_idle[j].take(which) for j in view.resources}
+            offered = {j: all_offered[j].take(which) for j, _ in view.weighed}
+        fits = view.mask[which]
+        for j, amount in view.shape.items:
+            fits = fits & (idle[j] >= amount)
+        parts = {j: (idle[j] - amount) / offered[j] for j, amount in view.weighed}
+        total: Scores | float = view.uniform if view.uniform is not None else view.static[which]
+        for j, _, weight in view.linear:
+            total = total + weight * parts[j]
+        if view.uneven:
+            total = total - view.uneven * _deviation([parts[j] for j, _ in view.even])
+        return np.where(fits, total, -inf)
+
+    def _score_one(self, view: View, i: int) -> float:
+        node = self.nodes[i]
+        idle, offered = node.idle, node.allocatable
+        for j, amount in view.shape.items:
+            if idle[j] < amount:
+                return -inf
+        if not view.everywhere and not view.mask[i]:
+            return -inf
+        total = view.uniform if view.uniform is not None else float(view.static[i])
+        for j, amount, weight in view.linear:
+            if offered[j] > 0:
+                total += weight * (float(idle[j] - amount) / float(offered[j]))
+        uneven = view.uneven
+        if uneven and len(view.even) == 2:
+            (j, amount), (k, other) = view.even
+            one = float(idle[j] - amount) / float(offered[j]) if offered[j] > 0 else 0.0
+            two = float(idle[k] - other) / float(offered[k]) if offered[k] > 0 else 0.0
+            total -= uneven * (abs(one - two) / 2.0)
+        elif uneven:
+            parts = [float(idle[j] - a) / float(offered[j]) if offered[j] > 0 else 0.0 for j, a in view.even]
+            if parts:
+                total_parts = 0.0  # not sum(): it compensates from Python 3.12 on, the array version does not
+                for part in parts:
+                    total_parts += part
+                mean = total_parts / len(parts)
+                spread = 0.0
+                for part in parts:
+                    spread += (part - mean) * (part - mean)
+                total -= uneven * sqrt(spread / len(parts))
+        return total
+
+    def _follow(self, view: View) -> None:
+        """Bring a view up to date with the nodes that changed since it was read last."""
+        journal = self.journal
+        if view.seen < 0:
+            self.sync_idle()
+            view.scores = self._score(view, slice(None))
+        elif len(journal) - view.seen <= FEW:
+            scores = view.scores
+            for i in journal[view.seen :]:
+                scores[i] = self._score_one(view, i)
+        else:
+            changed = (self._changed >= view.seen).nonzero()[0]
+            self.sync_idle()
+            if len(changed) > len(view.scores) // 3:  # to pick most of them out costs more than all of them do
+                view.scores = self._score(view, slice(None))
+            else:
+                view.scores[changed] = self._score(view, changed)
+        view.seen = len(journal)
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def scored(self, shape: Shape) -> View:
+        """The view of a shape with its scores as room is now."""
+        view = self._views.get(shape) or self.view(shape)
+        if view.seen < len(self.journal):
+            self._follow(view)
+        return view
+
+    def best(self, shape: Shape) -> int:
+        """Index of the best node where a task of the shape fits now, -1 for none."""
+        view = self.scored(shape)
+        scores = view.scores
+        if view.coupled:
+            scores = self._scores_now(view)
+        if self.reserved:
+            scores = self._scores_lending(view, scores)
+        if not len(scores):
+            return -1
+        i = int(scores.argmax())
+        return i if scores[i] > -inf else -1
+
+    def _scores_now(self, view: View) -> Scores:
+        """Scores of a coupled shape: what other pods forbid or make better counts as of now."""
+        scores = view.scores
+        for plugin in self.scorers:
+            score = plugin.node_score_now(view.shape, self)
+            if score is not None:
+                scores = scores + score
+        for plugin in self.filters:
+            allowed = plugin.node_filter_now(view.shape, self)
+            if allowed is not None:
+                scores = np.where(allowed, scores, -inf)
+        return scores
+
+    def find_freeing(self) -> None:
+        """Note on which nodes room is being freed, or waited for."""
+        self.freeing = {i: None for i, node in enumerate(self.nodes) if node.waiting or any(node.releasing)}
+
+    def allows(self, shape: Shape, i: int) -> bool:
+        """Whether a task of the shape may be on a node, whatever room there is, as pods are now."""
+        return bool(self.view(shape).mask[i]) and (not shape.coupled or self.allows_now(shape, i))
+
+    def allows_now(self, shape: Shape, i: int) -> bool:
+        """Whether other pods have nothing against a task of the shape on a node."""
+        masks = (plugin.node_filter_now(shape, self) for plugin in self.filters)
+        return all(mask is None or bool(mask[i]) for mask in masks)
+
+    def _scores_lending(self, view: View, scores: Scores) -> Scores:
+        """Scores without the nodes where a task would eat into room that is kept for somebody."""
+        kept = [i for i in self.reserved if self._eats(view.shape, i)]
+        if kept:
+            scores = scores.copy()
+            scores[kept] = -inf
+        return scores
+
+    def _eats(self, shape: Shape, i: int) -> bool:
+        idle, asks = self.nodes[i].idle, dict(shape.items)
+        for needs in self.reserved[i]:
+            for j, amount in needs:
+                if j in asks and idle[j] - asks[j] < amount:
+                    return True
+        return False
+
+    def reserve(self, room: dict[int, list[Items]], on_full: Callable[[Shape], None]) -> None:
+        """From here on room is lent: report the shapes that fit only where room is kept."""
+        self.reserved = room
+        for i in room:
+            self.lost(i, on_full)
+
+    def unreserve(self) -> None:
+        """Lending is over."""
+        self.reserved = {}
+
+    def possible(self, shape: Shape) -> bool:
+        """Whether a task of the shape would fit some node if that were empty."""
+        return self.view(shape).possible
+
+    def fits_somewhere(self, shape: Shape) -> bool:
+        """Whether a task of a plain shape fits now; finds a new witness if the old one is full."""
+        view = self.view(shape)
+        if view.witness >= 0 and self._fits(view, view.witness):
+            return True
+        if view.witness >= 0:
+            self._watch[view.witness].pop(shape, None)
+        self.sync_idle()
+        fits = view.mask  # a witness needs room and no score
+        for j, amount in shape.items:
+            fits = fits & (self.idle[j] >= amount)
+        if self.reserved:
+            fits = fits.copy()
+        for i in self.reserved:
+            if fits[i] and self._eats(shape, i):
+                fits[i] = False
+        where = fits.nonzero()[0]
+        if not len(where):
+            view.witness = -1
+            return False
+        # Any will do; spread them out, so that a node that fills up takes few witnesses with it.
+        self._set_witness(view, int(where[(shape.index * 7919) % len(where)]))
+        return True
+
+    def _set_witness(self, view: View, i: int) -> None:
+        view.witness = i
+        self._watch[i][view.shape] = None
+
+    def _fits(self, view: View, i: int) -> bool:
+        idle = self.nodes[i].idle
+        for j, amount in view.shape.items:
+            if idle[j] < amount:
+                return False
+        return bool(view.mask[i]) and not (i in self.reserved and self._eats(view.shape, i))
+
+    def fits_on(self, shape: Shape, changed: Sequence[int]) -> bool:
+        """Whether a shape that fitted nowhere fits on one of these nodes; then that is its witness."""
+        view = self.view(shape)
+        for i in changed:
+            if self._fits(view, i):
+                self._set_witness(view, i)
+                return True
+        return False
+
+    def lost(self, i: int, on_full: Callable[[Shape], None]) -> None:
+        """A node has less room: report the shapes that now fit nowhere."""
+        watching = self._watch[i]
+        if watching:
+            for shape in [s for s in watching if not self._fits(self._views[s], i)]:
+                if not self.fits_somewhere(shape):
+                    on_full(shape)
+
+    def room_for(self, shape: Shape, tasks: int) -> bool:
+        """Whether so many tasks of a plain shape would fit if all nodes were empty."""
+        return self.slots_for(shape, tasks) >= tasks
+
+    def slots_for(self, shape: Shape, tasks: int) -> int:
+        """How many of so many tasks of a plain shape would fit if all nodes were empty."""
+        known = self._room_for.get((shape, tasks))
+        if known is None:
+            known = self._room_for[(shape, tasks)] = self._count_room(shape, tasks)
+        return known
+
+    def _count_room(self, shape: Shape, tasks: int) -> int:
+        view = self.view(shape)
+        if not view.possible or tasks <= 1:
+            return min(tasks, int(view.possible))
+        slots: NDArray[np.int64] | None = None
+        for j, amount in shape.items:
+            here = self.allocatable[j] // amount
+            slots = here if slots is None else np.minimum(slots, here)
+        return tasks if slots is None else min(tasks, int(np.minimum(slots, tasks)[view.mask].sum()))
+
+
+def _deviation(parts: list[Scores]) -> Scores | float:
+    if len(parts) == 2:
+        return np.abs(parts[0] - parts[1]) / 2.0
+    if not parts:
+        return 0.0
+    mean = _sum(parts) / len(parts)
+    return np.sqrt(_sum([(part - mean) * (part - mean) for part in parts]) / len(parts))
+
+
+def _sum(parts: list[Scores]) -> Scores:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,191 @@
+"""Pipelined tasks: they wait on a node for room that is being freed, and start as soon as it is there.
+
+What they wait for is theirs: ``ClusterNode.idle`` leaves it out. A gang that has not started starts whole, so its
+tasks wait for one another. A task whose room will not come (its node is lost or cordoned, or a victim stays after
+all), or whose queue starts nothing any more, waits no longer: it is pending again, and so is the rest of a gang that
+could then not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from pumice.engine.candidates.units import makes_a_gang
+from pumice.engine.prepare.prepare_cycle import capacity_came
+from pumice.engine.prepare.usage_accounting import capacity_freed
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.engine.state.cluster_state import ClusterState
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.model.specs import TaskStatus
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+
+class PipelinedTasks:
+    """The tasks that wait on a node, and the victims they wait for."""
+
+    __slots__ = ("awaited", "tasks")
+
+    def __init__(self) -> None:
+        self.tasks: dict[Task, None] = {}  #: all and only tasks with status PIPELINED, in the order they came
+        self.awaited: dict[str, tuple[str, ...]] = {}  #: keys of the victims each of them waits for, by task key
+
+    def add(self, task: Task, victims: tuple[str, ...]) -> None:
+        """A task was pipelined and waits for these victims to leave."""
+        self.tasks[task] = None
+        self.awaited[task.key] = victims
+
+    def remove(self, task: Task) -> None:
+        """A task started, or went back to pending."""
+        self.tasks.pop(task, None)
+        self.awaited.pop(task.key, None)
+
+    def forget_started(self) -> None:
+        """Drop the victims of tasks that events removed."""
+        if len(self.awaited) > len(self.tasks):
+            self.awaited = {task.key: self.awaited.get(task.key, ()) for task in self.tasks}
+
+    def validate(self, state: ClusterState) -> None:
+        """Check the invariant of ``tasks``."""
+        assert set(self.tasks) == {task for task in state.tasks.values() if task.status is TaskStatus.PIPELINED}
+
+
+Room = dict[ClusterNode, dict[int, int]]
+"""Amounts by node and resource."""
+
+
+def follow_pipelined(context: SchedulingContext) -> None:
+    """At the start of a cycle: send back those who wait in vain, start those whose room is there."""
+    if context.pipelined.tasks:
+        _send_back(context)
+        start_pipelined(context)
+
+
+def start_pipelined(context: SchedulingContext) -> None:
+    """Bind the tasks that waited for room and have it now, in the order in which they came."""
+    spoken_for: Room = {}  # what is free, and meant for those who came first, whether they start now or wait on
+    ready: dict[Job, list[Task]] = {}
+    for task in context.pipelined.tasks:
+        assert task.job is not None
+        if _has_room(context, task, spoken_for):
+            ready.setdefault(task.job, []).append(task)
+        else:
+            _keep(context, task, spoken_for)
+    for job, tasks in ready.items():
+        if _starts_with(context, job, tasks):
+            for task in tasks:
+                _start(context, task)
+
+
+def _by_job(context: SchedulingContext) -> dict[Job, list[Task]]:
+    jobs: dict[Job, list[Task]] = {}
+    for task in context.pipelined.tasks:
+        assert task.job is not None
+        jobs.setdefault(task.job, []).append(task)
+    return jobs
+
+
+def _starts_with(context: SchedulingContext, job: Job, tasks: Collection[Task]) -> bool:
+    """Whether a job has what it must start with, once these tasks of it start as well."""
+    seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
+    return context.policy.job_valid(job) is None and makes_a_gang(
+        job, [*seated, *tasks], context.policy.start_size(job)
+    )
+
+
+def _start(context: SchedulingContext, task: Task) -> None:
+    node = task.node
+    assert node is not None and task.job is not None
+    context.state.promote(task)
+    context.pipelined.remove(task)
+    index = context.nodes.touch(node)
+    context.nodes.lost(index, context.candidates.shape_full)
+    context.changes.usage_changed()
+    context.decided.start_pipelined(task, node.name)
+
+
+def _keep(context: SchedulingContext, task: Task, spoken_for: Room) -> None:
+    """A task waits on: what its own victims will not free of what it needs, others must leave."""
+    node = task.node
+    assert node is not None
+    coming: dict[int, int] = {}
+    for name in context.pipelined.awaited.get(task.spec.key, ()):
+        victim = context.state.tasks.get(name)
+        if victim is not None and victim.node is node and victim.status is TaskStatus.RELEASING:
+            for j, amount in victim.shape.items:
+                coming[j] = coming.get(j, 0) + amount
+    here = spoken_for.setdefault(node, {})
+    for j, amount in task.shape.items:
+        here[j] = here.get(j, 0) + max(0, amount - coming.get(j, 0))
+
+
+def _has_room(context: SchedulingContext, task: Task, taken: Room) -> bool:
+    """Whether nobody occupies the room any more that a task waits for; if so, it counts as taken."""
+    node = task.node
+    assert node is not None
+    here = taken.get(node, {})
+    if any(_is_leaving(context, victim) for victim in context.pipelined.awaited.get(task.spec.key, ())):
+        return False
+    if any(node.free(j) - here.get(j, 0) < amount for j, amount in task.shape.items):
+        return False
+    if task.shape.coupled and not context.allows_beside_others(task, node):
+        return False
+    mine = taken.setdefault(node, {})
+    for j, amount in task.shape.items:
+        mine[j] = mine.get(j, 0) + amount
+    return True
+
+
+def _is_leaving(context: SchedulingContext, victim: str) -> bool:
+    """Whether a victim is still being released; its place may be free before, but not what its queue may hold."""
+    task = context.state.tasks.get(victim)
+    return task is not None and task.status is TaskStatus.RELEASING
+
+
+def _send_back(context: SchedulingContext) -> None:
+    """Make those pending again whose room will not come; who came last goes first."""
+    changed: dict[Job, None] = {}
+    for task in reversed(list(context.pipelined.tasks)):
+        node, job = task.node, task.job
+        assert job is not None
+        lost = (
+            node is None or not node.schedulable or not context.sync.takes_work(job) or _somebody_stays(context, task)
+        )
+        if lost or (node is not None and any(node.future(j) < 0 for j, _ in task.shape.items)):
+            _unpipeline(context, task)
+            changed[job] = None
+    for job, tasks in _by_job(context).items():
+        if not _starts_with(context, job, tasks):
+            for task in tasks:
+                _unpipeline(context, task)
+            changed[job] = None
+    if changed:
+        capacity_came(context)
+    for job in changed:
+        context.sync.refresh_job(job)
+
+
+def _somebody_stays(context: SchedulingContext, task: Task) -> bool:
+    """Whether a victim that a task waits for goes on after all; forgets those that are gone."""
+    victims = [context.state.tasks.get(name) for name in context.pipelined.awaited.get(task.spec.key, ())]
+    there = [victim for victim in victims if victim is not None and victim.status is not TaskStatus.PENDING]
+    context.pipelined.awaited[task.spec.key] = tuple(v.spec.key for v in there if v.status is TaskStatus.RELEASING)
+    return any(victim.status.held for victim in there)
+
+
+def _unpipeline(context: SchedulingContext, task: Task) -> None:
+    """A task is pending again."""
+    node = task.node
+    assert node is not None and task.job is not None
+    for plugin in context.policy.followers:
+        plugin.removed(task, node)
+    leaf, started, owed = context.tree.jobs.get(task.job.key), task.started, task.owed
+    context.state.unplace(task)
+    task.owed = True
+    if leaf is not None:  # a job whose queue is gone holds nothing there any more
+        context.order.release(leaf, task.shape.ask, started, 1, owed)
+    context.pipelined.remove(task)
+    capacity_freed(context, node)

@@ -1,0 +1,230 @@
+"""Holds: room kept for an owed job that finds none (docs/fairness.md, section 3.4).
+
+A large task or a gang may be owed its part and still never start, because whatever comes free is too small for it
+and is lent at once to somebody it fits. A job that has waited long enough holds room: on the nodes where it lacks
+least nobody who is not owed may take what its unit needs. That costs some utilisation, so there is at most one hold
+per child of the root, and one that makes no progress ends; that job's next wait is twice as long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.engine.candidates.units import Unit
+from pumice.engine.checkpoint.engine_checkpoint import HoldsMemory, Kept, Parts
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, latest_start
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+    from pumice.engine.placement.node_table import NodeTable
+
+
+@dataclass(slots=True)
+class Hold:
+    """Room kept for a job: what its unit needs on which nodes, and how much of that is still taken."""
+
+    unit: Unit
+    needs: dict[int, Items]  # node index -> amounts that must stay
+    lack: float  # part of the cluster that is still missing
+    since: int
+    progress: int  # when the lack last shrank
+    epoch: int  # of the node table whose indices these are
+
+
+class Holds:
+    """Who holds room, and who has waited how long."""
+
+    def __init__(self, patience: int, limit: int) -> None:
+        self.patience = patience  # microseconds; negative: never
+        self.limit = limit
+        self.active: dict[JobNode, Hold] = {}
+        self._told: dict[JobNode, list[str]] = {}  # on which nodes, as last said
+        self._waiting: dict[JobNode, int] = {}  # since when an owed job has found no room
+        self._doubled: dict[JobNode, int] = {}  # how often its wait was doubled
+
+    def review(self, context: SchedulingContext) -> dict[int, list[Items]]:
+        """After the owed were served: end holds, start new ones; returns what must stay free on which nodes."""
+        now = context.now
+        stuck = _stuck(context)
+        self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
+        self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in context.tree.jobs}
+        for leaf, hold in list(self.active.items()):
+            if leaf not in stuck or _differs(leaf.unit, hold.unit):
+                del self.active[leaf]
+            elif not self._renew(context, leaf, hold):
+                del self.active[leaf]
+                self._doubled[leaf] = self._doubled.get(leaf, 0) + 1
+                self._waiting[leaf] = now
+        held_below = {_branch(leaf) for leaf in self.active}
+        for leaf in sorted(stuck, key=lambda leaf: (leaf.before, self._since(leaf, now), leaf.rank)):
+            branch = _branch(leaf)
+            if branch in held_below or now - self._since(leaf, now) < self._patience(leaf):
+                continue
+            needs, lack = needs_of(context.nodes, leaf.unit, context.state.capacity)
+            if needs:
+                self.active[leaf] = Hold(leaf.unit, needs, lack, now, now, context.nodes.epoch)
+                held_below.add(branch)
+        self._tell(context)
+        return self._reserved()
+
+    def begins(self, leaf: JobNode, now: int) -> int | None:
+        """From when on room is kept for a job, if nobody else below that child of the root comes first.
+
+        None: it has room or is not owed, as of the last review.
+        """
+        return self._since(leaf, now) + self._patience(leaf) if leaf in self._waiting else None
+
+    def next_time(self, now: int) -> int | None:
+        """The first time later than now at which somebody's patience ends."""
+        ends = (self._since(leaf, now) + self._patience(leaf) for leaf in self._waiting)
+        return min((end for end in ends if end > now), default=None)
+
+    def memory(self, nodes: NodeTable) -> HoldsMemory:
+        """What is to be remembered. A hold that the next review ends or looks for again is not."""
+        kept = [
+            Kept(
+                leaf.name,
+                _parts(hold.unit),
+                {nodes.nodes[index].name: items for index, items in hold.needs.items()},
+                hold.lack,
+                hold.since,
+                hold.progress,
+            )
+            for leaf, hold in self.active.items()
+            if hold.epoch == nodes.epoch and leaf.unit is not None and not _differs(leaf.unit, hold.unit)
+        ]
+        return HoldsMemory(
+            tuple(kept),
+            {leaf.name: names for leaf, names in self._told.items()},
+            {leaf.name: since for leaf, since in self._waiting.items()},
+            {leaf.name: times for leaf, times in self._doubled.items()},
+        )
+
+    def recall(self, memory: HoldsMemory, context: SchedulingContext) -> None:
+        """Go on from there: who holds room, or waits to, does so still, unless it would start something else now."""
+        leaves = context.tree.jobs
+        self._waiting = {leaves[job]: since for job, since in memory.waiting.items() if job in leaves}
+        self._doubled = {leaves[job]: times for job, times in memory.doubled.items() if job in leaves}
+        self._told = {leaves[job]: names for job, names in memory.told.items() if job in leaves}
+        for kept in memory.kept:
+            leaf = leaves.get(kept.job)
+            needs = {context.nodes.index.get(name, -1): items for name, items in kept.needs.items()}
+            if leaf is not None and leaf.unit is not None and _parts(leaf.unit) == kept.parts and -1 not in needs:
+                self.active[leaf] = Hold(leaf.unit, needs, kept.lack, kept.since, kept.progress, context.nodes.epoch)
+
+    def _tell(self, context: SchedulingContext) -> None:
+        """Say where room is kept for whom, when that is news."""
+        for leaf in [leaf for leaf in self._told if leaf not in self.active]:
+            del self._told[leaf]
+            if leaf.name in context.tree.jobs:
+                message = "no room is kept for it any more"
+                context.decided.condition(leaf.job.key, "Unschedulable", "HoldEnded", message)
+        for leaf, hold in self.active.items():
+            names = sorted(context.nodes.nodes[index].name for index in hold.needs)
+            if self._told.get(leaf) != names:
+                self._told[leaf] = names
+                where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+                message = f"room is kept for it on {where}; {hold.lack:.1%} of the cluster is lacking there"
+                context.decided.condition(leaf.job.key, "Unschedulable", "HoldsRoom", message)
+
+    def _renew(self, context: SchedulingContext, leaf: JobNode, hold: Hold) -> bool:
+        """Look again where it lacks least; False when it has made no progress for too long."""
+        now = context.now
+        here = lack_on(context.nodes, hold.needs, context.state.capacity) if hold.epoch == context.nodes.epoch else 1.0
+        needs, lack = needs_of(context.nodes, leaf.unit, context.state.capacity)
+        moved = hold.epoch != context.nodes.epoch  # its indices are of a node table that is no more
+        if moved and not needs:
+            return False
+        if needs and (lack < here or moved):
+            hold.needs, here, hold.epoch = needs, lack, context.nodes.epoch
+        if here < hold.lack:
+            hold.progress = now
+        hold.lack = here
+        return self.limit < 0 or now - hold.progress <= self.limit  # negative: never too long
+
+    def _since(self, leaf: JobNode, now: int) -> int:
+        # What started in this cycle may be stamped later than now, so that no two stamps are equal.
+        return min(now, max(self._waiting[leaf], latest_start(leaf)))
+
+    def _patience(self, leaf: JobNode) -> int:
+        times = self._doubled.get(leaf, 0)
+        if not self.patience and times:  # twice nothing is nothing: then as long as its hold was in vain
+            return self.limit << (times - 1)
+        return self.patience << times
+
+    def _reserved(self) -> dict[int, list[Items]]:
+        room: dict[int, list[Items]] = {}
+        for hold in self.active.values():
+            for index, needs in hold.needs.items():
+                room.setdefault(index, []).append(needs)
+        return room
+
+
+def _stuck(context: SchedulingContext) -> dict[JobNode, None]:
+    """Owed jobs whose unit finds no room."""
+    order = context.order
+    return {
+        leaf: None
+        for unit in context.candidates.units
+        if not context.candidates.is_open(unit)
+        for leaf in unit.waiting
+        if not leaf.able and leaf not in context.candidates.aside and order.owes(leaf, unit.ask)
+        if context.candidates.lines.is_head(leaf)
+    }
+
+
+def _differs(unit: Unit, other: Unit) -> bool:
+    """Whether they are not made of the same tasks, in whatever order."""
+    return unit is not other and dict(unit.parts) != dict(other.parts)
+
+
+def _parts(unit: Unit) -> Parts:
+    return tuple(sorted((shape.items, count) for shape, count in unit.parts))
+
+
+def _branch(leaf: JobNode) -> ShareNode:
+    """The child of the root that a job is below."""
+    node: ShareNode = leaf
+    while node.parent is not None and node.parent.parent is not None:
+        node = node.parent
+    return node
+
+
+def needs_of(nodes: NodeTable, unit: Unit, capacity: list[int]) -> tuple[dict[int, Items], float]:
+    """On which nodes a unit lacks least, task by task; what it needs there and what it lacks in all."""
+    nodes.sync_idle()
+    idle, room = nodes.idle.copy(), nodes.allocatable.copy()
+    scale = [float(total) if total > 0 else 1.0 for total in capacity]
+    needs: dict[int, dict[int, int]] = {}
+    # Largest first: where it holds room must not depend on the order in which shapes were first seen.
+    for shape, count in sorted(unit.parts, key=lambda part: part[0].items, reverse=True):
+        may = nodes.view(shape).mask
+        for _ in range(count):
+            lack = np.zeros(len(nodes.nodes))
+            can = may.copy()
+            for j, amount in shape.items:
+                can &= room[j] >= amount
+                lack = np.maximum(lack, (amount - idle[j]) / scale[j])
+            if not can.any():
+                return {}, 0.0
+            best = int(np.where(can, lack, np.inf).argmin())
+            need = needs.setdefault(best, {})
+            for j, amount in shape.items:
+                idle[j, best] -= amount
+                room[j, best] -= amount
+                need[j] = need.get(j, 0) + amount
+    items = {index: tuple(sorted(need.items())) for index, need in needs.items()}
+    return items, lack_on(nodes, items, capacity)
+
+
+def lack_on(nodes: NodeTable, needs: dict[int, Items], capacity: list[int]) -> float:
+    """What is missing on the nodes of a hold: the dominant part of the cluster, summed over the nodes."""
+    total = 0.0
+    for index, items in needs.items():
+        idle = nodes.nodes[index].idle
+        total += max(max(0, amount - idle[j]) / max(1, capacity[j]) for j, amount in items)
+    return total

@@ -1,0 +1,41 @@
+"""Built-in plugins, one module each. Those of third parties come from outside, see docs/extending.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pumice.engine.plugins.builtin.binpack import BinpackPlugin
+from pumice.engine.plugins.builtin.capacity import CapacityPlugin
+from pumice.engine.plugins.builtin.conformance import ConformancePlugin
+from pumice.engine.plugins.builtin.drf import DrfPlugin
+from pumice.engine.plugins.builtin.gang import GangPlugin
+from pumice.engine.plugins.builtin.nodegroup import NodeGroupPlugin
+from pumice.engine.plugins.builtin.nodeorder import NodeOrderPlugin
+from pumice.engine.plugins.builtin.overcommit import OvercommitPlugin
+from pumice.engine.plugins.builtin.pdb import PdbPlugin
+from pumice.engine.plugins.builtin.predicates import PredicatesPlugin
+from pumice.engine.plugins.builtin.priority import PriorityPlugin
+from pumice.engine.plugins.builtin.proportion import ProportionPlugin
+from pumice.engine.plugins.builtin.sla import SlaPlugin
+from pumice.engine.plugins.builtin.user_limits import UsersPlugin
+from pumice.engine.plugins.plugin_chain import PluginFactory
+
+BUILT_IN: Mapping[str, PluginFactory] = {
+    plugin.name: plugin
+    for plugin in (
+        BinpackPlugin,
+        CapacityPlugin,
+        ConformancePlugin,
+        DrfPlugin,
+        GangPlugin,
+        NodeGroupPlugin,
+        NodeOrderPlugin,
+        OvercommitPlugin,
+        PdbPlugin,
+        PredicatesPlugin,
+        PriorityPlugin,
+        ProportionPlugin,
+        SlaPlugin,
+        UsersPlugin,
+    )
+}

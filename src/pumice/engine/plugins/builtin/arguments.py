@@ -1,0 +1,46 @@
+"""Reading arguments: YAML gives them as whatever somebody wrote, a plugin wants a flag, a weight or a time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isfinite
+
+from pumice.engine.plugins.plugin import Arguments, PluginError
+
+
+def flag(arguments: Arguments, name: str, default: bool) -> bool:
+    """An argument that is true or false, also as text."""
+    value = arguments.get(name, default)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise PluginError(name, f"{name} is {value!r}; write true or false")
+
+
+def weight(arguments: Arguments, name: str, default: float) -> float:
+    """An argument that is a number from 0 up, also as text."""
+    value = arguments.get(name, default)
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = -1.0
+        if number >= 0 and isfinite(number):
+            return number
+    raise PluginError(name, f"{name} is {value!r}; write a number, 0 or more")
+
+
+def seconds(arguments: Arguments, name: str, default: int, *, never: bool = False) -> int:
+    """A number of seconds, also as text, in microseconds (as the default is); -1, where allowed, means never."""
+    if name not in arguments:
+        return default
+    value = arguments[name]
+    try:
+        number = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(-2)
+    if number < 0 and not (never and number == -1):
+        also = " or -1 (never)" if never else ""
+        raise PluginError(name, f"{value!r} is not a number of seconds; write for example 300, 0 (at once){also}")
+    return int(number * 1_000_000)

@@ -1,0 +1,53 @@
+"""binpack: fill nodes that are in use before touching others.
+
+A node's score is the used part of each resource once the task is there, averaged by the resources' weights.
+Only resources that the task asks for and that have a weight count: cpu, memory and those that
+``binpack.resources`` lists. Since the used part is 1 less the idle part, the score is linear in the idle
+room.
+"""
+
+from __future__ import annotations
+
+from pumice.engine.plugins.builtin.arguments import weight
+from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, PluginError, RoomWeights
+from pumice.engine.state.task_shapes import Shape
+
+LISTED = "binpack.resources"
+
+
+class BinpackPlugin(Plugin):
+    """Weights of the score as a whole and of each resource within it."""
+
+    name = "binpack"
+    takes = (
+        Argument("binpack.weight", "1", "weight of the score as a whole"),
+        Argument("binpack.cpu", "1", "weight of cpu in it"),
+        Argument("binpack.memory", "1", "weight of memory in it"),
+        Argument(LISTED, "none", "other resources that count, with commas between"),
+        Argument(f"{LISTED}.<resource>", "1", "weight of one of them"),
+    )
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self.weight = weight(arguments, "binpack.weight", 1)
+        self.resources = {name: weight(arguments, f"{LISTED}.{name}", 1) for name in _listed(arguments)}
+        self.resources["cpu"] = weight(arguments, "binpack.cpu", 1)
+        self.resources["memory"] = weight(arguments, "binpack.memory", 1)
+
+    def room_weights(self, shape: Shape) -> RoomWeights | None:
+        """100 for a node that the task fills to the brim, less for every part that stays idle."""
+        names = self.registry.names
+        weights = {j: self.resources.get(names[j], 0.0) for j, _ in shape.ask}
+        total = sum(weights.values())
+        if not total or not self.weight:
+            return None
+        full = 100.0 * self.weight
+        linear = {j: -full * part / total for j, part in weights.items() if part}
+        return RoomWeights(constant=full, linear=linear)
+
+
+def _listed(arguments: Arguments) -> list[str]:
+    value = arguments.get(LISTED, "")
+    if not isinstance(value, str):
+        raise PluginError(LISTED, f"{LISTED} is {value!r}; write names with commas between, such as 'nvidia.com/gpu'")
+    return [name.strip() for name in value.split(",") if name.strip()]

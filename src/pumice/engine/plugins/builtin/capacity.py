@@ -1,0 +1,182 @@
+"""capacity: queues have explicit quantities, at any depth (docs/fairness.md, section 6).
+
+``guarantee`` is reserved, ``deserved`` is a queue's own part, which it can take back from those who borrowed it, and
+``capability`` is the most it may hold. A flat set of queues is a tree of one level: a queue's parent counts whether
+or not ``enableHierarchy`` is on. Arguments:
+
+- ``ancestorReclaimLevel`` (0): whose deserved a taker is judged by: so many levels above its queue or, where that names
+  no deserved, above the nearest queue that does. Of queues that taker and victim have in common nobody can be the
+  judge: then it is the last one below.
+- ``onViolation`` (isolate): where the numbers of a tree contradict each other, nothing starts in that subtree; with
+  ``halt`` nothing starts anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pumice.engine.fairness.limits.queue_violations import clamped, violations
+from pumice.engine.fairness.preemption_rules.rules import parting
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.plugins.builtin.queue_limits import QueueLimits, queues_between
+from pumice.engine.plugins.plugin import Argument, Arguments, PluginError
+from pumice.engine.preemption.scarce_resources import scarce_on
+from pumice.engine.state.task import Task
+from pumice.model.queue_tree import lay_out
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.candidates.units import Unit
+
+LEVEL = "ancestorReclaimLevel"
+ON_VIOLATION = "onViolation"
+CLAMPED = "DeservedClamped"
+"""The condition of a queue that deserves more than it may hold, or less than it is guaranteed."""
+
+
+class CapacityPlugin(QueueLimits):
+    """Quantities that somebody wrote, and what follows from them."""
+
+    name = "capacity"
+    takes = (
+        Argument(LEVEL, "0", "whose deserved a taker is judged by: so many levels above the nearest that names one"),
+        Argument(
+            ON_VIOLATION, "isolate", "what quantities that contradict each other stop: their subtree, or all (halt)"
+        ),
+    )
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self.level = _level(arguments)
+        self._clamped: Mapping[str, str] = {}
+        self.on_violation = arguments.get(ON_VIOLATION, "isolate")
+        if self.on_violation not in ("isolate", "halt"):
+            raise PluginError(ON_VIOLATION, f"{ON_VIOLATION} is {self.on_violation!r}; write isolate or halt")
+
+    def deserves(self) -> Mapping[ShareNode, Items]:
+        """What the queues name, between their guarantee and their real capability."""
+        return {node: node.deserved for node in self.tree.queues() if node.deserved is not None}
+
+    def queue_refusals(self) -> Mapping[str, str]:
+        """Queues whose numbers contradict each other; with ``halt`` all queues if there is one."""
+        queues = self.state.queues
+        unplaced = [refusal for refusal in lay_out(queues).refusals if refusal.refused]
+        wrong = {refusal.queue: f"{refusal.field}: {refusal.message}" for refusal in unplaced}
+        wrong = {**violations(self.tree, queues, self.registry), **wrong}
+        self._clamped = clamped(queues, self.registry)
+        if wrong and self.on_violation == "halt":
+            first = min(wrong)
+            halted = f"all queues are halted because of queue {first}: {wrong[first]}"
+            return {**dict.fromkeys(sorted(queues), halted), **wrong}
+        return wrong
+
+    def queue_notes(self) -> Mapping[tuple[str, str], str]:
+        """Also the queues whose deserved is not what they say."""
+        return {**super().queue_notes(), **{(queue, CLAMPED): why for queue, why in self._clamped.items()}}
+
+    # --- taking back ----------------------------------------------------------------------------------------------
+
+    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Whether the queue could hold the unit and deserves some of it, or somebody above it who may judge does."""
+        reason = super().may_take(leaf, unit)
+        if reason is not None or not self.orders_queues:
+            return reason
+        judges = self._judges(queues_between(leaf, self.tree.root))
+        if any(_deserves_more(queue, j, amount) for queue in judges for j, amount in unit.ask):
+            return None
+        if not judges:
+            return f"queue {leaf.queue.name} names no deserved, and no queue above it does"
+        return f"queue {judges[0].name} does not deserve so much"
+
+    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Whether the taker's side deserves what it takes, and the victim's holds more than it deserves of it.
+
+        Only what the node lacks has to be taken. Where a limit is in the way and no room is lacking, all that is asked
+        for counts.
+        """
+        if not super().reclaimable(taker, unit, victim):
+            return False
+        if not self.orders_queues:
+            return True
+        assert victim.job is not None and victim.node is not None
+        loser = self.tree.jobs[victim.job.key]
+        level, _, _ = parting(taker, loser)
+        taken = scarce_on(victim.node, unit) or {j for j, _ in unit.ask}
+        # A queue that names nothing of it is no judge: it leaves that to those below.
+        judges = [queue for queue in self._judges(queues_between(taker, level)) if taken & _named(queue)]
+        if not judges or any(_is_above(judges[-1], j) for j in taken):
+            return False
+        helpful = taken & {j for j, _ in victim.shape.ask}
+        return any(_above_deserved(loser, level, j) for j in helpful)
+
+    def _judges(self, queues: list[ShareNode]) -> list[ShareNode]:
+        """Of a taker's queue and those above it, who may judge: the nearest that names a deserved, and so many above.
+
+        Where nobody names one, what is guaranteed is deserved.
+        """
+        described = [self.state.queues.get(queue.object or "") for queue in queues]
+        naming = [i for i, queue in enumerate(described) if queue is not None and queue.deserved]
+        start = next(iter(naming or [i for i, queue in enumerate(queues) if queue.deserved]), len(queues))
+        return queues[start : start + self.level + 1]
+
+    def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
+        """Whether a queue, or its judge, deserves what is asked for, as far as that does not lie idle."""
+        if not self.orders_queues:
+            return super()._is_owed(queue, asked)
+        way = [*queues_between(queue, self.tree.root), self.tree.root]
+        taken = [(j, amount) for j, amount in asked if any(_has_no_room(above, j, amount) for above in way)]
+        judges = self._judges(way[:-1])
+        return any(all(_deserves_more(judge, j, judge.inqueue[j] + n) for j, n in taken) for judge in judges)
+
+    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Whether the queue does not come to hold more, beyond what it deserves, of something it names.
+
+        Others would reclaim that, what the victim had by right would be reclaimed for it, and so on in a circle.
+        """
+        if not self.orders_queues:
+            return True
+        gives, queue = dict(victim.shape.ask), taker.queue
+        deserved = dict(queue.deserved or ())
+        return not any(
+            queue.held[j] - gives.get(j, 0) > deserved[j] for j, n in unit.ask if j in deserved and n > gives.get(j, 0)
+        )
+
+
+def _named(queue: ShareNode) -> set[int]:
+    return {j for j, _ in queue.deserved or ()}
+
+
+def _has_no_room(queue: ShareNode, j: int, amount: int) -> bool:
+    """Whether so much more would have to be taken from somebody: promises count, what jobs could spare does not."""
+    taken = queue.held[j] + queue.inqueue[j] - queue.elastic[j]
+    return queue.ceiling is not None and taken + amount > queue.ceiling[j]
+
+
+def _deserves_more(queue: ShareNode, j: int, amount: int) -> bool:
+    """Whether a queue names what it deserves of a resource, and so much more is within it."""
+    return any(named == j and queue.held[j] + amount <= due for named, due in queue.deserved or ())
+
+
+def _is_above(queue: ShareNode, j: int) -> bool:
+    """Whether a queue holds more of a resource than it names."""
+    return any(named == j and queue.held[j] > due for named, due in queue.deserved or ())
+
+
+def _above_deserved(loser: JobNode, level: ShareNode, j: int) -> bool:
+    """Whether a job's queue, and everyone above it below the level, holds more of a resource than it deserves.
+
+    What a queue above does not name it does not claim; what the job's own queue does not name is borrowed.
+    """
+    for queue in queues_between(loser, level):
+        deserved = dict(queue.deserved or ()).get(j)
+        if deserved is not None and queue.held[j] <= deserved:
+            return False
+    return True
+
+
+def _level(arguments: Arguments) -> int:
+    value = arguments.get(LEVEL, 0)
+    if isinstance(value, bool) or not str(value).isdecimal():
+        raise PluginError(LEVEL, f"{LEVEL} is {value!r}; write a number: 0 for the queue itself, 1 for its parent")
+    return int(str(value))

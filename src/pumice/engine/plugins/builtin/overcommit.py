@@ -1,0 +1,83 @@
+"""overcommit: no more jobs are let in than could run on a cluster somewhat larger than this one.
+
+A job that is let in has its pods created, so a long queue of hopeless jobs costs the API server and tells nobody
+anything. A Pending job with ``minResources`` may be enqueued if, of each resource that these name,
+
+    held by all jobs + promised to jobs that were let in + its minResources  <=  capacity x factor
+
+where factor is ``overcommit-factor`` (1.2; ``overcommit-factor.cpu`` and the like for one resource), at least 1.
+A job without ``minResources`` is always let in.
+
+Whoever is owed must be able to ask: a job whose minResources fit into what its queue is entitled to (or deserves, or
+has by its weight) and does not hold is let in whatever the sum above says, or there would be no pods to reclaim for
+(docs/fairness.md, section 9.10). The same goes for a job whose own whole target holds its minResources: where each of
+two queues is entitled to half a task, their parent is entitled to one, and rounding hands it to a job of either.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from kubebase.resource_vector import PODS
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, PluginError
+from pumice.model.specs import Items
+
+FACTOR = "overcommit-factor"
+
+
+class OvercommitPlugin(Plugin):
+    """The factor by which the cluster is overbooked, and for some resources another."""
+
+    name = "overcommit"
+    takes = (
+        Argument(FACTOR, "1.2", "how many times the cluster is promised to jobs, 1 or more"),
+        Argument(f"{FACTOR}.<resource>", FACTOR, "the same for one resource"),
+    )
+    reads_ledger = True
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self.factor = _factor(arguments, FACTOR, Fraction(6, 5))
+        own = [name for name in arguments if name.startswith(f"{FACTOR}.")]
+        self.factors = {name.removeprefix(f"{FACTOR}."): _factor(arguments, name, self.factor) for name in own}
+
+    def enqueueable(self, leaf: JobNode) -> str | None:
+        """Whether the job is owed what it starts with, or the overbooked cluster has that left."""
+        assert leaf.job.spec is not None
+        asked = tuple((j, amount) for j, amount in enumerate(leaf.job.spec.min_resources) if amount and j != PODS)
+        if self._is_owed(leaf.queue, asked) or (self.order.has_targets and self.order.owes(leaf, asked)):
+            return None
+        root, names = self.tree.root, self.registry.names
+        for j, amount in asked:
+            factor = self.factors.get(names[j], self.factor)
+            wanted = root.held[j] + root.inqueue[j] + amount
+            if wanted * factor.denominator > self.state.capacity[j] * factor.numerator:
+                most = self.state.capacity[j] * factor.numerator // factor.denominator
+                sums = [self.registry.format_amount(j, n) for n in (root.held[j], root.inqueue[j], amount, most)]
+                return (
+                    f"the cluster has no {names[j]} left to promise, overbooked {float(factor):g} times: "
+                    f"{sums[0]} held, {sums[1]} promised and {sums[2]} asked for are more than {sums[3]}"
+                )
+        return None
+
+    def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
+        """Whether a queue is to have this by right. Where that is no target it is counted what is promised there."""
+        due, taken = self.order.due_to(queue), list(queue.held)
+        if not self.order.has_targets:
+            taken = [held + promised for held, promised in zip(queue.held, queue.inqueue, strict=True)]
+        return all(taken[j] + amount <= due[j] for j, amount in asked)
+
+
+def _factor(arguments: Arguments, name: str, default: Fraction) -> Fraction:
+    value = arguments.get(name)
+    if value is None:
+        return default
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            factor = Fraction(str(value).strip())
+        except (ValueError, ZeroDivisionError):
+            factor = Fraction()
+        if factor >= 1:
+            return factor
+    raise PluginError(name, f"{name} is {value!r}; write a number, 1 or more, such as 1.2")

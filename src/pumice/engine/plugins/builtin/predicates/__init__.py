@@ -1,0 +1,129 @@
+"""predicates: where a task may run, apart from room.
+
+What only nodes decide (selectors, node affinity, taints) is answered once per shape over the ``columns`` of
+the node table. What other pods decide (host ports, pod affinity and anti-affinity, topology spread) is
+answered anew for each placement, from counters that the ``census`` of placed tasks keeps up to date. Each
+question is computed the way kube-scheduler does, one file per question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from pumice.engine.placement.node_table import NodeTable
+from pumice.engine.plugins.builtin.arguments import flag
+from pumice.engine.plugins.builtin.predicates.interpod import Away, Near, Welcome
+from pumice.engine.plugins.builtin.predicates.node_affinity import selected
+from pumice.engine.plugins.builtin.predicates.node_columns import Mask, NodeColumns, columns_of
+from pumice.engine.plugins.builtin.predicates.placed_pods import Census
+from pumice.engine.plugins.builtin.predicates.ports import FreePorts
+from pumice.engine.plugins.builtin.predicates.spread import spreads
+from pumice.engine.plugins.builtin.predicates.taints import obstacles
+from pumice.engine.plugins.plugin import Argument, Arguments, Plugin
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.engine.state.task import Task
+from pumice.engine.state.task_shapes import Shape
+
+
+class Check(Protocol):
+    """A question whose answer other pods can change."""
+
+    reason: str
+
+    def mask(self) -> Mask | None:
+        """The nodes that pass now; None for all."""
+
+
+class PredicatesPlugin(Plugin):
+    """The predicates, each of which can be switched off."""
+
+    name = "predicates"
+    takes = (
+        Argument("predicate.NodeAffinityEnable", "true", "node selectors and required node affinity"),
+        Argument("predicate.TaintTolerationEnable", "true", "taints"),
+        Argument("predicate.NodePortsEnable", "true", "host ports"),
+        Argument("predicate.PodAffinityEnable", "true", "required pod affinity and anti-affinity"),
+        Argument("predicate.PodTopologySpreadEnable", "true", "topology spread constraints that must hold"),
+    )
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        # Volcano has more switches than there is something to switch here; all of them are true or false.
+        enabled = {name: flag(arguments, name, True) for name in arguments if name.endswith("Enable")}
+        self.node_affinity = enabled.get("predicate.NodeAffinityEnable", True)
+        self.taints = enabled.get("predicate.TaintTolerationEnable", True)
+        self.ports = enabled.get("predicate.NodePortsEnable", True)
+        self.pod_affinity = enabled.get("predicate.PodAffinityEnable", True)
+        self.spread = enabled.get("predicate.PodTopologySpreadEnable", True)
+        self._census = Census()
+        self._columns: NodeColumns | None = None
+        self._checks: WeakKeyDictionary[Shape, list[Check]] = WeakKeyDictionary()
+
+    def node_filter(self, shape: Shape, nodes: NodeTable) -> Mask | None:
+        """Where the nodes themselves have nothing against the shape."""
+        return _all_of(mask for _, mask in self._by_nodes(shape, nodes))
+
+    def node_filter_now(self, shape: Shape, nodes: NodeTable) -> Mask | None:
+        """Where other pods have nothing against the shape."""
+        return _all_of(mask for _, mask in self._by_pods(shape, nodes))
+
+    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        """What nodes have against the shape, then what other pods have, one question after another."""
+        yield from self._by_nodes(shape, nodes)
+        yield from self._by_pods(shape, nodes)
+
+    def placed(self, task: Task, node: ClusterNode) -> None:
+        """Note who came."""
+        self._census.placed(task, node)
+
+    def removed(self, task: Task, node: ClusterNode) -> None:
+        """Note who left."""
+        self._census.removed(task)
+
+    def _by_nodes(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        columns = self._columns = columns_of(nodes, self._columns)
+        constraints = shape.constraints
+        if self.node_affinity:
+            mask = selected(constraints, columns)
+            if mask is not None:
+                yield "its node selector or affinity does not match", mask
+        if self.taints:
+            for taint, blocked in obstacles(constraints.tolerations, columns).items():
+                text = f"{taint.key}={taint.value}" if taint.value else taint.key
+                yield f"taint {text}:{taint.effect}, which it does not tolerate", ~blocked
+
+    def _by_pods(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        columns = self._columns = columns_of(nodes, self._columns)
+        if self._census.follow(columns):
+            self._checks.clear()
+        checks = self._checks.get(shape)
+        if checks is None:
+            checks = self._checks[shape] = self._make_checks(shape, columns)
+        for check in checks:
+            mask = check.mask()
+            if mask is not None:
+                yield check.reason, mask
+
+    def _make_checks(self, shape: Shape, columns: NodeColumns) -> list[Check]:
+        constraints, identity, census = shape.constraints, shape.identity, self._census
+        checks: list[Check] = []
+        if self.ports and constraints.ports:
+            checks.append(FreePorts(shape, census))
+        if self.pod_affinity and identity is not None:
+            if constraints.affinity:
+                checks.append(Near(constraints.affinity, identity, census))
+            if constraints.anti_affinity:
+                checks.append(Away(constraints.anti_affinity, census))
+            checks.append(Welcome(identity, census))
+        if self.spread:
+            checks += spreads(shape, columns, census, hard=True)
+        return checks
+
+
+def _all_of(masks: Iterator[Mask]) -> Mask | None:
+    allowed: Mask | None = None
+    for mask in masks:
+        allowed = mask if allowed is None else allowed & mask
+    return allowed

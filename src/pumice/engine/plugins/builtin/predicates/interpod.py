@@ -1,0 +1,84 @@
+"""Pod affinity and anti-affinity: whom a pod must be near, whom it avoids, and who avoids it.
+
+Near means in the same domain of the term's topology key. A pod with several affinity terms wants company
+that every one of them selects. The first of a set that wants to be together finds nobody: if it is such
+company itself, it may go anywhere that has the domains. Avoiding works both ways: the terms of a pod that
+is already there bind those who come later, even if they have none themselves.
+"""
+
+from __future__ import annotations
+
+from pumice.engine.plugins.builtin.predicates.node_columns import Mask
+from pumice.engine.plugins.builtin.predicates.placed_pods import Census, Counter
+from pumice.engine.plugins.builtin.predicates.pod_terms import Carrying, Selected
+from pumice.engine.state.task_shapes import Identity, selects
+from pumice.model.specs import PodTerm
+
+Terms = tuple[PodTerm, ...]
+
+
+class Near:
+    """Where the company is that a shape wants."""
+
+    reason = "not near the pods that its affinity asks for"
+
+    def __init__(self, terms: Terms, identity: Identity, census: Census) -> None:
+        namespace, labels = identity[0], dict(identity[1])
+        company = Selected(tuple((term.namespaces, term.selector) for term in terms))
+        keys = dict.fromkeys(term.topology_key for term in terms)
+        self._company = [census.counter(company, key) for key in keys]
+        self._may_be_first = all(selects(term, namespace, labels) for term in terms)
+
+    def mask(self) -> Mask | None:
+        """The nodes that pass now."""
+        first = self._may_be_first and not any(company.total for company in self._company)
+        mask: Mask | None = None
+        for company in self._company:
+            near = company.codes >= 0 if first else company.around() > 0
+            mask = near if mask is None else mask & near
+        return mask
+
+
+class Away:
+    """Where nobody is whom a shape avoids."""
+
+    reason = "near pods that its anti-affinity avoids"
+
+    def __init__(self, terms: Terms, census: Census) -> None:
+        self._avoided = [
+            census.counter(Selected(((term.namespaces, term.selector),)), term.topology_key) for term in terms
+        ]
+
+    def mask(self) -> Mask | None:
+        """The nodes that pass now; None for all."""
+        return _without(self._avoided)
+
+
+class Welcome:
+    """Where nobody is who avoids a shape."""
+
+    reason = "near pods whose anti-affinity avoids it"
+
+    def __init__(self, identity: Identity, census: Census) -> None:
+        self._namespace, self._labels = identity[0], dict(identity[1])
+        self._census = census
+        self._version = -1
+        self._avoiding: list[Counter] = []
+
+    def mask(self) -> Mask | None:
+        """The nodes that pass now; None for all."""
+        census = self._census
+        if self._version != census.terms_version:
+            terms = census.repelling(self._namespace, self._labels)
+            self._avoiding = [census.counter(Carrying(term), term.topology_key) for term in terms]
+            self._version = census.terms_version
+        return _without(self._avoiding)
+
+
+def _without(counters: list[Counter]) -> Mask | None:
+    mask: Mask | None = None
+    for counter in counters:
+        if counter.total:
+            none_here = counter.around() == 0
+            mask = none_here if mask is None else mask & none_here
+    return mask

@@ -1,0 +1,154 @@
+"""What may be asked about placed pods: who a selector picks, who keeps others away, who uses a port.
+
+Pods are asked about in groups that no question can tell apart. So that a new group need not be held against
+every question, nor a new question against every group, both have *handles*: a question has one that every
+group it concerns must have too, or none if there is no such thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kubebase.label_selector import Requirement, meets
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.model.specs import PodTerm
+
+if TYPE_CHECKING:
+    from pumice.engine.plugins.builtin.predicates.placed_pods import Counter
+
+Pair = tuple[str, str]
+Port = tuple[str, str, int]
+Selector = tuple[Requirement, ...] | None
+Namespaces = tuple[str, ...] | None
+Handle = Pair | PodTerm | tuple[str, int]
+"""A label with its value, an anti-affinity term that is carried, or a protocol and a port that are used."""
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class Pods:
+    """Placed pods that are alike: how many there are on each node, and the counters they are part of."""
+
+    __slots__ = ("counters", "labels", "leaving", "namespace", "ports", "terms", "where")
+
+    def __init__(
+        self,
+        namespace: str,
+        labels: dict[str, str],
+        terms: tuple[PodTerm, ...],
+        ports: tuple[Port, ...],
+        leaving: bool,
+    ) -> None:
+        self.namespace = namespace
+        self.labels = labels  # those that some question reads
+        self.terms = terms
+        self.ports = ports
+        self.leaving = leaving
+        self.where: dict[ClusterNode, int] = {}
+        self.counters: list[Counter] = []
+
+    def handles(self) -> list[Handle]:
+        """Everything by which a question may find them, each once."""
+        used: list[Handle] = [(protocol, port) for protocol, _, port in self.ports]
+        return list(dict.fromkeys([*self.labels.items(), *self.terms, *used]))
+
+
+class Question(Protocol):
+    """A property of pods, compared by value."""
+
+    @property
+    def handle(self) -> Handle | None:
+        """A handle of every group it concerns."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The label keys it reads."""
+
+    def concerns(self, pods: Pods) -> bool:
+        """Whether these pods have the property."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Pods that every one of these selectors picks."""
+
+    picks: tuple[tuple[Namespaces, Selector], ...]
+    staying: bool = False  # pods that are on their way out do not count
+
+    @property
+    def handle(self) -> Handle | None:
+        """The first label that is required with one value."""
+        for _, selector in self.picks:
+            pair = first_pair(selector)
+            if pair is not None:
+                return pair
+        return None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all requirements."""
+        return tuple(requirement.key for _, selector in self.picks for requirement in selector or ())
+
+    def concerns(self, pods: Pods) -> bool:
+        """Whether all selectors pick them."""
+        return not (self.staying and pods.leaving) and all(
+            (namespaces is None or pods.namespace in namespaces) and meets(selector, pods.labels)
+            for namespaces, selector in self.picks
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Carrying:
+    """Pods that this anti-affinity term belongs to."""
+
+    term: PodTerm
+
+    @property
+    def handle(self) -> Handle:
+        """The term itself."""
+        return self.term
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """None: whose term it is does not depend on labels."""
+        return ()
+
+    def concerns(self, pods: Pods) -> bool:
+        """Whether it is theirs."""
+        return self.term in pods.terms
+
+
+@dataclass(frozen=True, slots=True)
+class Using:
+    """Pods that use this port of their node in a way that leaves no place for the asker."""
+
+    protocol: str
+    port: int
+    address: str
+
+    @property
+    def handle(self) -> Handle:
+        """Protocol and port."""
+        return self.protocol, self.port
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """None: labels have no ports."""
+        return ()
+
+    def concerns(self, pods: Pods) -> bool:
+        """Whether they use it on the same address, or one of both sides uses it on all."""
+        return any(
+            (protocol, port) == (self.protocol, self.port)
+            and (address == self.address or ANY_ADDRESS in (address, self.address))
+            for protocol, address, port in pods.ports
+        )
+
+
+def first_pair(selector: Selector) -> Pair | None:
+    """A label and its value that everybody the selector picks has, if it names one."""
+    for requirement in selector or ():
+        if requirement.operator == "In" and len(requirement.values) == 1:
+            return requirement.key, requirement.values[0]
+    return None

@@ -1,0 +1,28 @@
+"""Host ports: a port of a node serves one pod per protocol and address; all addresses overlap with each."""
+
+from __future__ import annotations
+
+from pumice.engine.plugins.builtin.predicates.node_columns import Mask
+from pumice.engine.plugins.builtin.predicates.placed_pods import Census
+from pumice.engine.plugins.builtin.predicates.pod_terms import Using
+from pumice.engine.state.task_shapes import Shape
+
+
+class FreePorts:
+    """Where all the ports that a shape wants are free."""
+
+    reason = "a host port that it wants is in use"
+
+    def __init__(self, shape: Shape, census: Census) -> None:
+        self._users = [
+            census.counter(Using(protocol, port, address), None) for protocol, address, port in shape.constraints.ports
+        ]
+
+    def mask(self) -> Mask | None:
+        """The nodes that pass now; None for all."""
+        mask: Mask | None = None
+        for users in self._users:
+            if users.total:
+                free = users.around() == 0
+                mask = free if mask is None else mask & free
+        return mask

@@ -1,0 +1,66 @@
+"""Topology spread: pods that a selector picks shall be about equally many in all domains.
+
+The domains of a constraint are those of its eligible nodes: they have the keys of all constraints that
+apply together and, where the constraint says so, suit the pod's node affinity and tolerations. Only pods of
+the same namespace count, only on eligible nodes, and not while they are being deleted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubebase.label_selector import meets
+from pumice.engine.plugins.builtin.predicates.node_affinity import selected
+from pumice.engine.plugins.builtin.predicates.node_columns import Mask, NodeColumns
+from pumice.engine.plugins.builtin.predicates.placed_pods import Census
+from pumice.engine.plugins.builtin.predicates.pod_terms import Selected
+from pumice.engine.plugins.builtin.predicates.taints import tolerated
+from pumice.engine.state.task_shapes import Shape
+from pumice.model.specs import Spread
+
+
+class SpreadOut:
+    """One constraint as a shape meets it."""
+
+    reason = "its topology spread would be broken"
+
+    def __init__(self, spread: Spread, shape: Shape, columns: NodeColumns, census: Census) -> None:
+        assert shape.identity is not None, "a shape that is spread has an identity"
+        namespace, labels = shape.identity[0], dict(shape.identity[1])
+        eligible = _eligible(spread, shape, columns)
+        counted = None if eligible.all() else eligible
+        question = Selected((((namespace,), spread.selector),), staying=True)
+        self.counter = census.counter(question, spread.topology_key, counted)
+        self._spread = spread
+        self._domains = np.unique(self.counter.codes[eligible])
+        self._own = 1 if meets(spread.selector, labels) else 0
+
+    def mask(self) -> Mask | None:
+        """The nodes where one more pod keeps the skew within its bound."""
+        spread, counts = self._spread, self.counter.counts
+        enough = len(self._domains) >= max(1, spread.min_domains)
+        least = int(counts[self._domains].min()) if enough else 0
+        within = counts <= spread.max_skew + least - self._own
+        within[-1] = False  # no domain
+        return within[self.counter.codes]
+
+
+def spreads(shape: Shape, columns: NodeColumns, census: Census, *, hard: bool) -> list[SpreadOut]:
+    """The constraints of a shape that must hold, or those that should."""
+    return [SpreadOut(s, shape, columns, census) for s in shape.constraints.spread if s.hard is hard]
+
+
+def _eligible(spread: Spread, shape: Shape, columns: NodeColumns) -> Mask:
+    constraints = shape.constraints
+    mask = np.ones(columns.count, np.bool_)
+    for other in constraints.spread:
+        if other.hard is spread.hard:
+            mask &= columns.label(other.topology_key).present
+    suits = (
+        selected(constraints, columns) if spread.honor_affinity else None,
+        tolerated(constraints.tolerations, columns) if spread.honor_taints else None,
+    )
+    for suited in suits:
+        if suited is not None:
+            mask &= suited
+    return mask

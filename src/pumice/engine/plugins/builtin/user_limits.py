@@ -1,0 +1,145 @@
+"""users: what one user of a leaf queue may hold by its minUserLimitPercent and userLimitFactor, as in YARN.
+
+A limit somebody wrote on a queue counts whether or not a configuration names this plugin: the policy adds it at the
+end of the tiers. Before targets are set, what the users of every limited queue hold and ask for is counted anew.
+Between, the share tree keeps what each user holds up to date by the difference.
+
+The percentage says who comes first, not how much of a queue may be used: once nobody in the cluster can start anything
+within the limits, users beyond it may have what would lie idle (``gives_way``). The factor is a hard limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pumice.engine.config.enable_flags import Flag
+from pumice.engine.fairness.limits.user_limits import (
+    Exact,
+    LimitedQueue,
+    UserRule,
+    child_queues,
+    configured_capacity,
+    static_parts,
+    user_rule,
+)
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.plugins.plugin import Arguments, Plugin
+
+if TYPE_CHECKING:
+    from pumice.engine.candidates.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A unit whose user holds the limit already, and how that limit comes about (docs/fairness.md, section 8.1)."""
+
+    user: str
+    queue: ShareNode
+    resource: int
+    held: int
+    asks: int
+    limit: int
+    users: int  # those whose work waits: n
+    configured: Exact  # Q
+    base: Exact  # C
+    rule: UserRule
+    by_factor: bool  # whether it is the factor that refuses it
+
+
+class UsersPlugin(Plugin):
+    """Counts the users of limited queues and lets those who hold the limit wait for the others."""
+
+    name = "users"
+    takes = ()
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        self._counted: list[JobNode] = []
+        self._waiting: dict[ShareNode, int] = {}  # how many users waited in each queue when targets were set
+
+    # --- bounds -------------------------------------------------------------------------------------------------
+
+    def set_bounds(self) -> None:
+        """Find the limited queues, and count what their users hold and ask for."""
+        limited = self.tree.limited
+        for node in limited:
+            node.user_ceilings = None
+        for leaf in self._counted:
+            leaf.user_held = None
+        limited.clear()
+        self._counted.clear()
+        queues = self.state.queues
+        rules = {name: rule for name, queue in queues.items() if (rule := user_rule(queue)) is not None}
+        if rules and self.config.on(Flag.ALLOCATABLE):
+            for node, part in static_parts(self.tree.root).items():
+                rule = rules.get(node.object) if node.object is not None else None
+                if rule is None or child_queues(node):
+                    continue  # only leaf queues have users
+                assert node.object is not None
+                configured = configured_capacity(queues[node.object], part, node, self.state.capacity)
+                queue = limited[node] = LimitedQueue(node, rule, configured)
+                for below in node.walk():
+                    if isinstance(below, JobNode):
+                        queue.count(below)
+                        self._counted.append(below)
+        self._waiting = self._count_waiting()
+
+    def bounds_moved(self) -> bool:
+        """Whether users have begun or ceased to wait: what each may be entitled to follows their number."""
+        return bool(self._waiting) and self._waiting != self._count_waiting()
+
+    def _count_waiting(self) -> dict[ShareNode, int]:
+        return {node: queue.waiting() for node, queue in self.tree.limited.items() if queue.rule.percent is not None}
+
+    # --- the gate -------------------------------------------------------------------------------------------------
+
+    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Whether the user holds less than the limit on every resource that the unit asks for."""
+        if leaf.user_held is None:  # most jobs, and this is asked for every unit
+            return None
+        beyond = next(self.beyond(leaf, unit), None)
+        return self._refusal(beyond) if beyond is not None else None
+
+    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+        """Whether only the percentage refuses a unit: the factor is a hard limit."""
+        return leaf.user_held is not None and not any(beyond.by_factor for beyond in self.beyond(leaf, unit))
+
+    def beyond(self, leaf: JobNode, unit: Unit) -> Iterator[Beyond]:
+        """The resources of which the user of a unit holds the limit already."""
+        held = leaf.user_held
+        if held is None:
+            return
+        queue = self.tree.limited[leaf.queue]
+        rule, users = queue.rule, 0
+        for j, amount in unit.ask:
+            configured, base = queue.configured[j], queue.base(j, amount)
+            by_factor = rule.by_factor(configured)
+            most = by_factor
+            # Counting those who wait is worth it only where it can matter: for whoever holds more than the least part.
+            least = rule.by_percent(base, len(queue.held) + 1)
+            if least is not None and held[j] >= least:
+                users = users or queue.waiting()
+                by_percent = rule.by_percent(base, users)
+                most = min((n for n in (by_factor, by_percent) if n is not None), default=None)
+            if most is not None and held[j] >= most:
+                hard = by_factor is not None and held[j] >= by_factor
+                users = users or queue.waiting()
+                yield Beyond(leaf.user, queue.node, j, held[j], amount, most, users, configured, base, rule, hard)
+
+    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Whoever leaves another queue lifts no limit of this one."""
+        return self.allocatable(leaf, unit)
+
+    def _refusal(self, beyond: Beyond) -> str:
+        j = beyond.resource
+
+        def written(amount: int) -> str:
+            return self.registry.format_amount(j, amount)
+
+        whose = f"one of {beyond.users} users" if beyond.users > 1 else "one user"
+        return (
+            f"user {beyond.user} holds {self.registry.names[j]} {written(beyond.held)} of the {written(beyond.limit)} "
+            f"that {whose} may hold in queue {beyond.queue.object}, and asks for {written(beyond.asks)} more"
+        )

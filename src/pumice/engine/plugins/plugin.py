@@ -1,0 +1,246 @@
+"""Plugins: what a policy may say, and when it is asked.
+
+A plugin is a small class that overrides the hooks it needs. The cycle asks the plugins in the order of the tiers
+in the configuration file; for each hook the docstring says who calls it, when, and what the answer means. A
+plugin lives as long as its configuration; it must not keep state that can't be derived from the cluster.
+
+Order hooks return *keys* (smaller first), never compare: the tiers make a tuple of them. Node hooks are asked once
+per shape, over all nodes at once, not once per task and node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kubebase.resource_vector import Registry
+from pumice.engine.fairness.orders.serving_order import Order
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.engine.state.cluster_state import ClusterState
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.engine.state.task_shapes import Shape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pumice.engine.candidates.units import Unit
+    from pumice.engine.config.scheduler_config import PluginConfig
+    from pumice.engine.placement.node_table import NodeTable
+
+Arguments = Mapping[str, object]
+
+
+class Argument(NamedTuple):
+    """An argument that a plugin or an action takes, for people: ``<...>`` in its name stands for any word."""
+
+    name: str
+    default: str
+    meaning: str
+
+    def is_called(self, name: str) -> bool:
+        """Whether this is the argument of that name."""
+        start, variable, _ = self.name.partition("<")
+        return name.startswith(start) and len(name) > len(start) if variable else name == self.name
+
+
+class PluginError(ValueError):
+    """Arguments a plugin can't work with; ``argument`` names the culprit."""
+
+    def __init__(self, argument: str, message: str) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+
+@dataclass(slots=True)
+class RoomWeights:
+    """How much a task's score likes idle room: ``constant + sum(linear[j] * f_j) - uneven * deviation(f)``.
+
+    ``f_j`` is the part of resource j that stays idle on the node once the task is there; the deviation is the
+    standard deviation of ``f_j`` over ``even``. What several plugins ask for adds up.
+    """
+
+    constant: float = 0.0
+    linear: dict[int, float] = field(default_factory=dict)
+    uneven: float = 0.0
+    even: tuple[int, ...] = ()
+
+
+class Plugin:
+    """Base of all plugins: every hook does nothing."""
+
+    name = ""
+    takes: tuple[Argument, ...] | None = None
+    """The arguments it takes; others are noted as without effect. None: it does not say."""
+    registry: Registry
+    """Names and units of resources; set before any hook is called."""
+    config: PluginConfig
+    """This plugin's entry in the configuration (its flags); set before any hook is called."""
+    tree: ShareTree
+    """The share tree that is served, with all accounts; set before any hook is called."""
+    state: ClusterState
+    """The cluster as events describe it, to read; set before any hook is called."""
+    order: Order
+    """The order in which the tree is served; set before any hook is called in a cycle."""
+    orders_queues = False
+    """Whether the order of queues in force is this plugin's; set before any hook is called."""
+    jobs_by_share = False
+    """Whether some plugin orders the jobs of a queue by what they hold; set before any hook is called."""
+    reads_ledger = False
+    """Whether it reads ``request``, ``inqueue`` or ``elastic`` of nodes; they are kept only if some plugin does."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        """Read the arguments of the configuration file; raises PluginError when they make no sense."""
+
+    # --- orders ---------------------------------------------------------------------------------------------
+
+    def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
+        """Called once when the engine is built: the order in which the share tree is served (enableQueueOrder).
+
+        The first plugin in the tiers that has one gives it.
+        """
+        return None
+
+    def job_key(self, job: Job, priority: int, started: bool) -> int | None:
+        """Called whenever a job changes: its key among the jobs of its queue (enableJobOrder). None: no say."""
+        return None
+
+    makes_classes = False
+    """Whether ``job_key`` orders jobs for good, so that they are entitled one class after another
+    (docs/fairness.md, section 3.1), or only breaks ties."""
+
+    def orders_jobs_by_share(self) -> bool:
+        """Whether this plugin's place in the tiers is where a job's share counts."""
+        return False
+
+    # --- gates ------------------------------------------------------------------------------------------------
+
+    def job_valid(self, job: Job) -> str | None:
+        """Called when a job changes, before it may start anything: a reason why not, or None."""
+        return None
+
+    def start_size(self, job: Job) -> int:
+        """Called when a job changes: how many tasks it must start together (enableJobReady). The largest counts."""
+        return 0
+
+    def set_bounds(self) -> None:
+        """Called before targets are set, whenever queues, demand or capacity changed.
+
+        Sets ``guarantee``, ``ceiling`` or ``deserved`` of nodes of the tree, or ``limited`` of the tree.
+        """
+
+    def bounds_moved(self) -> bool:
+        """Called after tasks started or ended: whether bounds differ though queues, demand and capacity do not."""
+        return False
+
+    def queue_refusals(self) -> Mapping[str, str]:
+        """Called when queues or capacity changed: queues that may not take work, nor any below them, and why."""
+        return {}
+
+    def queue_notes(self) -> Mapping[tuple[str, str], str]:
+        """Called at the end of each cycle: what people should know about queues, by queue and type of condition."""
+        return {}
+
+    def enqueueable(self, leaf: JobNode) -> str | None:
+        """Called by enqueue for a Pending job (enableJobEnqueued): a reason to keep it out, or None."""
+        return None
+
+    def must_enqueue(self, leaf: JobNode, now: int) -> bool:
+        """Called by enqueue for a Pending job (enableJobEnqueued): whether it is let in, whatever later plugins say."""
+        return False
+
+    def overused(self, queue: ShareNode) -> str | None:
+        """Called by allocate for a job's queue (enabledOverused): a reason why it gets nothing more, or None."""
+        return None
+
+    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Called by allocate before a unit is placed (enabledAllocatable): a reason to refuse, or None."""
+        return None
+
+    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+        """Called by allocate for a unit that ``allocatable`` refused (enabledAllocatable), once nobody else can start.
+
+        Whether it may start nevertheless, in room that would lie idle.
+        """
+        return False
+
+    # --- nodes ------------------------------------------------------------------------------------------------
+
+    def node_rule(self, leaf: JobNode) -> Hashable | None:
+        """Called when a job or some queue changes: what of the job decides where its tasks may run, None if nothing.
+
+        Tasks whose jobs differ in it have different shapes; the hooks below find it with ``shape.rule_of(name)``.
+        """
+        return None
+
+    def node_filter(self, shape: Shape, nodes: NodeTable) -> NDArray[np.bool_] | None:
+        """Called once per shape until nodes change (enablePredicate): where it may run, whatever room there is."""
+        return None
+
+    def node_filter_now(self, shape: Shape, nodes: NodeTable) -> NDArray[np.bool_] | None:
+        """Called for each placement of a coupled shape (ports, pod affinity, spreading): where it may run now."""
+        return None
+
+    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterable[tuple[str, NDArray[np.bool_]]]:
+        """Called to explain where a shape may not run: reasons, each with the nodes that pass.
+
+        The nodes that pass all of them are those that pass ``node_filter`` and ``node_filter_now``.
+        """
+        return ()
+
+    def node_score(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
+        """Called once per shape until nodes change (enableNodeOrder): a score per node that room does not move."""
+        return None
+
+    def node_score_now(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
+        """Called for each placement of a coupled shape: a score per node that depends on where pods are."""
+        return None
+
+    def room_weights(self, shape: Shape) -> RoomWeights | None:
+        """Called once per shape: how idle room counts for the score (enableNodeOrder)."""
+        return None
+
+    # --- victims ----------------------------------------------------------------------------------------------
+    # Judged one after another: the taker's unit is counted in and victims already chosen are out of all accounts when
+    # the next is judged. Only ``may_take`` comes before the unit is counted. What is refused for one task of a job is
+    # refused for its tasks of the same shape on the same node as long as that taker looks: with fewer tasks a job has
+    # less to lose.
+    # What is about one task alone is ``evictable``.
+
+    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+        """Called by reclaim for a taker (enablePreemptive): a reason why it may not take from other queues."""
+        return None
+
+    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Called by reclaim (enableReclaimable): whether the taker may have this task of another queue go."""
+        return True
+
+    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+        """Called by preempt (enablePreemptable): whether the taker may have this task of its own queue go."""
+        return True
+
+    def can_go_on(self, job: Job, without: Task | None = None) -> bool:
+        """Called by reclaim and preempt: whether what runs of a job, but for that task, suffices.
+
+        If it does not, the task can only go together with the rest of the job.
+        """
+        return True
+
+    def evictable(self, task: Task) -> bool:
+        """Called by reclaim and preempt: whether the task may be a victim at all, whoever takes."""
+        return True
+
+    # --- what happens ------------------------------------------------------------------------------------------
+
+    def placed(self, task: Task, node: ClusterNode) -> None:
+        """Called after a task came to occupy a node, by an event or by a decision that may be undone.
+
+        Its status says how it counts. One that is evicted is ``removed`` as what it was, then ``placed`` as
+        Releasing: it occupies its node until it is gone.
+        """
+
+    def removed(self, task: Task, node: ClusterNode) -> None:
+        """Called after a task left a node; exactly undoes ``placed``."""

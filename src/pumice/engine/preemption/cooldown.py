@@ -1,0 +1,51 @@
+"""Brakes: what keeps taking back from being thrash (docs/fairness.md, section 9.1).
+
+Every arrival moves targets a little. So a job must have been owed its unit for a while before it takes
+(``reclaim.patience``), and a task that has only just started is spared (``reclaim.minRuntime``)::
+
+    configurations:
+    - name: reclaim
+      arguments: {reclaim.patience: 30, reclaim.minRuntime: 60}     # seconds
+
+Where a file says nothing the shell does: a service brakes, a scenario does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pumice.engine.config.scheduler_config import ConfigError, SchedulerConfig
+from pumice.engine.plugins.builtin.arguments import seconds
+from pumice.engine.plugins.plugin import Argument, PluginError
+
+PATIENCE = "reclaim.patience"
+MIN_RUNTIME = "reclaim.minRuntime"
+TAKES = (
+    Argument(PATIENCE, "30, in a scenario 0", "seconds a job must have been owed before it takes"),
+    Argument(MIN_RUNTIME, "60, in a scenario 0", "seconds a task is left alone after its start"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Brakes:
+    """Times in microseconds."""
+
+    patience: int = 0
+    min_runtime: int = 0
+
+
+NONE = Brakes()
+LIVE = Brakes(30_000_000, 60_000_000)
+
+
+def brakes_of(config: SchedulerConfig, default: Brakes = NONE) -> Brakes:
+    """The brakes that a configuration asks for; raises ConfigError, which names the line."""
+    given = config.arguments_of("reclaim")
+    try:
+        return Brakes(
+            seconds(given, PATIENCE, default.patience),
+            seconds(given, MIN_RUNTIME, default.min_runtime),
+        )
+    except PluginError as error:
+        line = config.configurations["reclaim"].line_of(error.argument)
+        raise ConfigError(config.source, line, f"reclaim: {error.argument}: {error}") from None

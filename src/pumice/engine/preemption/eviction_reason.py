@@ -1,0 +1,46 @@
+"""What is said about an eviction: taker, victim, where their paths part, and the keys of both sides there."""
+
+from __future__ import annotations
+
+from pumice.engine.decisions import Evict, Sides
+from pumice.engine.fairness.preemption_rules.rules import Judge, parting
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.transaction import Departure
+
+
+def keys_beside(judge: Judge, leaf: JobNode) -> dict[ShareNode, float]:
+    """The keys of everybody on the taker's path and beside it, before anything moves."""
+    keys: dict[ShareNode, float] = {}
+    node: ShareNode | None = leaf.parent
+    while node is not None:
+        keys.update((child, judge.key(child)) for child in node.children.values())
+        node = node.parent
+    return keys
+
+
+class Explanation:
+    """What is said about every victim of a taker."""
+
+    def __init__(self, action: str, leaf: JobNode, judge: Judge, before: dict[ShareNode, float]) -> None:
+        self._action = action
+        self._leaf = leaf
+        self._judge = judge
+        self._before = before
+
+    def __call__(self, gone: Departure) -> Evict:
+        """The decision that lets a task go."""
+        task = gone.task
+        assert task.job is not None
+        sides = None
+        if self._before:
+            level, ours, theirs = parting(self._leaf, gone.leaf)
+            (ours_before, ours_now), (theirs_before, theirs_now) = (
+                self._judge.judged(ours, self._leaf, task.shape.ask),
+                self._judge.judged(theirs, gone.leaf, task.shape.ask),
+            )
+            before = (
+                self._before[ours] if ours_before is None else ours_before,
+                self._before[theirs] if theirs_before is None else theirs_before,
+            )
+            sides = Sides(level.path, ours.path, theirs.path, before, (ours_now, theirs_now), self._judge.measure)
+        return Evict(task.spec.key, gone.node.name, task.job.key, self._leaf.job.key, self._action, sides)

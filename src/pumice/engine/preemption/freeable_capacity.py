@@ -1,0 +1,84 @@
+"""Freeable: how much room there would be on each node, at most, if everybody went who might.
+
+A taker that would find no room even then need not be looked at any further, and for the others most nodes are ruled
+out by one comparison of arrays. It is an upper bound: that one victim rules out another is found out later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.preemption.preemptible_tasks import Pool, runs
+from pumice.engine.state.task import Task
+from pumice.engine.state.task_shapes import Shape
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+
+HOPELESS = 2**31
+
+
+class Freeable:
+    """Room on every node if all tasks of these jobs in the pool were gone."""
+
+    def __init__(
+        self, context: SchedulingContext, pool: Pool, leaves: Iterable[JobNode], among: Container[Task] | None = None
+    ) -> None:
+        self._context = context
+        self._nodes = context.nodes
+        self._pool = pool
+        self._among = among  # only these tasks of the pool; None: all
+        self.leaves = {leaf.job: leaf for leaf in leaves}
+        self._nodes.sync_idle()
+        self._future: NDArray[np.int64] = self._nodes.idle.copy()
+        self._freed = np.zeros_like(self._future)
+        self._largest = np.zeros_like(self._future)  # what the largest of these tasks on a node holds, per resource
+        index = self._nodes.index
+        for leaf in self.leaves.values():
+            for task in pool.tasks.get(leaf, ()):
+                if task.node is not None and self._counts(task):
+                    i = index.get(task.node.name, -1)
+                    if i >= 0:
+                        for j, amount in task.shape.items:
+                            self._freed[j, i] += amount
+                            if amount > self._largest[j, i]:
+                                self._largest[j, i] = amount
+        for i in self._nodes.freeing:
+            self.refresh(i)
+
+    def _counts(self, task: Task) -> bool:
+        return task in self._pool and runs(self._context, task) and (self._among is None or task in self._among)
+
+    def refresh(self, i: int) -> None:
+        """Something moved on a node."""
+        node = self._nodes.nodes[i]
+        self._future[:, i] = [node.future(j) for j in range(len(self._future))]
+        freed, largest = [0] * len(self._future), [0] * len(self._future)
+        for task in node.tasks.values():
+            if task.job in self.leaves and self._counts(task):
+                for j, amount in task.shape.items:
+                    freed[j] += amount
+                    largest[j] = max(largest[j], amount)
+        self._freed[:, i], self._largest[:, i] = freed, largest
+
+    def victims_for(self, shape: Shape) -> NDArray[np.int64]:
+        """How many tasks have to go from each node at the least to let one of this shape in; HOPELESS: all won't do."""
+        fewest = np.ones(len(self._nodes.nodes), np.int64)
+        hopeless = ~self._nodes.view(shape).mask
+        for j, amount in shape.items:
+            lack = amount - self._future[j]
+            hopeless |= lack > self._freed[j]
+            fewest = np.maximum(fewest, -(-lack // np.maximum(self._largest[j], 1)))
+        fewest[hopeless] = HOPELESS
+        return fewest
+
+    def slots_for(self, shape: Shape, i: int) -> int:
+        """How many tasks of the shape might fit on a node."""
+        room = self._future[:, i] + self._freed[:, i]
+        return int(min((room[j] // amount for j, amount in shape.items), default=0))

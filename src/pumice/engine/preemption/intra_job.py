@@ -1,0 +1,97 @@
+"""Swaps: a job lets less important tasks of its own go for a more important one that waits.
+
+The job's part is not at stake: it may not hold more afterwards than before, unless it is owed that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.candidates.units import Unit, unit_tasks
+from pumice.engine.decisions import Evict, Sides
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.preemption.preemptible_tasks import Pool
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.engine.state.task import Task
+from pumice.engine.transaction import Departure, Transaction
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+
+def swap_within_jobs(context: SchedulingContext) -> None:
+    """Serve every job that has started and has a more important task waiting than running."""
+    if not context.policy.consent.tasks:
+        return
+    for unit in [unit for unit in context.candidates.units if not context.candidates.is_open(unit)]:
+        for leaf in list(unit.waiting):
+            while leaf.unit is unit and leaf.started and unit.size == 1 and _swap(context, leaf, unit):
+                pass
+
+
+def _swap(context: SchedulingContext, leaf: JobNode, unit: Unit) -> bool:
+    task = unit_tasks(leaf, unit)[0]
+    if not context.state.task_preempts(task.spec):
+        return False
+    if all(other.priority >= task.priority for other in leaf.job.tasks.values()):
+        return False
+    by_node: dict[ClusterNode, list[Task]] = {}
+    going = Pool(context, [leaf]).tasks.get(leaf, [])
+    for other in sorted(going, key=lambda other: (other.priority, -other.started, other.order)):
+        if other.priority < task.priority and _is_replaceable(other, task) and other.node is not None:
+            by_node.setdefault(other.node, []).append(other)
+    for node, others in by_node.items():
+        transaction = Transaction(context)
+        if _on_node(context, transaction, leaf, unit, node, others):
+            transaction.commit((), lambda gone: _explain(leaf, task, gone))
+            context.sync.refresh(leaf)
+            return True
+        transaction.discard()
+    return False
+
+
+def _is_replaceable(other: Task, task: Task) -> bool:
+    """Whether a task's role does not need it once the other one starts."""
+    assert other.job is not None and other.job.spec is not None
+    return other.spec.role == task.spec.role or other.spec.role not in other.job.spec.min_task_member
+
+
+def _on_node(
+    context: SchedulingContext,
+    transaction: Transaction,
+    leaf: JobNode,
+    unit: Unit,
+    node: ClusterNode,
+    others: list[Task],
+) -> bool:
+    """Let as many go from a node as it takes; False: that is not enough, or the job would hold more than it may."""
+    task, before = unit_tasks(leaf, unit)[0], list(leaf.held)
+    index = context.nodes.index.get(node.name, -1)
+    if index < 0 or not context.nodes.view(task.shape).mask[index]:
+        return False
+    for other in others:
+        if not context.policy.evictable(other):
+            continue
+        transaction.evict(other)
+        if all(node.future(j) >= amount for j, amount in task.shape.items) and context.nodes.allows(task.shape, index):
+            break
+    else:
+        return False
+    grows = any(leaf.held[j] + amount > before[j] for j, amount in unit.ask)
+    if (grows and not context.order.owes(leaf, unit.ask)) or context.policy.allocatable(leaf, unit) is not None:
+        return False
+    stamp, owed = context.next_start_time(), context.order.owes(leaf, unit.ask)
+    transaction.charge(leaf, unit.ask, stamp, 1, owed)
+    transaction.pipeline(task, index, stamp, owed)
+    for other in [gone.task for gone in transaction.evicted][:-1]:
+        transaction.spare(other)
+        if any(node.future(j) < 0 for j in range(len(node.idle))):
+            transaction.evict(other)
+    return context.policy.can_go_on(leaf.job)
+
+
+def _explain(leaf: JobNode, task: Task, gone: Departure) -> Evict:
+    """Both sides are tasks of one job, and their priorities are what decides."""
+    keys = (float(task.priority), float(gone.task.priority))
+    sides = Sides(leaf.path, task.spec.key, gone.task.spec.key, keys, keys, "priority")
+    return Evict(gone.task.spec.key, gone.node.name, leaf.job.key, leaf.job.key, "preempt", sides)

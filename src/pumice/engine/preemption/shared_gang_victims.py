@@ -1,0 +1,98 @@
+"""Taking together: a gang in the way is too large for one taker, but several fill its room.
+
+See docs/fairness.md, section 9.8.
+
+A gang goes whole, and only if that makes the split better. A job of one task alone would rarely be worth it, however
+many of them are owed their part. So when a gang stands in the way of one of them, others whose turn would come next are
+counted as well: if what they gain together is worth it, the gang goes for all of them, in one transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.fairness.orders.serving_order import part_of
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.preemption.eviction_plan import agree, claim
+from pumice.engine.preemption.eviction_reason import Explanation, keys_beside
+from pumice.engine.preemption.split_improvement import improves_split
+from pumice.engine.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+    from pumice.engine.preemption.preemptors import Takers
+    from pumice.engine.preemption.victim_search import Hunt
+
+
+def take_together(
+    rules: Takers, context: SchedulingContext, leaf: JobNode, hunt: Hunt, takers: dict[JobNode, None]
+) -> Transaction | None:
+    """What several takers did about a gang in the way of this one, committed; None: nothing can be done."""
+    for gang, size in list(hunt.gangs_spared.items()):
+        before = keys_beside(hunt.judge, leaf) if context.tracing else {}
+        outer = Transaction(context)
+        hunt.allowed_gang = gang
+        started, filled = _fill(rules, context, leaf, hunt, takers, outer, size)
+        if outer.evicted and _is_worth_it(context, hunt, outer, gang, filled, size):
+            outer.commit((), Explanation(rules.action, leaf, hunt.judge, before))
+            for taker in started:
+                context.candidates.advance(taker)
+            return outer
+        outer.discard()
+    hunt.allowed_gang = None
+    return None
+
+
+def _is_worth_it(
+    context: SchedulingContext, hunt: Hunt, outer: Transaction, gang: JobNode, filled: float, size: float
+) -> bool:
+    """Whether the takers gain enough: by their entitlements, or else by filling half of what the gang leaves."""
+    if not hunt.judge.by_target:
+        return filled * 2 >= size
+    return improves_split([(taker, ask) for taker, ask, *_ in outer.charges], [gang], context.state.capacity)
+
+
+def _fill(
+    rules: Takers,
+    context: SchedulingContext,
+    leaf: JobNode,
+    hunt: Hunt,
+    takers: dict[JobNode, None],
+    outer: Transaction,
+    enough: float,
+) -> tuple[dict[JobNode, None], float]:
+    """Claims for one taker after another, with no further victims after the first; who, and how much in all."""
+    order, capacity = context.order, context.state.capacity
+    started: dict[JobNode, None] = {}
+    filled, first = 0.0, True
+    taker: JobNode | None = leaf
+    full: list[JobNode] = []
+    while taker is not None and filled < enough:
+        inner = Transaction(context, outer)
+        lost = {gone.task.job for gone in outer.evicted}
+        again = taker not in started or taker.unit.size == 1
+        may = taker in takers and taker.job not in lost and again and _waits(context, taker)
+        judge = hunt.judge if taker is leaf else rules.judge(context, taker)
+        fits = may and rules.may_take(context, taker) and claim(context, inner, hunt, taker, taker.unit, victims=first)
+        gone = inner.departures()
+        if fits and agree(context, judge, gone) and agree(context, hunt.judge, gone):
+            inner.commit()
+            started[taker] = None
+            filled += part_of(taker.unit.ask, capacity)
+        else:
+            inner.discard()
+            if first:
+                break
+            full.append(taker)
+            order.offer(taker, taker.unit.ask, False)
+        first = False
+        taker = order.pick()
+    for other in full:
+        order.offer(other, other.unit.ask, True)
+    return started, filled
+
+
+def _waits(context: SchedulingContext, leaf: JobNode) -> bool:
+    """Whether a job has a unit left, within its part."""
+    unit, pending = leaf.unit, leaf.job.pending
+    return context.order.owes(leaf, unit.ask) and all(len(pending.get(s, ())) >= n for s, n in unit.parts)

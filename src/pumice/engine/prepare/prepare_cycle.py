@@ -1,0 +1,79 @@
+"""The first step of a cycle: bring what is derived from the cluster up to date, and set targets if they can differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.prepare.shape_cleanup import forget_shapes
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+
+def prepare_cycle(context: SchedulingContext) -> None:
+    """Follow up on what events and decisions touched since the last cycle."""
+    state, tree, changes, candidates = context.state, context.tree, context.changes, context.candidates
+    if tree.width < len(state.registry):
+        tree.widen(len(state.registry))
+    resized = state.capacity != changes.capacity
+    _follow_objects(context, resized)
+    if resized:
+        changes.capacity = list(state.capacity)
+        changes.demand = True
+        context.order.restructure()
+        for node in tree.root.walk():
+            tree.mark(node)
+    changes.demand = changes.demand or (changes.usage and context.policy.bounds_moved())
+    moved = changes.demand or changes.usage or changes.pods
+    candidates.begin_cycle(changes.freed_nodes, changed=changes.pods, gates_moved=moved)
+    _set_targets(context)
+    if moved or state.victims_touched:
+        changes.version += 1
+    changes.clear()
+    state.jobs_touched.clear()
+    state.jobs_gone.clear()
+    state.queues_touched = state.nodes_described = state.victims_touched = False
+    context.nodes.compact()
+    forget_shapes(context)
+
+
+def _follow_objects(context: SchedulingContext, resized: bool) -> None:
+    """Queues first, because they give the tree; then nodes, because they decide what of a job is demand; then jobs."""
+    state, changes, candidates, sync = context.state, context.changes, context.candidates, context.sync
+    if state.queues_touched or state.nodes_described:
+        jobs = dict.fromkeys(state.jobs.values())
+    else:
+        jobs = state.jobs_touched | candidates.affected_by_capacity(changes.capacity)
+    if state.queues_touched:
+        sync.follow_queues()
+    if state.nodes_described:
+        context.nodes.rebuild(state.nodes.values(), context.tree.width)
+        changes.freed_nodes.clear()  # indices of the old table; every shape is looked at again
+        candidates.nodes_rebuilt()
+    for key in state.jobs_gone:
+        sync.detach(key)
+    if state.queues_touched or resized:
+        context.policy.set_bounds()  # what a queue may hold decides what of its jobs is demand
+    for job in jobs:
+        sync.follow_job(job)
+    if state.queues_touched or resized or changes.stray_jobs:
+        sync.refuse_queues()
+
+
+def _set_targets(context: SchedulingContext) -> None:
+    """Solve the targets if demand changed, and round them to whole tasks if that or usage did."""
+    changes = context.changes
+    if changes.demand:
+        context.policy.set_bounds()
+        changes.target_version += 1
+    if changes.demand or changes.usage:
+        moved = context.order.refresh_targets(demand_changed=changes.demand)
+        context.candidates.recheck_mixed(moved)
+
+
+def capacity_came(context: SchedulingContext) -> None:
+    """Capacity became free in the middle of a cycle: look again at shapes and units that did not fit."""
+    changes = context.changes
+    context.candidates.begin_cycle(changes.freed_nodes, changed=True, gates_moved=True)
+    changes.freed_nodes.clear()
+    changes.usage_changed()

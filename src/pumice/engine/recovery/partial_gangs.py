@@ -1,0 +1,110 @@
+"""Mending: gangs of which only a part has its place, because the rest of their start was never carried out.
+
+A job starts whole or not at all (docs/fairness.md, section 10). But what is decided at once is written pod by pod: a
+crash in between, or a bind that fails for good, leaves pods bound that can do nothing without the others. What the
+cluster shows tells such a job: some of its tasks have their node by a decision of ours, fewer than its minimum, and it
+has not been whole since it last held nothing. So a gang that loses a pod later, with its node say, is none of these;
+nor is one whose pods somebody else has put somewhere, nor one whose pods come one by one.
+
+Before anything else is decided, what is missing gets its place, all of it or nothing. A job that is still not whole
+after ``LIMIT`` gives back what it has, and starts anew when it can.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.actions.allocate import place_unit
+from pumice.engine.candidates.units import makes_a_gang
+from pumice.engine.decisions import Evict
+from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.engine.transaction import Departure, Transaction
+from pumice.model.specs import JobPhase, TaskStatus
+
+if TYPE_CHECKING:
+    from pumice.engine.context import SchedulingContext
+
+LIMIT = 30_000_000
+"""For how long a part of a gang waits for the rest (microseconds)."""
+
+
+def notice(context: SchedulingContext, job: Job) -> None:
+    """A job changed: is it one of those, or no longer? Until it is whole its time runs, whatever is decided."""
+    if not job.running:
+        job.whole, job.spent = False, 0
+    if job.whole or not job.shown:
+        context.partial_gangs.pop(job.key, None)
+    elif job.key not in context.partial_gangs and _is_a_part(context, job):
+        context.partial_gangs[job.key] = context.now
+
+
+def mend(context: SchedulingContext) -> None:
+    """Find places for what is missing, those first who have waited longest; send back what had its time."""
+    for key, since in sorted(context.partial_gangs.items(), key=lambda item: (item[1], item[0])):
+        leaf = context.tree.jobs.get(key)
+        if leaf is None or leaf.job.whole:  # which the cluster may have shown since it was noticed
+            del context.partial_gangs[key]
+        elif any(task.status is TaskStatus.BINDING for task in leaf.job.tasks.values()):
+            continue  # the rest of it is on its way
+        elif since + LIMIT <= context.now:
+            _send_back(context, leaf)
+        elif not _complete(context, leaf) and since == context.now:
+            _tell(context, leaf.job, f"the rest must find a place within {LIMIT // 1_000_000} s, or these go")
+
+
+def _is_a_part(context: SchedulingContext, job: Job) -> bool:
+    """Whether a job that has not been whole has some of its start, by a decision of ours, and not all of it."""
+    start = context.policy.start_size(job)
+    seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
+    has_all = len(seated) + job.succeeded >= start and makes_a_gang(job, seated, start)
+    return not has_all and bool(_to_give_back(job))
+
+
+def _to_give_back(job: Job) -> list[Task]:
+    """What has its node by a decision of ours, in task order."""
+    ours = [task for task in job.tasks.values() if task.status.shown and task.spec.placed]
+    return sorted((task for task in ours if not task.keeps_the_cluster_alive), key=lambda task: task.order)
+
+
+def _complete(context: SchedulingContext, leaf: JobNode) -> bool:
+    """Give what is missing its place, if all of it finds one."""
+    if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues and context.sync.takes_work(leaf.job):
+        leaf.job.phase = JobPhase.INQUEUE  # it was let in before; that got lost
+        context.decided.enqueue(leaf.job.key)
+        context.sync.refresh(leaf)
+    unit = leaf.unit
+    if unit is None or not context.candidates.is_open(unit) or context.policy.allocatable(leaf, unit) is not None:
+        return False
+    transaction = Transaction(context)
+    short = place_unit(context, transaction, leaf, unit)
+    if short is not None:
+        transaction.discard()
+        context.candidates.failed(unit, short)
+        return False
+    transaction.commit()
+    context.candidates.advance(leaf)
+    return True
+
+
+def _send_back(context: SchedulingContext, leaf: JobNode) -> None:
+    """Let go what a job has of its gang."""
+    going = [task for task in _to_give_back(leaf.job) if context.eviction_backoff.retry_at(task.key) <= context.now]
+    if not going:
+        return
+    _tell(context, leaf.job, f"the rest found no place within {LIMIT // 1_000_000} s, so these go")
+    transaction = Transaction(context)
+    for task in going:
+        transaction.evict(task)
+    transaction.commit(explain=_explain)
+
+
+def _explain(gone: Departure) -> Evict:
+    return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, "", "mend")
+
+
+def _tell(context: SchedulingContext, job: Job, what: str) -> None:
+    has = sum(1 for task in job.tasks.values() if task.status.shown)
+    message = f"{has} of the {context.policy.start_size(job)} pods that it must start with have a node; {what}"
+    context.decided.condition_once(job.key, "GangIncomplete", message)

@@ -1,0 +1,499 @@
+"""The cluster as it stands: what every event so far adds up to.
+
+Events go in by ``apply`` and touch only what they name: a task's change updates its job's and its node's
+accounts by the difference. Nothing is recomputed from scratch and nothing is thrown away because the other side
+is missing: tasks wait for their job, jobs for their queue, pods keep the place of a node nobody described yet.
+Who needs to follow up reads ``jobs_touched`` and its like and clears them, or watches.
+``validate`` checks every account against the long way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kubebase.resource_vector import Registry
+from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
+from pumice.engine.state.cluster_node import ClusterNode
+from pumice.engine.state.job import Job
+from pumice.engine.state.label_index import LabelIndex
+from pumice.engine.state.task import Task, task_order
+from pumice.engine.state.task_shapes import Rules, Shape, ShapeTable, first_pair, selects
+from pumice.model.specs import (
+    Constraints,
+    DisruptionBudget,
+    JobPhase,
+    JobSpec,
+    NodeSpec,
+    PodTerm,
+    PriorityClass,
+    Queue,
+    Quota,
+    TaskSpec,
+    TaskStatus,
+)
+
+BEEN_WHOLE = (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
+"""What only a job says that had all of its minimum at some time."""
+
+
+class Watcher(Protocol):
+    """Who follows tasks as events move them (moves the engine makes itself are its own business)."""
+
+    def entered(self, task: Task) -> None:
+        """A task counts now as its status says."""
+
+    def leaving(self, task: Task) -> None:
+        """A task is about to count no longer as its status says."""
+
+
+class ClusterState:
+    """Queues, namespaces, jobs, tasks and nodes, kept up to date by events."""
+
+    def __init__(self, registry: Registry | None = None) -> None:
+        self.registry = registry if registry is not None else Registry()
+        self.shapes = ShapeTable()
+        self.queues: dict[str, Queue] = {}
+        self.quotas: dict[str, dict[str, Quota]] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self.budgets: dict[str, DisruptionBudget] = {}
+        self.jobs: dict[str, Job] = {}
+        self.tasks: dict[str, Task] = {}
+        self._labels = LabelIndex(self.tasks)
+        self.nodes: dict[str, ClusterNode] = {}
+        self.capacity: list[int] = [0] * len(self.registry)
+        self.pods_version = 0  # grows whenever something is said about a pod or a disruption budget
+        self.victims_touched = False  # who may be evicted, or have others evicted, was said anew
+        self.queues_touched = True
+        self.jobs_touched: dict[Job, None] = {}
+        self.arrivals: dict[str, None] = {}  # pods that turned up by bindings nobody here decided (see ``relieve``)
+        self.nodes_described = True  # nodes came, went or changed what they are
+        self.watcher: Watcher | None = None
+        self.jobs_gone: dict[str, None] = {}
+        self._on_change: dict[type, Callable[[Any], None]] = {
+            Queue: self._set_queue,
+            Quota: self._set_quota,
+            PriorityClass: self._set_priority_class,
+            DisruptionBudget: self._set_budget,
+            JobSpec: self._set_job,
+            TaskSpec: self._set_task,
+            NodeSpec: self._set_node,
+        }
+        self._on_gone: dict[type, Callable[[str], None]] = {
+            Queue: self._drop_queue,
+            Quota: self._drop_quota,
+            PriorityClass: self._drop_priority_class,
+            DisruptionBudget: self._drop_budget,
+            JobSpec: self._drop_job,
+            TaskSpec: self._drop_task,
+            NodeSpec: self._drop_node,
+        }
+
+    # --- events ---------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        if len(self.capacity) < len(self.registry):
+            self._widen()
+        if isinstance(event, Changed):
+            self._on_change[type(event.object)](event.object)
+        elif isinstance(event, Gone):
+            self._on_gone[event.kind](event.key)
+        elif isinstance(event, BindFailed):
+            task = self.tasks.get(event.task)
+            if task is not None and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
+                self._leave(task)
+                task.shape, task.owed = self._shape(task.spec, task.job), True
+                self._enter(task, TaskStatus.PENDING, None, 0)
+        elif isinstance(event, EvictFailed):
+            task = self.tasks.get(event.task)
+            if task is not None and task.status is TaskStatus.RELEASING and task.spec.status.held:
+                node, started = task.node, task.started
+                self._leave(task)
+                task.evicted = False
+                here = self._node(node.name) if node is not None else None  # it may have been kept by this task alone
+                self._enter(task, task.spec.status, here, started)
+
+    def _set_queue(self, queue: Queue) -> None:
+        if self.queues.get(queue.name) != queue:
+            self.queues[queue.name] = queue
+            self.queues_touched = True
+
+    def _drop_queue(self, name: str) -> None:
+        if self.queues.pop(name, None) is not None:
+            self.queues_touched = True
+
+    def _set_quota(self, quota: Quota) -> None:
+        self.quotas.setdefault(quota.namespace, {})[quota.name] = quota
+        self.queues_touched = True
+
+    def _drop_quota(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        if self.quotas.get(namespace, {}).pop(name, None) is not None:
+            self.queues_touched = True
+
+    def _set_priority_class(self, priority_class: PriorityClass) -> None:
+        self.priority_classes[priority_class.name] = priority_class
+        self._reprioritise()
+
+    def _drop_priority_class(self, name: str) -> None:
+        if self.priority_classes.pop(name, None) is not None:
+            self._reprioritise()
+
+    def _set_budget(self, budget: DisruptionBudget) -> None:
+        self.budgets[budget.key] = budget
+        self.pods_version += 1
+        self.victims_touched = True
+
+    def _drop_budget(self, key: str) -> None:
+        self.budgets.pop(key, None)
+        self.pods_version += 1
+        self.victims_touched = True
+
+    def _reprioritise(self) -> None:
+        self.victims_touched = True
+        for task in self.tasks.values():
+            task.priority = self.task_priority(task.spec)
+            task.order = task_order(task.spec, task.priority)
+        for job in self.jobs.values():
+            job.unsorted = True
+            self.jobs_touched[job] = None
+
+    def _set_job(self, spec: JobSpec) -> None:
+        job = self._job(spec.key)
+        if job.spec is None:
+            # What it says of its past counts when we first hear of it; from then on we know better.
+            job.whole = job.whole or spec.phase in BEEN_WHOLE
+        if job.spec is None or spec.phase is not JobPhase.PENDING:
+            # Once we admitted a job, an update from before that does not take it back.
+            job.phase = spec.phase
+        if job.spec is not None and job.spec.preemptable is not spec.preemptable:
+            self.victims_touched = True
+        job.spec = spec
+        job.show(0)  # if its pods came first, or it needs fewer now
+        self.jobs_touched[job] = None
+
+    def _drop_job(self, key: str) -> None:
+        job = self.jobs.get(key)
+        if job is not None:
+            job.spec = None
+            self._touch_job(job)
+
+    def _set_task(self, spec: TaskSpec) -> None:
+        task = self.tasks.get(spec.key)
+        if task is not None and task.spec == spec:
+            return
+        self.pods_version += 1
+        status, node, started = spec.status, spec.node, spec.started
+        if task is not None and self._confirms(task, spec):
+            if (spec.preemptable, spec.labels) != (task.spec.preemptable, task.spec.labels):
+                self.victims_touched = True
+            self._labels.remove(task)
+            shown = status.shown - task.status.shown
+            task.spec, task.status = spec, status
+            self._labels.add(task)
+            if task.job is not None and shown:
+                self._show(task.job, shown)
+            return
+        owed, evicted = True, False
+        was = task.node.name if task is not None and task.node is not None else None
+        if task is not None:
+            owed, evicted = task.owed, task.evicted
+            if status is TaskStatus.PENDING and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
+                # Assumed by us, not seen yet: an update that knows nothing of it does not undo it.
+                status, node = task.status, task.node.name if task.node else None
+            elif status.held and task.status is TaskStatus.RELEASING:
+                status = task.status  # on its way out since we said so, whatever else is said about it
+            if status.on_node and task.started:
+                started = task.started
+            if status is TaskStatus.FAILED and task.status.held and task.job is not None:
+                task.job.spent += 1
+            self._forget(task)
+            del self.tasks[spec.key]
+            self._labels.remove(task)
+        self.learn(spec.constraints)
+        self.recall_task(spec, status, node, started, owed=owed, evicted=evicted)
+        if spec.placed and status.shown and node is not None and node != was:
+            self.arrivals.pop(spec.key, None)
+            self.arrivals[spec.key] = None  # the last to come is the last in line
+
+    def recall_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
+        """A job is as it was (see ``standing``)."""
+        job = self._job(key)
+        job.spec, job.phase, job.whole = spec, phase, whole
+        self.jobs_touched[job] = None
+
+    def recall_task(
+        self, spec: TaskSpec, status: TaskStatus, node: str | None, started: int, *, owed: bool, evicted: bool
+    ) -> None:
+        """A task that nobody knows here comes to stand where it does."""
+        job = self._job(spec.job) if spec.job is not None and spec.managed else None
+        task = Task(spec, self._shape(spec, job), self.task_priority(spec))
+        task.job = job
+        task.owed = owed or status is TaskStatus.PENDING
+        task.evicted = evicted and status is TaskStatus.RELEASING
+        self.tasks[task.key] = task
+        self._labels.add(task)
+        here = self._node(node) if node is not None and status.has_node else None
+        self._enter(task, status, here, started)
+
+    def _show(self, job: Job, shown: int) -> None:
+        job.show(shown)
+        if not job.whole and job.spec is not None and job.running + job.succeeded < job.spec.minimum:
+            self.jobs_touched[job] = None  # what is shown is too little, and nobody may know yet
+
+    def _confirms(self, task: Task, spec: TaskSpec) -> bool:
+        """Whether an update only says that a task is where we think it is: no account moves."""
+        return (
+            task.node is not None
+            and task.node.name == spec.node
+            and TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING
+            and TaskStatus.BINDING <= spec.status <= TaskStatus.RUNNING
+            and spec.job == task.spec.job
+            and spec.managed == task.spec.managed
+            and self.task_priority(spec) == task.priority
+            and self.shapes.of(spec, task.shape.rules) is task.shape
+        )
+
+    def _drop_task(self, key: str) -> None:
+        task = self.tasks.get(key)
+        if task is not None:
+            self.pods_version += 1
+            self._forget(task)
+            del self.tasks[key]
+            self.arrivals.pop(key, None)
+            self._labels.remove(task)
+
+    def _set_node(self, spec: NodeSpec) -> None:
+        node = self._node(spec.name)
+        if node.spec == spec:
+            return
+        node.describe(spec, len(self.capacity))
+        self.nodes_described = True
+        self._touch_node(node)
+
+    def _drop_node(self, name: str) -> None:
+        node = self.nodes.get(name)
+        if node is not None:
+            node.describe(None, len(self.capacity))
+            self.nodes_described = True
+            self._touch_node(node)
+
+    # --- moves: what the engine itself decides ---------------------------------------------------------
+
+    def place(self, task: Task, node: ClusterNode, stamp: int, status: TaskStatus = TaskStatus.BINDING) -> None:
+        """A waiting task takes its place on a node (Pipelined: a claim on one). Watchers are the caller's business."""
+        assert task.job is not None
+        task.job.start(task)
+        task.status, task.node, task.started = status, node, stamp
+        node.admit(task)
+
+    def unplace(self, task: Task) -> None:
+        """Exactly undo ``place``."""
+        node = task.node
+        assert task.job is not None and node is not None
+        node.release(task)
+        task.status, task.node, task.started = TaskStatus.PENDING, None, 0
+        task.job.unstart(task)
+        if node.spec is None:  # nobody described it any more while the task waited there
+            self._touch_node(node)
+
+    def pipeline(self, task: Task, node: ClusterNode, stamp: int) -> None:
+        """A waiting task gets a claim on a node, on room that is free or being freed there."""
+        self.place(task, node, stamp, TaskStatus.PIPELINED)
+
+    def promote(self, task: Task) -> None:
+        """A task that waited on its node takes its place there."""
+        assert task.node is not None
+        task.node.release(task)
+        task.status = TaskStatus.BINDING
+        task.node.admit(task)
+
+    def evict(self, task: Task) -> None:
+        """A task that occupies its node is being released from now on."""
+        assert task.job is not None and task.node is not None
+        task.job.evict(task)
+        task.node.evict(task, 1)
+        task.status, task.evicted = TaskStatus.RELEASING, True
+        if not task.node.schedulable:
+            self._touch_node(task.node)
+
+    def unevict(self, task: Task, status: TaskStatus) -> None:
+        """Exactly undo ``evict``."""
+        assert task.job is not None and task.node is not None
+        task.status, task.evicted = status, False
+        task.node.evict(task, -1)
+        task.job.unevict(task)
+        if not task.node.schedulable:
+            self._touch_node(task.node)
+
+    # --- accounts ----------------------------------------------------------------------------------------
+
+    def _enter(self, task: Task, status: TaskStatus, node: ClusterNode | None, started: int) -> None:
+        task.status, task.node, task.started = status, node, started
+        if node is not None and status.has_node:
+            node.admit(task)
+            if not task.spec.managed or not node.schedulable:
+                self._touch_node(node)
+        if task.job is not None:
+            task.job.enter(task)
+            self.jobs_touched[task.job] = None
+        if self.watcher is not None:
+            self.watcher.entered(task)
+
+    def _leave(self, task: Task) -> None:
+        node, job = task.node, task.job
+        if self.watcher is not None:
+            self.watcher.leaving(task)
+        if job is not None:
+            job.leave(task)
+            self.jobs_touched[job] = None
+        if node is not None and task.status.has_node:
+            node.release(task)
+            if not task.spec.managed or not node.schedulable:
+                self._touch_node(node)
+
+    def _forget(self, task: Task) -> None:
+        self._leave(task)
+        if task.job is not None:
+            self._touch_job(task.job)
+        if task.node is not None:
+            self._touch_node(task.node)
+
+    def _job(self, key: str) -> Job:
+        job = self.jobs.get(key)
+        if job is None:
+            job = self.jobs[key] = Job(key, len(self.capacity))
+            self.jobs_gone.pop(key, None)
+        return job
+
+    def _touch_job(self, job: Job) -> None:
+        """Mark a job; one that nothing speaks of any more goes."""
+        if job.spec is None and not job.tasks and self.jobs.get(job.key) is job:
+            del self.jobs[job.key]
+            self.jobs_touched.pop(job, None)
+            self.jobs_gone[job.key] = None
+        else:
+            self.jobs_touched[job] = None
+
+    def _node(self, name: str) -> ClusterNode:
+        node = self.nodes.get(name)
+        if node is None:
+            node = self.nodes[name] = ClusterNode(name, len(self.capacity))
+        return node
+
+    def _touch_node(self, node: ClusterNode) -> None:
+        """Refresh what a node gives to capacity; one that nothing speaks of any more goes."""
+        if node.spec is None and not node.tasks and not node.waiting and self.nodes.get(node.name) is node:
+            del self.nodes[node.name]
+        gives = node.contribution()
+        if gives != node.counted:
+            for j, (new, old) in enumerate(zip(gives, node.counted, strict=True)):
+                self.capacity[j] += new - old
+            node.counted = gives
+
+    def _widen(self) -> None:
+        """A resource nobody named before: every account gets a zero for it."""
+        width = len(self.registry)
+        self.capacity.extend([0] * (width - len(self.capacity)))
+        for job in self.jobs.values():
+            job.widen(width)
+        for node in self.nodes.values():
+            node.widen(width)
+        self.nodes_described = True
+
+    def learn(self, constraints: Constraints) -> None:
+        """If somebody's constraints speak of other pods, that may give waiting tasks an identity (see ``shape``)."""
+        if not constraints.coupled:
+            return
+        terms, new_keys = self.shapes.learn(constraints)
+        concerned: dict[Task, None] = {}
+        if new_keys:
+            concerned.update(dict.fromkeys(task for task in self.tasks.values() if task.shape.identity is not None))
+        for term in terms:
+            concerned.update(dict.fromkeys(self.tasks_selected(term)))
+        for task in concerned:
+            shape = self._shape(task.spec, task.job)
+            if task.status is TaskStatus.PENDING and shape is not task.shape:
+                self._leave(task)
+                task.shape = shape
+                self._enter(task, task.status, task.node, task.started)
+
+    def _shape(self, spec: TaskSpec, job: Job | None) -> Shape:
+        return self.shapes.of(spec, job.rules if job is not None else ())
+
+    def set_rules(self, job: Job, rules: Rules) -> None:
+        """A job is under other rules of where its tasks may run: those that wait get other shapes."""
+        if rules != job.rules:
+            job.rules = rules
+            for task in [task for tasks in job.pending.values() for task in tasks]:
+                job.leave(task)
+                task.shape = self._shape(task.spec, job)
+                job.enter(task)
+
+    # --- readings --------------------------------------------------------------------------------------
+
+    def task_priority(self, spec: TaskSpec) -> int:
+        """A pod's own priority, else that of its class, else the default class's, else 0."""
+        if spec.priority is not None:
+            return spec.priority
+        return self._class_value(spec.priority_class)
+
+    def task_preempts(self, spec: TaskSpec) -> bool:
+        """Whether a pod may have others evicted: its own policy, else that of its class, else yes."""
+        if spec.preempts is not None:
+            return spec.preempts
+        found = self._class(spec.priority_class)
+        return found is None or found.preempts
+
+    def job_priority(self, job: Job) -> int:
+        """The priority of a job's class; without one, of its most important unfinished task."""
+        if job.spec is not None and job.spec.priority_class in self.priority_classes:
+            return self._class_value(job.spec.priority_class)
+        tasks = [task.priority for task in job.tasks.values() if task.status.unfinished]
+        return max(tasks, default=self._class_value(None))
+
+    def _class_value(self, name: str | None) -> int:
+        found = self._class(name)
+        return found.value if found is not None else 0
+
+    def _class(self, name: str | None) -> PriorityClass | None:
+        found = self.priority_classes.get(name) if name is not None else None
+        if found is None:
+            # Several defaults are a mistake; the highest wins, so that the answer does not depend on order.
+            defaults = (c for c in self.priority_classes.values() if c.default)
+            return max(defaults, key=lambda c: (c.value, c.name), default=None)
+        return found
+
+    def tasks_selected(self, term: PodTerm) -> list[Task]:
+        """The tasks that a term picks; looks at few of them where the term names a label."""
+        pair = first_pair(term)
+        tasks = self._labels.having(*pair) if pair is not None else self.tasks.values()
+        return [task for task in tasks if selects(term, task.spec.namespace, task.spec.labels)]
+
+    def namespace_weight(self, namespace: str) -> int:
+        """The highest valid weight among the namespace's quotas; 1 without any (docs/fairness.md, section 7)."""
+        quotas = self.quotas.get(namespace, {}).values()
+        return max((q.weight for q in quotas if q.weight is not None and q.weight > 0), default=1)
+
+    def validate(self) -> None:
+        """Check every account against the long way round; raises AssertionError on the first difference."""
+        width = len(self.capacity)
+        total = [0] * width
+        for node in self.nodes.values():
+            node.validate(width)
+            assert node.spec is not None or node.tasks or node.waiting, f"node {node.name} is a ghost"
+            for j, amount in enumerate(node.contribution()):
+                total[j] += amount
+        assert total == self.capacity, f"capacity {self.capacity} is not {total}"
+        for job in self.jobs.values():
+            job.validate(width)
+            assert job.spec is not None or job.tasks, f"job {job.key} is a ghost"
+        for key, task in self.tasks.items():
+            assert key == task.spec.key
+            if task.job is not None:
+                assert task.job.tasks[key] is task and self.jobs[task.job.key] is task.job
+            if task.status.has_node and task.node is not None:
+                there = task.node.waiting if task.status is TaskStatus.PIPELINED else task.node.tasks
+                assert there[key] is task
+                assert self.nodes[task.node.name] is task.node

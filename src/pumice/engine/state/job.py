@@ -1,0 +1,216 @@
+"""A job (PodGroup) and what its tasks add up to, updated by differences.
+
+A job knows what it holds, what it still asks for and which of its tasks are pending, by shape and in task order.
+``validate`` computes the same from scratch.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Mapping
+
+from pumice.engine.state.task import Task, TaskOrder
+from pumice.engine.state.task_shapes import Rules, Shape
+from pumice.model.specs import JobPhase, JobSpec, TaskStatus
+
+
+class Job:
+    """A PodGroup with its tasks. ``spec`` is None while only its pods are known."""
+
+    __slots__ = (
+        "evicted",
+        "held",
+        "key",
+        "pending",
+        "phase",
+        "rules",
+        "running",
+        "shown",
+        "spec",
+        "spent",
+        "succeeded",
+        "tasks",
+        "unfinished",
+        "unsorted",
+        "whole",
+    )
+
+    def __init__(self, key: str, width: int) -> None:
+        self.key = key
+        self.spec: JobSpec | None = None
+        self.phase = JobPhase.PENDING
+        self.rules: Rules = ()  # what plugins say of where its tasks may run: part of their shapes
+        self.tasks: dict[str, Task] = {}
+        self.held: list[int] = [0] * width
+        self.unfinished: dict[Shape, int] = {}
+        self.evicted: dict[Shape, int] = {}  # tasks on their way out because we said so
+        self.pending: dict[Shape, list[Task]] = {}  # the next to start is last
+        self.unsorted = False
+        self.running = 0  # tasks that hold a place
+        self.shown = 0  # those of them that the cluster has shown there
+        self.whole = False  # whether all of its minimum was shown at some time since it last held nothing
+        self.spent = 0  # tasks that had their place and failed there since it last held nothing
+        self.succeeded = 0
+
+    def enter(self, task: Task) -> None:
+        """Count a task in, as its status says."""
+        self.tasks[task.key] = task
+        status, shape = task.status, task.shape
+        if status is TaskStatus.PENDING:
+            self.pending.setdefault(shape, []).append(task)
+            self.unsorted = True
+        if status.unfinished:
+            self.unfinished[shape] = self.unfinished.get(shape, 0) + 1
+        if status.held:
+            self.running += 1
+            for j, amount in shape.items:
+                self.held[j] += amount
+            if status.shown:
+                self.show(1)
+        elif status is TaskStatus.SUCCEEDED:
+            self.succeeded += 1
+            self.show(0)  # it may have been the last one to be heard of
+        elif status is TaskStatus.FAILED:
+            self.show(0)
+        elif task.evicted:
+            self._count_evicted(shape, 1)
+
+    def leave(self, task: Task) -> None:
+        """Exactly undo ``enter``."""
+        del self.tasks[task.key]
+        status, shape = task.status, task.shape
+        if status is TaskStatus.PENDING:
+            waiting = self.pending[shape]
+            waiting.remove(task)
+            if not waiting:
+                del self.pending[shape]
+        if status.unfinished:
+            self.unfinished[shape] -= 1
+            if not self.unfinished[shape]:
+                del self.unfinished[shape]
+        if status.held:
+            self.running -= 1
+            self.shown -= status.shown
+            for j, amount in shape.items:
+                self.held[j] -= amount
+        elif status is TaskStatus.SUCCEEDED:
+            self.succeeded -= 1
+        elif task.evicted:
+            self._count_evicted(shape, -1)
+
+    def _count_evicted(self, shape: Shape, change: int) -> None:
+        self.evicted[shape] = self.evicted.get(shape, 0) + change
+        if not self.evicted[shape]:
+            del self.evicted[shape]
+
+    def start(self, task: Task) -> None:
+        """A waiting task comes to hold a place: ``leave`` and ``enter`` in one, quick for the next of its shape."""
+        waiting = self.pending[task.shape]
+        if waiting[-1] is task:
+            waiting.pop()
+        else:
+            waiting.remove(task)
+        if not waiting:
+            del self.pending[task.shape]
+        self.running += 1
+        held = self.held
+        for j, amount in task.shape.items:
+            held[j] += amount
+
+    def unstart(self, task: Task) -> None:
+        """Exactly undo ``start``."""
+        waiting = self.pending.setdefault(task.shape, [])
+        if not waiting or task.order < waiting[-1].order:
+            waiting.append(task)
+        else:
+            insort(waiting, task, key=_backwards)
+        self.running -= 1
+        held = self.held
+        for j, amount in task.shape.items:
+            held[j] -= amount
+
+    def evict(self, task: Task) -> None:
+        """A task that holds a place is about to be released: it is no longer held, nor asked for."""
+        shape = task.shape
+        self.running -= 1
+        self.shown -= task.status.shown
+        self.unfinished[shape] -= 1
+        if not self.unfinished[shape]:
+            del self.unfinished[shape]
+        for j, amount in shape.items:
+            self.held[j] -= amount
+        self._count_evicted(shape, 1)
+
+    def unevict(self, task: Task) -> None:
+        """Exactly undo ``evict``."""
+        shape = task.shape
+        self._count_evicted(shape, -1)
+        self.running += 1
+        self.shown += task.status.shown
+        self.unfinished[shape] = self.unfinished.get(shape, 0) + 1
+        for j, amount in shape.items:
+            self.held[j] += amount
+
+    def show(self, more: int) -> None:
+        """The cluster shows so many more of its tasks where they should be; with that it may be whole."""
+        self.shown += more
+        had_their_place = self.shown + self.succeeded + self.spent
+        if not self.whole and self.spec is not None and had_their_place >= self.spec.min_member:
+            self.whole = not self.spec.min_task_member or self._roles_shown(self.spec.min_task_member)
+
+    def _roles_shown(self, minimums: Mapping[str, int]) -> bool:
+        over = (TaskStatus.SUCCEEDED, TaskStatus.FAILED) if self.spent else (TaskStatus.SUCCEEDED,)
+        there = (task for task in self.tasks.values() if task.status.shown or task.status in over)
+        roles = Counter(task.spec.role for task in there)
+        return all(roles[role] >= least for role, least in minimums.items())
+
+    def sort_pending(self) -> None:
+        """Bring the waiting tasks in task order after some came in."""
+        if self.unsorted:
+            for waiting in self.pending.values():
+                waiting.sort(key=_by_order, reverse=True)
+            self.unsorted = False
+
+    def widen(self, width: int) -> None:
+        """Make room for resources that were registered later."""
+        self.held.extend([0] * (width - len(self.held)))
+
+    def validate(self, width: int) -> None:
+        """Check the accounts against the tasks."""
+        fresh = Job(self.key, width)
+        for task in self.tasks.values():
+            assert task.job is self
+            fresh.enter(task)
+        assert fresh.held == self.held, f"{self.key} holds {fresh.held}, accounts say {self.held}"
+        assert fresh.unfinished == self.unfinished, f"{self.key}: unfinished tasks miscounted"
+        assert fresh.evicted == self.evicted, f"{self.key}: evicted tasks miscounted"
+        assert (fresh.running, fresh.succeeded, fresh.shown) == (self.running, self.succeeded, self.shown)
+        assert fresh.pending.keys() == self.pending.keys()
+        for shape, waiting in self.pending.items():
+            assert sorted(waiting, key=_by_order) == sorted(fresh.pending[shape], key=_by_order)
+            if not self.unsorted:
+                assert waiting == sorted(waiting, key=_by_order, reverse=True), f"{self.key}: out of order"
+
+    def __repr__(self) -> str:
+        return f"Job({self.key})"
+
+
+class _Backwards:
+    """Reverses an order, for lists that are kept largest first."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, order: TaskOrder) -> None:
+        self.order = order
+
+    def __lt__(self, other: _Backwards) -> bool:
+        return other.order < self.order
+
+
+def _backwards(task: Task) -> _Backwards:
+    return _Backwards(task.order)
+
+
+def _by_order(task: Task) -> TaskOrder:
+    return task.order

@@ -1,0 +1,62 @@
+"""A task: one pod that Pumice schedules, as the engine sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.engine.state.task_shapes import Shape
+from pumice.model.specs import TaskSpec, TaskStatus
+
+if TYPE_CHECKING:
+    from pumice.engine.state.cluster_node import ClusterNode
+    from pumice.engine.state.job import Job
+
+TaskOrder = tuple[int, int, int, str, str]
+
+
+SYSTEM_NAMESPACE = "kube-system"
+CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+
+
+class Task:
+    """A pod under our eyes. ``started`` is the time it was placed, 0 while it waits."""
+
+    __slots__ = ("evicted", "job", "key", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
+
+    def __init__(self, spec: TaskSpec, shape: Shape, priority: int) -> None:
+        self.spec = spec
+        self.key = spec.key  # namespace and name: one string for all the tables in which it stands
+        self.shape = shape
+        self.priority = priority
+        self.order = task_order(spec, priority)
+        self.job: Job | None = None
+        self.node: ClusterNode | None = None
+        self.status = TaskStatus.PENDING
+        self.started = 0
+        self.evicted = False  # whether it is being released because we said so: its job will want it back
+        self.owed = True  # whether its job was owed when it started (docs/fairness.md, section 3.2, ties in rounding)
+
+    @property
+    def keeps_the_cluster_alive(self) -> bool:
+        """Whether it is part of the system: never a victim, whatever a configuration says.
+
+        See docs/fairness.md, section 9.9.
+        """
+        return self.spec.namespace == SYSTEM_NAMESPACE or self.spec.priority_class in CRITICAL_CLASSES
+
+    @property
+    def preemptable(self) -> bool:
+        """Whether it lets itself be evicted: as it says, else as its job does."""
+        if self.spec.preemptable is not None:
+            return self.spec.preemptable
+        return self.job is None or self.job.spec is None or self.job.spec.preemptable
+
+    def __repr__(self) -> str:
+        return f"Task({self.key}, {self.status.name})"
+
+
+def task_order(spec: TaskSpec, priority: int) -> TaskOrder:
+    """Order of tasks in a job: priority, the number at the end of names like job-role-3, age, name."""
+    parts = spec.name.split("-")
+    index = int(parts[-1]) if len(parts) > 2 and parts[-1].isdecimal() else -1
+    return (-priority, index, spec.created, spec.namespace, spec.name)

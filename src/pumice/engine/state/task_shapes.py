@@ -1,0 +1,141 @@
+"""Shapes: tasks that ask for the same and may run in the same places are one shape.
+
+Whatever is true of one task of a shape (which nodes it may use, whether it fits anywhere now) is true of all, so
+it is worked out once. Labels and namespace do not belong to a shape, with one exception: where pods keep other
+pods away or count them (affinity, anti-affinity, spreading), who a pod *is* decides where it may go. Only the
+tasks concerned carry that identity, of their labels those that some selector mentions; a term that arrives later
+gives it to the tasks it selects.
+
+A plugin may know more that decides where a job's tasks go, such as the queue they come from. It states that as a
+rule of the job; tasks whose jobs are under different rules have different shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+
+from kubebase.label_selector import meets
+from kubebase.resource_vector import PODS
+from pumice.model.specs import Constraints, Items, PodTerm, Spread, TaskSpec
+
+Identity = tuple[str, frozenset[tuple[str, str]]]
+Rules = tuple[tuple[str, Hashable], ...]
+"""What plugins say of a job, each by its name. Most jobs have none."""
+
+
+class Shape:
+    """A request with its constraints, shared by all tasks that are alike. Compared by identity."""
+
+    __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "rules")
+
+    def __init__(
+        self, index: int, items: Items, constraints: Constraints, identity: Identity | None, rules: Rules = ()
+    ) -> None:
+        self.index = index
+        self.items = items
+        self.ask: Items = tuple(item for item in items if item[0] != PODS)  # what counts for shares
+        self.constraints = constraints
+        self.identity = identity
+        self.rules = rules
+
+    @property
+    def coupled(self) -> bool:
+        """Whether where it may run depends on where other pods are."""
+        return self.identity is not None or self.constraints.coupled
+
+    @property
+    def best_effort(self) -> bool:
+        """Whether it asks for nothing but a place."""
+        return not self.ask
+
+    def rule_of(self, plugin: str) -> Hashable | None:
+        """What a plugin said of the jobs whose tasks have this shape; None: nothing."""
+        return next((rule for name, rule in self.rules if name == plugin), None)
+
+    def __repr__(self) -> str:
+        return f"Shape({self.index}, {self.items})"
+
+
+class ShapeTable:
+    """All shapes in use, and the anti-affinity terms that give tasks an identity."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[tuple[Items, Constraints, Identity | None, Rules], Shape] = {}
+        self._made = 0
+        self._keys: dict[str, None] = {}  # label keys that some selector mentions
+        self._repelling: dict[PodTerm, None] = {}
+        self._by_pair: dict[tuple[str, str], list[PodTerm]] = {}
+        self._unindexed: list[PodTerm] = []
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def __iter__(self) -> Iterator[Shape]:
+        return iter(self._shapes.values())
+
+    def of(self, spec: TaskSpec, rules: Rules = ()) -> Shape:
+        """The shape of a task whose job is under these rules, made on first sight."""
+        items = tuple((j, amount) for j, amount in enumerate(spec.request) if amount)
+        constraints = spec.constraints
+        who: Identity | None = None
+        if (constraints.coupled or self._repelling) and self._needs_identity(spec):
+            who = (spec.namespace, frozenset(pair for pair in spec.labels.items() if pair[0] in self._keys))
+        key = (items, constraints, who, rules)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape(self._made, items, constraints, who, rules)
+            self._made += 1
+        return shape
+
+    def keep(self, used: Container[Shape]) -> None:
+        """Forget all shapes but these."""
+        self._shapes = {key: shape for key, shape in self._shapes.items() if shape in used}
+
+    def learn(self, constraints: Constraints) -> tuple[list[PodTerm], bool]:
+        """Note what a task's constraints say of other pods.
+
+        Returns the anti-affinity terms not known before, and whether a label key was mentioned for the first time.
+        """
+        terms: tuple[PodTerm | Spread, ...] = (*constraints.affinity, *constraints.anti_affinity, *constraints.spread)
+        known = len(self._keys)
+        for term in terms:
+            self._keys.update(dict.fromkeys(requirement.key for requirement in term.selector or ()))
+        new = [term for term in constraints.anti_affinity if term not in self._repelling]
+        for repelling in new:
+            self._repelling[repelling] = None
+            pair = first_pair(repelling)
+            if pair is None:
+                self._unindexed.append(repelling)
+            else:
+                self._by_pair.setdefault(pair, []).append(repelling)
+        return new, len(self._keys) > known
+
+    @property
+    def lessons(self) -> tuple[tuple[PodTerm, ...], tuple[str, ...]]:
+        """All that was learnt: the anti-affinity terms, and the label keys."""
+        return tuple(self._repelling), tuple(self._keys)
+
+    def recall(self, terms: Iterable[PodTerm], keys: Iterable[str]) -> None:
+        """Know what another table had learnt, before the first shape."""
+        self.learn(Constraints(anti_affinity=tuple(terms)))
+        self._keys = dict.fromkeys(keys)
+
+    def _needs_identity(self, spec: TaskSpec) -> bool:
+        constraints = spec.constraints
+        if constraints.affinity or constraints.anti_affinity or constraints.spread:
+            return True
+        terms = [term for pair in spec.labels.items() for term in self._by_pair.get(pair, ())]
+        return any(selects(term, spec.namespace, spec.labels) for term in (*terms, *self._unindexed))
+
+
+def selects(term: PodTerm, namespace: str, labels: Mapping[str, str]) -> bool:
+    """Whether a term picks a pod with these labels in this namespace."""
+    return (term.namespaces is None or namespace in term.namespaces) and meets(term.selector, labels)
+
+
+def first_pair(term: PodTerm) -> tuple[str, str] | None:
+    """A label that every pod the term selects must have; None when it does not name one."""
+    for requirement in term.selector or ():
+        if requirement.operator == "In" and len(requirement.values) == 1:
+            return requirement.key, requirement.values[0]
+    return None

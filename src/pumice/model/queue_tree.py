@@ -1,0 +1,258 @@
+"""One tree from three ways to write it: annotations, ``spec.parent``, or neither (docs/fairness.md, section 4).
+
+``lay_out`` reads all queues and says where each stands. It never guesses: a queue that contradicts another, names
+a parent that is not there or closes a circle is refused with a reason, and everybody else keeps their place.
+(The third way, ``spec.hierarchy``, is expanded into Queue objects with a parent before: see ``queue_expansion``.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from pumice.model.specs import ROOT, Queue
+
+Path = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Place:
+    """A node of the queue tree. ``queue`` is the name of its object, None for an inner node without one."""
+
+    path: Path
+    weight: Fraction = Fraction(1)
+    queue: str | None = None
+    created: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a queue has no place (or, with ``refused`` false, a warning about one that has)."""
+
+    queue: str
+    field: str
+    message: str
+    refused: bool = True
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where every queue stands. Parents come before their children in ``places``."""
+
+    places: dict[Path, Place] = field(default_factory=dict)
+    path_of: dict[str, Path] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class HierarchyError(ValueError):
+    """A hierarchy annotation that can't be read; ``field`` says which."""
+
+    def __init__(self, annotation: str, message: str) -> None:
+        super().__init__(message)
+        self.field = f"metadata.annotations[{annotation}]"
+
+
+HIERARCHY = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
+MOST_LEVELS = 4000
+"""Of a path. Laying a path out takes time and memory with the square of its levels."""
+NAMES_SHOWN = 10
+"""Queues of a circle that a message names."""
+WEIGHTS_WRITTEN = "pumice.dev/hierarchy-weights-written"
+"""When the two annotations above were last written. Admission keeps it: objects have no revision per field."""
+
+
+def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, tuple[Fraction, ...]]:
+    """The segments of a hierarchy annotation and the weight of each, ``root`` first."""
+    segments = path.strip("/").split("/")
+    if len(segments) > MOST_LEVELS:
+        raise HierarchyError(HIERARCHY, f"has {len(segments)} levels; at most {MOST_LEVELS} are supported")
+    for segment in segments:
+        if not segment.strip():
+            raise HierarchyError(HIERARCHY, f"{path!r} has an empty segment; write for example root/eng/prod")
+        if not segment.isprintable():
+            message = f"the segment {segment!r} contains control characters; write for example root/eng/prod"
+            raise HierarchyError(HIERARCHY, message)
+    if weights is None:
+        numbers = [Fraction(1)] * (len(segments) - 1) + [Fraction(own_weight)]
+    else:
+        numbers = [_weight(part, weights) for part in weights.strip("/").split("/")]
+        if len(numbers) != len(segments):
+            raise HierarchyError(
+                HIERARCHY_WEIGHTS,
+                f"{weights!r} has {len(numbers)} weights for the {len(segments)} levels of {path!r}; "
+                "write one weight a level, for example 1/2/8",
+            )
+    if segments[0] != ROOT:
+        segments.insert(0, ROOT)
+        numbers.insert(0, Fraction(1))
+    return tuple(segments), tuple(numbers)
+
+
+def _weight(text: str, whole: str) -> Fraction:
+    # A plain decimal: an exponent could make a number that takes minutes to write out.
+    weight = Fraction(text) if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,12})?", text := text.strip()) else Fraction(0)
+    if weight <= 0:
+        raise HierarchyError(
+            HIERARCHY_WEIGHTS,
+            f"{text!r} in {whole!r} is not a weight; write a number above 0, for example 2 or 0.5",
+        )
+    return weight
+
+
+def weight_in_force(queue: Queue) -> Fraction:
+    """The weight that counts for a queue among its siblings, if it has a place; raises HierarchyError.
+
+    With both hierarchy annotations that is the last number of the second, whatever ``spec.weight`` says. Root has no
+    siblings: nothing that it says about its weight counts.
+    """
+    if queue.name == ROOT:
+        return Fraction(1)
+    if queue.path is None:
+        return Fraction(queue.weight)
+    return parse_path(queue.path, queue.path_weights, queue.weight)[1][-1]
+
+
+def lay_out(queues: Mapping[str, Queue]) -> Layout:
+    """Give every queue its place. Of two that can't both stand, the one created first does."""
+    layout = Layout()
+    layout.places[(ROOT,)] = Place((ROOT,), queue=ROOT)
+    layout.path_of[ROOT] = (ROOT,)
+    by_age = sorted((q for q in queues.values() if q.name != ROOT), key=lambda q: (q.created, q.name))
+    waiting = {queue.name: queue for queue in by_age}
+    progress = True
+    while waiting and progress:
+        # A queue waits for the one it names as its parent; round by round, oldest first.
+        ready = [queue for queue in waiting.values() if queue.parent is None or queue.parent in layout.path_of]
+        progress = bool(ready)
+        for queue in ready:
+            del waiting[queue.name]
+            if queue.path is not None:
+                _place_by_path(layout, queue, queues)
+            else:
+                _place_by_parent(layout, queue)
+    entered = _circles(waiting)
+    for queue in waiting.values():
+        circle = _shown_circle(entered[queue.name], waiting) if queue.name in entered else ""
+        _refuse_orphan(layout, queue, circle, queues)
+    _weigh_inner_nodes(layout, by_age)
+    return layout
+
+
+def _refuse(layout: Layout, queue: Queue, where: str, message: str, *, refused: bool = True) -> None:
+    layout.refusals.append(Refusal(queue.name, where, message, refused))
+
+
+def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) -> None:
+    assert queue.path is not None
+    where = f"metadata.annotations[{HIERARCHY}]"
+    try:
+        path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
+    except HierarchyError as error:
+        return _refuse(layout, queue, error.field, str(error))
+    written = "/".join(path)
+    if len(path) == 1:
+        return _refuse(layout, queue, where, "'root' stands for the cluster; write a path below it, for example root/a")
+    if queue.parent not in (None, ROOT) and layout.path_of[str(queue.parent)] != path[:-1]:
+        message = f"{queue.parent!r} and the path {written!r} disagree; leave one of them out"
+        return _refuse(layout, queue, "spec.parent", message)
+    for depth in range(2, len(path)):
+        above = layout.places.get(path[:depth])
+        if above is not None and above.queue is not None and queues[above.queue].path is not None:
+            message = f"{'/'.join(path[:depth])!r} is the queue '{above.queue}', given by a path, so it takes no queues"
+            return _refuse(layout, queue, where, message)
+    taken = layout.places.get(path)
+    if taken is not None:
+        by = f"is the queue '{taken.queue}'" if taken.queue else "has queues below it"
+        return _refuse(layout, queue, where, f"{written!r} {by} already; choose another path")
+    for depth in range(2, len(path)):
+        layout.places.setdefault(path[:depth], Place(path[:depth], Fraction(1), None, queue.created))
+    layout.places[path] = Place(path, weights[-1], queue.name, queue.created)
+    layout.path_of[queue.name] = path
+    return None
+
+
+def _place_by_parent(layout: Layout, queue: Queue) -> None:
+    path = (*layout.path_of[queue.parent or ROOT], queue.name)
+    place = layout.places.setdefault(path, Place(path))
+    if place.queue is not None:
+        return _refuse(layout, queue, "spec.parent", f"{'/'.join(path)!r} is the queue '{place.queue}' already")
+    place.queue, place.weight, place.created = queue.name, Fraction(queue.weight), queue.created
+    layout.path_of[queue.name] = path
+    return None
+
+
+def _refuse_orphan(layout: Layout, queue: Queue, circle: str, queues: Mapping[str, Queue]) -> None:
+    """A queue whose parent never found its place, perhaps because that is in a circle."""
+    if circle:
+        message = f"goes round in a circle: {circle}"
+    elif queue.parent in queues:
+        message = f"the queue {queue.parent!r} is refused itself; see there, or use another parent"
+    else:
+        message = f"there is no queue {queue.parent!r}; create it first or use 'root'"
+    _refuse(layout, queue, "spec.parent", message)
+
+
+def _weigh_inner_nodes(layout: Layout, queues: Iterable[Queue]) -> None:
+    """Set the weight of every inner node without an object: of contradicting annotations the latest write counts.
+
+    Queues whose annotation names another weight than the one in force get a remark.
+    """
+    written = [queue for queue in queues if queue.path_weights is not None and queue.name in layout.path_of]
+    deciders: dict[Path, str] = {}
+    claims: list[tuple[Queue, Path, Fraction]] = []
+    for queue in sorted(written, key=lambda queue: (queue.weights_written or queue.created, queue.created, queue.name)):
+        if queue.path is None:
+            continue
+        path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
+        for depth in range(2, len(path)):
+            place = layout.places[path[:depth]]
+            claims.append((queue, place.path, weights[depth - 1]))
+            if place.queue is None:
+                place.weight = weights[depth - 1]
+                deciders[place.path] = queue.name
+    for queue, path, weight in claims:
+        place = layout.places[path]
+        if place.weight != weight:
+            by = deciders.get(path)
+            because = f"written later by queue '{by}'" if by else f"the spec.weight of queue '{place.queue}'"
+            message = f"gives {'/'.join(path)!r} the weight {weight}, but {place.weight}, {because}, is in force"
+            _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
+
+
+def _circles(waiting: Mapping[str, Queue]) -> dict[str, str]:
+    """The queues whose parents go round in a circle, each with the queue at which its way up enters the circle.
+
+    Every queue is walked over once, however many lead into one circle.
+    """
+    entered: dict[str, str] = {}
+    done: set[str] = set()
+    for name in waiting:
+        way: dict[str, int] = {}
+        step = name
+        while step in waiting and step not in done and step not in way:
+            way[step] = len(way)
+            step = waiting[step].parent or ROOT
+        if step in way:
+            first = way[step]
+            entered |= {passed: passed if place >= first else step for passed, place in way.items()}
+        elif step in entered:
+            entered |= dict.fromkeys(way, entered[step])
+        done |= way.keys()
+    return entered
+
+
+def _shown_circle(start: str, waiting: Mapping[str, Queue]) -> str:
+    """A circle from one of its queues on; of a long one only the beginning."""
+    names, step = [start], waiting[start].parent
+    while step is not None and step != start and len(names) < NAMES_SHOWN:
+        names.append(step)
+        step = waiting[step].parent
+    return " -> ".join([*names, *([] if step == start else ["..."]), start])
+
+
+def inner_paths(paths: Iterable[Path]) -> set[Path]:
+    """The paths that have something below them."""
+    return {path[:-1] for path in paths if len(path) > 1}

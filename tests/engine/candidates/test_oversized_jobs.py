@@ -1,0 +1,69 @@
+"""A job that must start with more than its queue may hold is no demand, and is told so."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.engine.decisions import Condition
+from pumice.engine.explain.explain import explain
+from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.model.specs import JobPhase, Queue
+from tests.support.queue_worlds import QueueWorld, cpu
+
+POLICIES = pytest.mark.parametrize("policy", ["capacity", "drf and capacity"])
+
+
+def told(world: QueueWorld) -> dict[str, str]:
+    return {said.job: said.message for said in world.cycle() if isinstance(said, Condition)}
+
+
+@POLICIES
+def test_a_gang_above_the_capability_of_its_queue(policy: str) -> None:
+    world = QueueWorld(Queue("a", capability=cpu(4)), Queue("b"), policy=policy)
+    gang = world.job("a", 6, min_member=5)
+    world.job("b", 20)
+    assert told(world)[gang] == (
+        "it can never start: its first 5 tasks ask for cpu 5m together, and queue a may hold cpu 4m at most"
+    )
+    assert (world.held("a"), world.held("b")) == (0, 10)
+    assert world.engine.tree.jobs[gang].demand.pieces == ()
+    assert not told(world), "said once"
+    answer = explain(world.engine, gang, world.now)
+    assert answer is not None and answer.cause == "never"
+    assert "queue a may hold cpu 4m at most" in answer.verdict
+    # With a higher capability it counts.
+    world.change(Queue("a", capability=cpu(5)))
+    world.engine.prepare()
+    assert world.engine.tree.jobs[gang].demand.pieces
+
+
+def test_others_are_entitled_to_what_it_can_never_use() -> None:
+    world = QueueWorld(Queue("a", capability=cpu(4)), Queue("b"), policy="drf and capacity")
+    world.job("a", 6, min_member=5)
+    world.job("b", 20)
+    world.engine.prepare()
+    assert world.engine.tree.root.children[Kind.QUEUE, "b"].entitled[0] == 10
+
+
+def test_what_others_are_guaranteed_is_not_to_be_had() -> None:
+    # a may hold 4 of 10: b is guaranteed 6.
+    world = QueueWorld(Queue("a"), Queue("b", guarantee=cpu(6)), Queue("a1", parent="a"))
+    gang = world.job("a1", 5, min_member=5)
+    assert told(world)[gang].endswith("and queue a1 may hold cpu 4m at most")
+
+
+def test_a_gang_that_could_start_with_smaller_tasks_is_not_given_up() -> None:
+    world = QueueWorld(Queue("a", capability=cpu(4)))
+    small = world.job("a", 5, min_member=4)
+    world.cycle()
+    assert world.engine.state.jobs[small].running == 4
+
+
+def test_a_group_that_is_not_let_in_for_it_is_told() -> None:
+    world = QueueWorld(Queue("a", capability=cpu(4)))
+    large = world.job("a", 0, phase=JobPhase.PENDING, min_member=5, min_resources=(5,))
+    fits = world.job("a", 0, phase=JobPhase.PENDING, min_member=4, min_resources=(4,))
+    assert told(world) == {
+        large: "it can never start: its first 5 tasks ask for cpu 5m together, and queue a may hold cpu 4m at most"
+    }
+    assert world.engine.state.jobs[fits].phase is JobPhase.INQUEUE

@@ -1,0 +1,205 @@
+"""Jobs that cannot start say so, once, and take it back when they can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubebase.resource_vector import Registry
+from pumice.config.load import default_config
+from pumice.engine.candidates.unstartable_jobs import PATIENCE, obstacle_of
+from pumice.engine.checkpoint.restore import inheritance, resume
+from pumice.engine.decisions import Condition
+from pumice.engine.engine import Engine
+from pumice.engine.events import Changed, Gone
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.model.specs import Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
+
+SECOND = 1_000_000
+GPU = 3
+
+
+def engine_with(*described: Any) -> Engine:
+    registry = Registry()
+    registry.index("nvidia.com/gpu")
+    engine = Engine(default_config(), BUILT_IN, registry)
+    for found in (Queue("root"), Queue("q", 1), NodeSpec("n", (4000, 0, 110, 0)), *described):
+        engine.apply(Changed(found))
+    return engine
+
+
+def group(name: str = "j", least: int = 1, **about: Any) -> JobSpec:
+    return JobSpec("ns", name, about.pop("queue", "q"), 1, least, phase=about.pop("phase", JobPhase.INQUEUE), **about)
+
+
+def pod(number: int, cpu: int = 1000, gpu: int = 0, *, job: str = "j", **about: Any) -> TaskSpec:
+    return TaskSpec("ns", f"{job}-main-{number}", (cpu, 0, 1, gpu), job=f"ns/{job}", created=1, **about)
+
+
+def told(engine: Engine, *seconds: int) -> list[tuple[str, str]]:
+    """Reason and message of what is said of jobs in cycles at these times."""
+    decisions = [decision for second in seconds for decision in engine.cycle(second * SECOND)]
+    return [(each.reason, each.message) for each in decisions if isinstance(each, Condition)]
+
+
+def test_a_resource_that_nobody_has() -> None:
+    engine = engine_with(group(), pod(0, gpu=2000))
+    message = "its tasks (cpu 1, nvidia.com/gpu 2) fit no node, even if it were empty: no node has nvidia.com/gpu"
+    assert told(engine, 1, 2, 3) == [("NoNodeFits", message)]
+    engine.apply(Changed(NodeSpec("m", (4000, 0, 110, 1000))))
+    fewer = message.replace("no node has nvidia.com/gpu", "the largest node has nvidia.com/gpu 1")
+    assert told(engine, 4, 5) == [("NoNodeFits", fewer)]
+    engine.apply(Changed(NodeSpec("m", (4000, 0, 110, 2000))))
+    assert told(engine, 6, 7) == [("Scheduled", "all its tasks have a place")]
+
+
+def test_a_place_that_no_node_is() -> None:
+    here = Constraints(node_selector=(("zone", "moon"),))
+    engine = engine_with(group(), pod(0, constraints=here))
+    ((reason, message),) = told(engine, 1, 2)
+    assert reason == "NoNodeFits" and "no node has all of that and agrees with its selectors" in message
+
+
+def test_more_together_than_an_empty_cluster_holds() -> None:
+    engine = engine_with(group(least=5), *(pod(number) for number in range(5)))
+    message = "it must start 5 tasks together (cpu 5), which do not fit the cluster even if it were empty"
+    assert told(engine, 1, 2) == [("ClusterTooSmall", message)]
+
+
+def test_min_resources_that_the_whole_cluster_has_not() -> None:
+    engine = engine_with(group(phase=JobPhase.PENDING, min_resources=(9000, 0, 0, 1000)))
+    ((reason, message),) = told(engine, 1, 2)
+    assert (reason, message) == (
+        "ClusterTooSmall",
+        "spec.minResources asks for cpu 9, nvidia.com/gpu 1, and the whole cluster has cpu 4, nvidia.com/gpu 0",
+    )
+
+
+def test_fewer_pods_than_its_minimum_are_told_when_that_lasts() -> None:
+    engine = engine_with(group(least=3), pod(0), pod(1))
+    message = "2 of the 3 pods of its minimum exist; the others have to be created before any of it starts"
+    assert told(engine, *range(1, 11)) == []
+    assert told(engine, 11, 12) == [("NotEnoughTasks", message)]
+    engine.apply(Changed(pod(2)))
+    assert told(engine, 13) == [("Scheduled", "all its tasks have a place")]
+
+
+def test_pods_that_come_one_by_one_are_no_news() -> None:
+    engine = engine_with(group(least=9))
+    for number in range(8):
+        engine.apply(Changed(pod(number, 100)))
+        assert told(engine, 5 * number + 1) == []
+    assert told(engine, 45) == [] and len(told(engine, 46)) == 1  # ten seconds after the last of them, at 36
+
+
+def test_the_pods_of_a_job_that_is_not_let_in_need_not_exist() -> None:
+    engine = engine_with(group("first"), pod(0, 4000, job="first"))
+    engine.cycle(0)
+    engine.apply(Changed(group(least=3, phase=JobPhase.PENDING, min_resources=(3000, 0, 0))))
+    engine.cycle(0)
+    assert engine.state.jobs["ns/j"].phase is JobPhase.PENDING
+    assert told(engine, *range(1, 30)) == []
+
+
+def test_a_queue_that_is_not_there_or_takes_no_jobs() -> None:
+    engine = engine_with(group("a", queue="nowhere"), group("b", queue="q"), Queue("below", 2, parent="q"))
+    assert told(engine, 1, 5) == []
+    assert sorted(told(engine, 11)) == [
+        ("QueueNotFound", "there is no queue 'nowhere'; create it, or use another"),
+        ("QueueNotLeaf", "queue 'q' has queues below it; use one of these"),
+    ]
+    engine.apply(Changed(Queue("nowhere", 3)))
+    engine.apply(Changed(pod(0, job="a")))
+    assert told(engine, 12) == [("Scheduled", "all its tasks have a place")]
+
+
+def test_what_is_gone_while_the_job_waits_for_its_turn_is_taken_back() -> None:
+    engine = engine_with(group(least=2), pod(0), Queue("q", 1))
+    assert [reason for reason, _ in told(engine, 1, 11)] == ["NotEnoughTasks"]
+    engine.apply(Changed(group("first")))
+    engine.apply(Changed(pod(0, 4000, job="first")))
+    told(engine, 12)
+    engine.apply(Changed(pod(1)))
+    assert told(engine, 13) == [("NotEnoughResources", "no node has a place now for 2 tasks together (cpu 2)")]
+
+
+def test_a_job_that_is_over_or_gone_is_not_told_of() -> None:
+    engine = engine_with(group("gone", least=2), group("over", least=2, phase=JobPhase.COMPLETED))
+    engine.cycle(SECOND)
+    engine.apply(Gone(JobSpec, "ns/gone"))
+    assert told(engine, 2, 20, 30) == []
+
+
+def test_who_takes_the_place_of_an_engine_waits_no_longer() -> None:
+    engine = engine_with(group(least=3), pod(0))
+    assert told(engine, 1, 6) == []
+    after = resume(inheritance(engine), default_config(), BUILT_IN, engine.state.registry, engine.brakes)
+    assert told(after, 7, 10) == [] and len(told(after, 11)) == 1
+    again = resume(inheritance(after), default_config(), BUILT_IN, after.state.registry, after.brakes)
+    assert told(again, 12, 30) == []
+
+
+@given(
+    least=st.integers(1, 6),
+    pods=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 1)), max_size=6),
+    nodes=st.lists(st.tuples(st.integers(1, 8), st.integers(0, 1)), max_size=3),
+)
+def test_whoever_is_told_so_starts_nothing_and_whoever_starts_was_not_told(
+    least: int, pods: list[tuple[int, int]], nodes: list[tuple[int, int]]
+) -> None:
+    """Alone on an empty cluster a job starts, or there is an obstacle: never both, never neither."""
+    engine = engine_with(group(least=least), *(pod(i, cpu * 1000, gpu * 1000) for i, (cpu, gpu) in enumerate(pods)))
+    engine.apply(Gone(NodeSpec, "n"))
+    for i, (cpu, gpu) in enumerate(nodes):
+        engine.apply(Changed(NodeSpec(f"n{i}", (cpu * 1000, 0, 110, gpu * 1000))))
+    reasons = [reason for reason, _ in told(engine, 1, 2, 2 + PATIENCE // SECOND)]
+    job = engine.state.jobs["ns/j"]
+    obstacle = obstacle_of(engine.context, job)
+    if not job.running:
+        # Each shape alone fits an empty cluster, all of them together may not: that is known when it is tried.
+        assert obstacle is not None or reasons == ["NotEnoughResources"]
+    assert obstacle is None or obstacle.reason in reasons
+    if obstacle is not None:
+        assert not job.running or obstacle.reason == "NoNodeFits"
+
+
+def test_a_change_that_is_none_is_not_told_again() -> None:
+    engine = engine_with(group(), pod(0, gpu=2000))
+    assert len(told(engine, 1)) == 1
+    engine.apply(Changed(replace(group(), priority_class="high")))
+    assert told(engine, 2, 3) == []
+
+
+def test_a_job_that_must_wait_for_its_turn_is_told_that_nothing_else_is_in_its_way() -> None:
+    """4 cpu, 1 of them in use; the head of a first-come-first-served queue wants 4, and j behind it would fit."""
+    engine = engine_with(Queue("line", 2, fifo=True), group("other"), pod(0, job="other"))
+    engine.cycle(SECOND)
+    engine.apply(Changed(replace(group("head", queue="line"), created=2)))
+    engine.apply(Changed(pod(0, 4000, job="head")))
+    engine.apply(Changed(replace(group(least=2, queue="line"), created=3)))
+    engine.apply(Changed(pod(0)))
+    assert [reason for reason, _ in told(engine, 2, 12)] == ["NotEnoughResources", "NotEnoughTasks"]
+    engine.apply(Changed(pod(1)))
+    assert told(engine, 13, 14) == [("Waiting", "what kept it from starting is gone; it starts when it is its turn")]
+
+
+def test_another_job_of_the_same_name_is_told_again() -> None:
+    engine = engine_with(group(), pod(0, gpu=2000))
+    assert len(told(engine, 1)) == 1
+    engine.apply(Gone(JobSpec, "ns/j"))
+    assert told(engine, 2) == []
+    engine.apply(Changed(replace(group(), created=9)))
+    assert len(told(engine, 3, 4)) == 1
+    engine.apply(Gone(JobSpec, "ns/j"))
+    engine.apply(Gone(TaskSpec, "ns/j-main-0"))
+    assert told(engine, 5) == [] and not engine.context.decided.conditions and not engine.context.unstartable.memory()
+
+
+def test_nothing_is_kept_of_a_job_without_a_queue_that_is_gone() -> None:
+    engine = engine_with(group(queue="nowhere"))
+    assert [reason for reason, _ in told(engine, 1, 11)] == ["QueueNotFound"]
+    engine.apply(Gone(JobSpec, "ns/j"))
+    assert told(engine, 12) == [] and not engine.context.decided.conditions and not engine.context.unstartable.memory()
