@@ -15,10 +15,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import Registry
-from pumice.engine.events import BindFailed, Changed, Described, Event, Gone
+from pumice.engine.events import BindFailed, Changed, Event, Gone
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.engine.state.task import Task
 from pumice.model.specs import (
+    Described,
     JobPhase,
     JobSpec,
     NodeSpec,

@@ -15,10 +15,10 @@ from pumice.engine.actions import ACTIONS
 from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
-from pumice.engine.events import BindFailed, Changed, Described, EvictFailed, Gone
+from pumice.engine.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.preemption.cooldown import NONE, Brakes
-from pumice.model.specs import FREE, Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.model.specs import FREE, Constraints, Described, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.eviction_book import Book, Request
 
 SECOND = 1_000_000

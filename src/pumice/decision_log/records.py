@@ -33,11 +33,11 @@ from msgspec import Raw, Struct
 from pumice.engine.checkpoint.engine_checkpoint import Memory
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine
-from pumice.engine.events import Changed, Described, Event, Gone
+from pumice.engine.events import Changed, Event, Gone
 from pumice.engine.fairness.share_tree.tree import Kind
 from pumice.engine.preemption.cooldown import Brakes
 from pumice.engine.state.cluster_snapshot import JobStanding, Standing, TaskStanding
-from pumice.model.specs import JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
+from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
 FORMAT = 2
 """Of the lines. A reader knows one."""

@@ -1,16 +1,14 @@
 """Events: everything that can change what the engine knows.
 
-They may arrive in any order, twice, or name things that do not exist (yet): the state keeps what it was told and
-links it when the other side appears. Applying an event never fails half way.
+They may arrive in any order, more than once, or name objects that do not exist (yet): the state keeps each object and
+links it when the other one appears. Applying an event never fails half way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pumice.model.specs import DisruptionBudget, JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
-
-Described = NodeSpec | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec
+from pumice.model.specs import Described
 
 
 @dataclass(frozen=True, slots=True)

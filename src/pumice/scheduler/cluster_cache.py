@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubebase.resource_vector import Registry
-from pumice.engine.events import BindFailed, Changed, Described, Event, EvictFailed, Gone
+from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.watch.change_queue import Change
 from pumice.model.specs import (
+    Described,
     DisruptionBudget,
     JobPhase,
     JobSpec,

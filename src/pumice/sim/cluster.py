@@ -19,10 +19,10 @@ from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.cycle_status import phase_of
 from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.engine import Engine
-from pumice.engine.events import Changed, Described, Gone
+from pumice.engine.events import Changed, Gone
 from pumice.model.queue_states import commanded, settled
 from pumice.model.queue_tree import lay_out
-from pumice.model.specs import JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
+from pumice.model.specs import Described, JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.sim.objects import Objects
 
 

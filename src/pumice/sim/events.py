@@ -14,13 +14,13 @@ from kubebase.field_error import FieldError
 from pumice.admission import Object, Refusal
 from pumice.config.load import read_config
 from pumice.engine.config.scheduler_config import ConfigError
-from pumice.engine.events import Described
 from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.model.queue_expansion import parents_by_hierarchy, without_given_fields, without_given_hierarchies
 from pumice.model.specs import (
     DEFAULT_QUEUE,
+    Described,
     DisruptionBudget,
     JobSpec,
     PriorityClass,

@@ -15,14 +15,13 @@ from msgspec import field
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry
-from pumice.engine.events import Described
 from pumice.kube.decode import api_types
 from pumice.kube.decode.convert import decode
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC
 from pumice.kube.decode.preemption_annotations import longest_wait, preemptable, user
 from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, read
-from pumice.model.specs import DEFAULT_QUEUE, JobSpec, TaskSpec
+from pumice.model.specs import DEFAULT_QUEUE, Described, JobSpec, TaskSpec
 
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kubebase.resource_vector import Registry
-from pumice.engine.events import Described
 from pumice.input_errors import Problem
 from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.model.specs import Described
 from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
 from pumice.sim.judging import Entry, judge

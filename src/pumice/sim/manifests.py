@@ -13,7 +13,6 @@ from typing import Any
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry
-from pumice.engine.events import Described
 from pumice.input_errors import did_you_mean
 from pumice.kube.decode import api_types
 from pumice.kube.decode.convert import decode
@@ -22,7 +21,7 @@ from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.preemption_annotations import longest_wait, queue_name, user
 from pumice.kube.decode.struct_decode import read
 from pumice.model.root_queue import fields_without_effect
-from pumice.model.specs import DEFAULT_QUEUE, ROOT, JobSpec, Queue, TaskSpec, TaskStatus
+from pumice.model.specs import DEFAULT_QUEUE, ROOT, Described, JobSpec, Queue, TaskSpec, TaskStatus
 from pumice.sim.job_manifests import expand_job
 from pumice.sim.objects import KINDS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pumice.engine.events import Described
-from pumice.model.specs import DisruptionBudget, JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
+from pumice.model.specs import Described, DisruptionBudget, JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
 
 KINDS: dict[str, type[Described]] = {
     "PriorityClass": PriorityClass,

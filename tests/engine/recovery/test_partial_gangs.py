@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pumice.engine.checkpoint.restore import inheritance, reconfigured, resume
 from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict
 from pumice.engine.engine import Engine
-from pumice.engine.events import BindFailed, Changed, Described, Gone
+from pumice.engine.events import BindFailed, Changed, Gone
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.recovery.partial_gangs import LIMIT
-from pumice.model.specs import JobPhase, JobSpec, NodeSpec, QueueState, TaskSpec, TaskStatus
+from pumice.model.specs import Described, JobPhase, JobSpec, NodeSpec, QueueState, TaskSpec, TaskStatus
 from tests.support.examples import fewer_examples
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine

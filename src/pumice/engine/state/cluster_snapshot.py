@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pumice.engine.events import Changed, Described
+from pumice.engine.events import Changed
 from pumice.engine.state.cluster_state import ClusterState
-from pumice.model.specs import JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
+from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from kubebase.field_error import FieldError
 from kubebase.quantity import NANOS, QuantityError, parse
 from kubebase.resource_vector import PODS, Registry, ResourceError
-from pumice.engine.events import Described
 from pumice.kube.decode import api_types
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.placement import EFFECTS
@@ -23,6 +22,7 @@ from pumice.kube.decode.queues import queue
 from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, one_of, read, shown
 from pumice.model.specs import (
     DEFAULT_QUEUE,
+    Described,
     DisruptionBudget,
     JobPhase,
     JobSpec,
