@@ -21,9 +21,9 @@ from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.decisions import Bind, Evict, Pipeline
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Event, Gone
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.demand import Demand
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.state.job import Job
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
@@ -189,7 +189,7 @@ def rounding_cost(name: str, times: int = 20) -> dict[str, float]:
         engine.apply(event)
     engine.cycle(0)
     order = engine.order
-    assert isinstance(order, SteerOrder)
+    assert isinstance(order, TargetOrder)
     order.rounding.forget_all()
     gc.collect()
     first = _cpu(lambda: order.rounding.run(engine.state.capacity))
@@ -230,9 +230,9 @@ def tree_events(leaves: int, events: int = 2000) -> dict[str, float]:
     places, releases = 0.0, 0.0
     for stamp in range(1, events + 1):
         start = process_time()
-        leaf = order.pick()
+        leaf = order.next_job()
         assert leaf is not None and leaf.ask is not None
-        order.hold(leaf, leaf.ask, stamp)
+        order.charge(leaf, leaf.ask, stamp)
         places += process_time() - start
         held.append((leaf, stamp))
         if rng.random() < 0.5:
@@ -240,7 +240,7 @@ def tree_events(leaves: int, events: int = 2000) -> dict[str, float]:
             held[at], held[-1] = held[-1], held[at]
             victim, when = held.pop()
             start = process_time()
-            order.release(victim, victim.ask or (), when)
+            order.uncharge(victim, victim.ask or (), when)
             releases += process_time() - start
     repeats = max(1, 20_000 // leaves)
     start = process_time()
@@ -256,33 +256,33 @@ def tree_events(leaves: int, events: int = 2000) -> dict[str, float]:
     }
 
 
-def _grown_tree(leaves: int) -> tuple[ShareTree, SteerOrder]:
+def _grown_tree(leaves: int) -> tuple[ShareTree, TargetOrder]:
     """Depth 4: ten organisations, ten or a hundred teams, jobs below them, all wanting more than there is."""
     tree = ShareTree(3)
     capacity = [leaves * 4000, leaves * 16 * 2**30, 0]
-    order = SteerOrder(tree, capacity, patience=-1)
+    order = TargetOrder(tree, capacity, patience=-1)
     teams = 10 if leaves <= 10_000 else 100
     per_team = leaves // (10 * teams)
     for o in range(10):
-        organisation = tree.child(tree.root, Kind.QUEUE, f"org{o}")
+        organisation = tree.child(tree.root, NodeKind.QUEUE, f"org{o}")
         organisation.weight = 1.0 + o % 3
         for t in range(teams):
-            team = tree.child(organisation, Kind.QUEUE, f"team{t}")
+            team = tree.child(organisation, NodeKind.QUEUE, f"team{t}")
             team.weight = 1.0 + t % 2
             for n in range(per_team):
                 _add_leaf(tree, team, f"ns/{o}-{t}-{n}", n)
     order.refresh_targets(demand_changed=True)
     for leaf in tree.jobs.values():
-        order.offer(leaf, leaf.demand.parts[0][0], True)
+        order.set_candidate(leaf, leaf.demand.parts[0][0], True)
     for node in list(tree.root.walk()):
         if node.children:
-            order.first(node)  # every heap is built before anything is timed
+            order.first_child(node)  # every heap is built before anything is timed
     return tree, order
 
 
 def _add_leaf(tree: ShareTree, parent: ShareNode, key: str, n: int) -> JobNode:
     leaf = tree.add_job(Job(key, 3), parent)
-    leaf.rank = (n, Kind.JOB, key)
+    leaf.rank = (n, NodeKind.JOB, key)
     ask = ((0, 1000), (1, (2 + n % 3) * 2**30))
     leaf.demand = Demand(((ask, 10),), (), ask)
     return leaf

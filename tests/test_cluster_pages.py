@@ -126,7 +126,7 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert log in operations and writer.SIZE * writer.FILES == 1 << 29
     assert f"tries again after {writer.AGAIN / 60:.0f} minutes" in operations
     assert f"no cycle has ended for {loop.STALLED:.0f} s" in operations
-    assert f"possible for {mend.LIMIT // 1_000_000} s" in operations
+    assert f"possible for {mend.REPAIR_LIMIT // 1_000_000} s" in operations
     assert config_watcher.EVERY == 2  # in force within two seconds
 
 

@@ -82,7 +82,7 @@ def test_the_picture_of_lending() -> None:
 
     def shares(simulation: Simulation) -> dict[str, int]:
         root = simulation.cluster.engine.tree.root
-        return {str(node.object): node.held[0] for node in root.walk() if node.object not in (None, "root")}
+        return {str(node.queue_name): node.held[0] for node in root.walk() if node.queue_name not in (None, "root")}
 
     happened = by_cycle("reclaim.yaml", shares)
     assert set(bars) == {1, 2, 3}
@@ -111,7 +111,7 @@ def test_four_jobs_for_three_cpus(tmp_path: Path) -> None:
     simulation.run()
     jobs = list(simulation.cluster.engine.tree.jobs.values())
     assert [round(leaf.target, 6) for leaf in jobs] == [0.75] * 4
-    assert sorted(leaf.whole[0] for leaf in jobs) == [0, 1000, 1000, 1000]
+    assert sorted(leaf.integer_target[0] for leaf in jobs) == [0, 1000, 1000, 1000]
 
 
 def test_the_seconds_are_those_of_the_code() -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.sim.files import read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
@@ -28,10 +28,10 @@ def rows() -> Iterator[str]:
     for path in sorted((ROOT / EXAMPLES).glob("*.yaml")):
         simulation = open_simulation(read_manifests((str(path),)), str(path))
         simulation.run()
-        if not isinstance(simulation.cluster.engine.order, SteerOrder):
+        if not isinstance(simulation.cluster.engine.order, TargetOrder):
             continue
         for name, node in _stated(simulation):
-            target, whole, held = (_said(simulation, amounts) for amounts in (node.due, node.whole, node.held))
+            target, whole, held = (_said(simulation, amounts) for amounts in (node.due, node.integer_target, node.held))
             yield f"| {path.stem} | {name} | {target} | {whole} | {held} |"
 
 
@@ -42,7 +42,7 @@ def _stated(simulation: Simulation) -> Iterator[tuple[str, ShareNode]]:
     if expect is None:
         return
     nodes = {node.path: node for node in tree.root.walk()}
-    by_object = {node.object: node for node in nodes.values() if node.object is not None}
+    by_object = {node.queue_name: node for node in nodes.values() if node.queue_name is not None}
     for name in expect.queues or {}:
         yield name, by_object.get(name) or nodes[name]
     for key in expect.jobs or {}:

@@ -13,7 +13,7 @@ from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Reques
 from pumice.admission.cluster_view import describe_queue
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import JOBS, PODGROUPS, QUEUES
-from pumice.model.queue_tree import Path, lay_out
+from pumice.model.queue_tree import Path, build_queue_tree
 from tests.support.admitted import ask, group, node, put, queue, tell
 from tests.support.crd_objects import objects, resources
 
@@ -130,25 +130,25 @@ def check_sound(served: Served) -> None:
     """By the definitions, from the objects alone."""
     registry = Registry()
     queues = {name: describe_queue(found, registry) for name, found in served.world.queues.items()}
-    layout = lay_out(queues)
+    layout = build_queue_tree(queues)
     assert [refusal for refusal in layout.refusals if refusal.refused] == [], "everybody has a place: no circles"
-    inner = {path[:-1] for path in layout.places}
+    inner = {path[:-1] for path in layout.placements}
     for found in served.groups.values():
         assert layout.path_of[found["spec"]["queue"]] not in inner, "only leaves have jobs"
-    assert all(len(path) - 1 <= 3 for path in layout.places)
+    assert all(len(path) - 1 <= 3 for path in layout.placements)
 
     def named(path: Path, field: str) -> dict[int, int]:
-        holder = layout.places[path].queue
+        holder = layout.placements[path].queue
         return dict(getattr(queues[holder], field)) if holder in queues else {}
 
     def wants(path: Path, field: str, j: int) -> int:
         own = named(path, field)
-        return own[j] if j in own else sum(wants(c, field, j) for c in layout.places if c[:-1] == path)
+        return own[j] if j in own else sum(wants(c, field, j) for c in layout.placements if c[:-1] == path)
 
-    for path in layout.places:
+    for path in layout.placements:
         for less, more in (("guarantee", "deserved"), ("deserved", "capability"), ("guarantee", "capability")):
             assert all(amount <= named(path, more).get(j, amount) for j, amount in named(path, less).items())
-        below = [c for c in layout.places if c[:-1] == path]
+        below = [c for c in layout.placements if c[:-1] == path]
         for want, offer in (("guarantee", "guarantee"), ("deserved", "deserved"), ("guarantee", "capability")):
             # The node has 10 cpu (10000 in milli) and 10 bytes of memory.
             most = {0: 10_000, 1: 10} if len(path) == 1 else named(path, offer)

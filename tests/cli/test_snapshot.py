@@ -169,7 +169,7 @@ def test_what_is_written_down_of_what_the_scheduler_remembers() -> None:
     pods = [{**pod(f"{name}-0", name), "spec": spec} for name in conditions]
     snapshot = Snapshot(Still(node, *queues, *groups, *pods))
     engine = snapshot.engine(default_config(), NOON)
-    since = {leaf.name: time for leaf, time in engine.context.reclaims._since.items()}
+    since = {leaf.name: time for leaf, time in engine.context.reclaimers._since.items()}
     # The patience of a hold is 300 s: it must have waited that long before.
     assert since == {"default/waits": NOON - 60 * SECOND, "default/holds": NOON - 310 * SECOND}
     assert engine.now == NOON and snapshot.unreadable == []

@@ -28,9 +28,9 @@ from pumice.decision_log.records import (
 )
 from pumice.decision_log.replay import LogError, Outcome, Replayed, replay
 from pumice.decision_log.writer import DecisionLog, log_files
-from pumice.engine.checkpoint.restore import inheritance
+from pumice.engine.checkpoint.restore import snapshot_engine
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
-from pumice.engine.preemption.cooldown import Brakes
+from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.model.specs import Queue, TaskSpec
 from tests.support.histories import History
 from tests.support.lives import KINDS, Life, recorded_life
@@ -160,11 +160,11 @@ def test_events_and_standings_come_back_as_they_were(seed: int) -> None:
     life = Life(KINDS[random.Random(seed).choice(list(KINDS))](), seed)
     for _ in range(3):
         life.second()
-    passed_on = inheritance(life.shell.engine)
-    was = passed_on.standing
-    memories = Memories(passed_on.memory, was.terms, was.label_keys)
+    passed_on = snapshot_engine(life.shell.engine)
+    was = passed_on.cluster
+    memories = Memories(passed_on.checkpoint, was.terms, was.label_keys)
     first = read_line(ENCODER.encode(memories))
-    assert isinstance(first, Memories) and first.memory == passed_on.memory
+    assert isinstance(first, Memories) and first.memory == passed_on.checkpoint
     records = [read_line(ENCODER.encode(record)) for record in standing_records(was)]
     assert standing_of(first, records) == was  # type: ignore[arg-type]  # read as one of several records
     assert len(records) == len(was)
@@ -200,7 +200,9 @@ def test_resources_that_come_later_have_the_same_place(tmp_path: Path) -> None:
 
 def begin(log: DecisionLog, cycles: int = 0) -> None:
     engine = taking_engine()
-    log.begin(engine.policy.config, Brakes(), engine.state.registry, cycles, inheritance(engine), SECOND)
+    log.begin(
+        engine.policy.config, PreemptionCooldown(), engine.state.registry, cycles, snapshot_engine(engine), SECOND
+    )
 
 
 def test_the_oldest_files_go_and_numbers_go_on(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from kubebase.resource_vector import dominant_share
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, Quota, TaskSpec, TaskStatus
 from tests.support.pools import amounts, make_engine
@@ -117,7 +117,7 @@ def test_namespaces(case: Case, rule: str) -> None:
     got = {}
     for place in case["asks"]:
         queue, namespace = place.split("/")
-        found = engine.tree.root.children[(Kind.QUEUE, queue)].children[(Kind.NAMESPACE, namespace)]
+        found = engine.tree.root.children[(NodeKind.QUEUE, queue)].children[(NodeKind.NAMESPACE, namespace)]
         got[place] = found.held[0] // 1000
     assert got == case["gets"]
 

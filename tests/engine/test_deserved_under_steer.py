@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.model.specs import Queue
 from tests.support.queue_worlds import QueueWorld, cpu
 
@@ -23,7 +23,7 @@ def test_each_queue_has_what_it_deserves_or_all_it_wants(deserved: list[int], wa
         world.job(name, want)
     world.engine.prepare()
     children, total = world.engine.tree.root.children, sum(deserved)
-    entitled = {name: children[Kind.QUEUE, name].entitled[0] for name in names}
+    entitled = {name: children[NodeKind.QUEUE, name].entitled[0] for name in names}
     for name, due in zip(names, deserved, strict=True):
         cut = due * 20 // total if total > 20 else due
         assert entitled[name] >= min(cut, wanted[name])
@@ -39,7 +39,7 @@ def test_who_wakes_takes_back_what_it_deserves() -> None:
     world.job("a", 20)
     world.engine.prepare()
     children = world.engine.tree.root.children
-    assert [children[Kind.QUEUE, name].entitled[0] for name in "ab"] == [12, 4]
+    assert [children[NodeKind.QUEUE, name].entitled[0] for name in "ab"] == [12, 4]
 
 
 @pytest.mark.parametrize("weights", [(1, 1), (1, 9)])

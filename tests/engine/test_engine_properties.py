@@ -16,9 +16,9 @@ from hypothesis import given
 from pumice.engine.decisions import Bind, Decision, Enqueue
 from pumice.engine.engine import Engine
 from pumice.engine.events import BindFailed, Changed, Gone
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.engine.state.job import Job
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, QueueState, TaskSpec, TaskStatus
 from tests.support.engines import ENGINES, WITH_HOLDS, carried_out, everything, run, started_now
 from tests.support.examples import fewer_examples
@@ -89,14 +89,16 @@ def minimum(job: Job) -> int:
 
 def may_start(engine: Engine, job: Job) -> bool:
     """Whether nothing but room stands between a job and its next task."""
-    if job.spec is None or job.spec.queue not in engine.context.sync.layout.path_of:
+    if job.spec is None or job.spec.queue not in engine.context.sync.queue_tree.path_of:
         return False
     if job.phase is JobPhase.PENDING and "enqueue" in engine.policy.config.actions:
         return False
-    path = engine.context.sync.layout.path_of[job.spec.queue]
-    if any(len(other) > len(path) and other[: len(path)] == path for other in engine.context.sync.layout.places):
+    path = engine.context.sync.queue_tree.path_of[job.spec.queue]
+    if any(
+        len(other) > len(path) and other[: len(path)] == path for other in engine.context.sync.queue_tree.placements
+    ):
         return False  # not a leaf
-    queues = [engine.context.sync.layout.places[path[:depth]].queue for depth in range(2, len(path) + 1)]
+    queues = [engine.context.sync.queue_tree.placements[path[:depth]].queue for depth in range(2, len(path) + 1)]
     if any(engine.state.queues[name].state is not QueueState.OPEN for name in queues if name is not None):
         return False
     there = [task for task in job.tasks.values() if task.status is not TaskStatus.FAILED]
@@ -107,7 +109,7 @@ def may_start(engine: Engine, job: Job) -> bool:
     return all(sum(task.spec.role == role for task in there) >= least for role, least in roles)
 
 
-def could_start(job: Job) -> list[tuple[Shape, int]]:
+def could_start(job: Job) -> list[tuple[TaskShape, int]]:
     """What a job would start next, where a count is enough to tell whether it fits."""
     missing = min(minimum(job) - job.succeeded, sum(job.unfinished.values())) - job.running
     if job.spec.min_task_member and (missing > 0 or roles_missing(job)):
@@ -126,7 +128,7 @@ def roles_missing(job: Job) -> bool:
     return False
 
 
-def room(engine: Engine, shape: Shape) -> int:
+def room(engine: Engine, shape: TaskShape) -> int:
     """How many tasks of a shape fit now, node by node."""
     nodes = [node for node in engine.state.nodes.values() if node.schedulable]
     return sum(max(0, min(node.idle[j] // amount for j, amount in shape.items)) for node in nodes)
@@ -339,7 +341,10 @@ def test_what_is_seen_is_what_was_decided() -> None:
 
 
 def test_the_namespace_level_is_there_only_if_asked_for() -> None:
-    for name, kinds in (("steer", {Kind.QUEUE, Kind.NAMESPACE, Kind.JOB}), ("paper", {Kind.QUEUE, Kind.JOB})):
+    for name, kinds in (
+        ("steer", {NodeKind.QUEUE, NodeKind.NAMESPACE, NodeKind.JOB}),
+        ("paper", {NodeKind.QUEUE, NodeKind.JOB}),
+    ):
         engine = cluster(ENGINES[name], job("a"), *tasks("a", 1, (1, 0, 1)))
         engine.cycle(1)
         assert {node.kind for node in engine.tree.root.walk()} == kinds

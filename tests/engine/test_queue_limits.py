@@ -10,7 +10,7 @@ from hypothesis import given
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.examples import fewer_examples
 from tests.support.histories import seeds
@@ -89,7 +89,7 @@ class Restless:
 
 def claimed(node: ShareNode) -> list[int]:
     """What is held here or reserved for somebody below, the long way round."""
-    children = [child for child in node.children.values() if child.kind is Kind.QUEUE]
+    children = [child for child in node.children.values() if child.kind is NodeKind.QUEUE]
     below = [claimed(child) for child in children]
     total = [
         held + sum(theirs[j] - child.held[j] for theirs, child in zip(below, children, strict=True))
@@ -121,17 +121,17 @@ def test_a_guarantee_is_there_when_it_is_asked_for(policy: str, seed: int) -> No
     world = Restless(policy, seed)
     for _ in range(world.rng.randint(1, 6)):
         world.happen()
-    leaves = [node for node in world.nodes if node.object in world.leaves and node.guarantee is not None]
+    leaves = [node for node in world.nodes if node.queue_name in world.leaves and node.guarantee is not None]
     for node in leaves:
-        assert node.guarantee is not None and node.object is not None
+        assert node.guarantee is not None and node.queue_name is not None
         lacks = [max(0, node.guarantee[j] - node.held[j]) for j in (CPU, MEMORY)]
         if any(lacks):
             # What waits there already would take it: that is its business, not the others'.
             for task in list(world.engine.state.tasks.values()):
                 job = task.job.spec if task.job is not None else None
-                if task.status is TaskStatus.PENDING and job is not None and job.queue == node.object:
+                if task.status is TaskStatus.PENDING and job is not None and job.queue == node.queue_name:
                     world.engine.apply(Gone(TaskSpec, task.key))
-            key = world.submit(node.object, 1, (lacks[0], lacks[1]))
+            key = world.submit(node.queue_name, 1, (lacks[0], lacks[1]))
             world.cycle()
             assert world.engine.state.jobs[key].running == 1, f"{node.path} did not get {lacks}"
 

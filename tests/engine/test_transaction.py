@@ -33,16 +33,16 @@ def seen(engine: Engine) -> dict[str, Any]:
             job.key: {shape.index: [task.key for task in tasks] for shape, tasks in job.pending.items()}
             for job in engine.state.jobs.values()
         },
-        "best": {shape.index: nodes.best(shape) for shape in shapes},
+        "best": {shape.index: nodes.best_node(shape) for shape in shapes},
         "fits": {shape.index: nodes.fits_somewhere(shape) for shape in shapes if not shape.coupled},
         "scores": {shape.index: nodes.scored(shape).scores.tolist() for shape in shapes},
         "units": {
             tuple((shape.index, count) for shape, count in unit.parts): (candidates.is_open(unit), list(unit.waiting))
             for unit in candidates.units
         },
-        "full": set(candidates.full),
-        "aside": dict(candidates.aside),
-        "pick": engine.order.pick(),
+        "full": set(candidates.infeasible_shapes),
+        "aside": dict(candidates.gated_jobs),
+        "pick": engine.order.next_job(),
         "explanation": engine.order.explain(),
         "decisions": list(engine.context.decided.decisions),
     }

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from kubebase.label_selector import Requirement
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.plugins.builtin.predicates import PredicatesPlugin
 from pumice.engine.state.task import Task
-from pumice.engine.transaction import Departure, Transaction
+from pumice.engine.transaction import Eviction, Transaction
 from pumice.model.specs import Constraints, DisruptionBudget, NodeSpec, PodTerm, TaskStatus
 from tests.support.engines import everything
 from tests.support.examples import fewer_examples
@@ -28,7 +28,7 @@ HOST = "kubernetes.io/hostname"
 RUNS = (TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING)
 
 
-def explain(gone: Departure) -> Evict:
+def explain(gone: Eviction) -> Evict:
     assert gone.task.job is not None
     return Evict(gone.task.key, gone.node.name, gone.task.job.key, "ns/taker", "reclaim")
 
@@ -47,18 +47,18 @@ def trace(engine: Engine) -> dict[str, Any]:
     return seen | {
         "claims": {n.name: (n.idle, n.releasing, n.pipelined, list(n.waiting)) for n in engine.state.nodes.values()},
         "idle": nodes.idle.tolist(),
-        "best": {shape.index: nodes.best(shape) for shape in shapes},
+        "best": {shape.index: nodes.best_node(shape) for shape in shapes},
         "scores": {shape.index: nodes.scored(shape).scores.tolist() for shape in shapes},
         "kept away": [(shape.index, mask.tolist() if mask is not None else None) for _, shape, mask in now],
         "evictable": {key: engine.policy.evictable(task) for key, task in engine.state.tasks.items() if task.node},
         "flags": {key: (task.owed, task.started, task.status) for key, task in engine.state.tasks.items()},
-        "whole": {leaf.path: (list(leaf.whole), leaf.counted_owed) for leaf in engine.tree.jobs.values()},
+        "whole": {leaf.path: (list(leaf.integer_target), leaf.counted_owed) for leaf in engine.tree.jobs.values()},
         "unfinished": {job.key: job.unfinished.copy() for job in engine.state.jobs.values()},
         "waiting": {
             job.key: {shape.index: [task.key for task in tasks] for shape, tasks in job.pending.items()}
             for job in engine.state.jobs.values()
         },
-        "turn": (engine.order.pick(), engine.order.explain()),
+        "turn": (engine.order.next_job(), engine.order.explain()),
         "said": (
             list(engine.context.decided.decisions),
             list(engine.context.pipelined.tasks),
@@ -80,8 +80,8 @@ class Steps:
             luck = self.chance.random()
             if luck < 0.4:
                 self.evict(transaction)
-            elif luck < 0.5 and transaction.evicted:
-                transaction.spare(self.chance.choice(transaction.evicted).task)
+            elif luck < 0.5 and transaction.evictions:
+                transaction.undo_evict(self.chance.choice(transaction.evictions).task)
             elif luck < 0.75:
                 self.pipeline(transaction)
             elif luck < 0.85:
@@ -111,7 +111,7 @@ class Steps:
     def pipeline(self, transaction: Transaction) -> None:
         """A claim, as a taker makes it: charged first, then placed."""
         engine = self.engine
-        withdrawn = {gone.task for gone in transaction.departures()}  # who had to give does not take
+        withdrawn = {gone.task for gone in transaction.all_evictions()}  # who had to give does not take
         leaves = engine.tree.jobs.values()
         waiting = [task for leaf in leaves for tasks in leaf.job.pending.values() for task in tasks]
         waiting = [task for task in waiting if task not in withdrawn]
@@ -172,16 +172,16 @@ def test_a_commit_keeps_all_accounts_true_and_says_everything_once(rule: str, se
     said = list(engine.context.decided.decisions)
     transaction = Transaction(engine.context)
     Steps(engine, chance).some(transaction)
-    gone = list(transaction.evicted)
+    gone = list(transaction.evictions)
     placed = {task: task.status for task, _ in transaction._placed}
     transaction.commit((), explain)
     engine.context.decided.drop_withdrawn()
     engine.validate()
-    withdrawn = {departure.task.key for departure in gone if departure.withdrawn}
+    withdrawn = {departure.task.key for departure in gone if departure.was_bound_this_cycle}
     kept = [d for d in said if not (isinstance(d, Bind) and d.task in withdrawn)]
     assert engine.context.decided.decisions[: len(kept)] == kept
     new = engine.context.decided.decisions[len(kept) :]
-    victims = [explain(departure) for departure in gone if not departure.withdrawn]
+    victims = [explain(departure) for departure in gone if not departure.was_bound_this_cycle]
     assert new[: len(victims)] == victims, "who goes is said first, in the order in which they went"
     starts = {d.task: type(d) for d in new[len(victims) :] if isinstance(d, Bind | Pipeline)}
     assert len(starts) == len(new) - len(victims)
@@ -247,9 +247,9 @@ def test_an_inner_commit_hands_its_departures_up() -> None:
     outer.evict(of(engine, "old"))
     inner = Transaction(engine.context, outer)
     inner.evict(of(engine, "young"))
-    assert [gone.task.key for gone in inner.departures()] == ["ns/old-t-0", "ns/young-t-0"]
+    assert [gone.task.key for gone in inner.all_evictions()] == ["ns/old-t-0", "ns/young-t-0"]
     inner.commit()
-    assert [gone.task.key for gone in outer.evicted] == ["ns/old-t-0", "ns/young-t-0"]
+    assert [gone.task.key for gone in outer.evictions] == ["ns/old-t-0", "ns/young-t-0"]
     outer.discard()
     assert trace(engine) == before
 
@@ -263,7 +263,7 @@ def test_an_inner_discard_keeps_the_outer_departures() -> None:
     inner.evict(of(engine, "young"))
     inner.discard()
     assert of(engine, "young").status is TaskStatus.RUNNING
-    assert [gone.task.key for gone in outer.departures()] == ["ns/old-t-0"]
+    assert [gone.task.key for gone in outer.all_evictions()] == ["ns/old-t-0"]
     assert engine.state.jobs["ns/old"].held[0] == 1
     engine.validate()
 
@@ -274,10 +274,10 @@ def test_who_is_spared_is_as_before_and_the_others_stay_gone() -> None:
     first, second, third = of(engine, "old"), of(engine, "young"), of(engine, "old", 1)
     for task in (first, second, third):
         transaction.evict(task)
-    transaction.spare(second)
+    transaction.undo_evict(second)
     assert (second.status, second.node) == (TaskStatus.RUNNING, engine.state.nodes["n"])
     assert leaf_of(engine, "young").held[0] == 2 and leaf_of(engine, "old").held[0] == 0
-    assert [gone.task for gone in transaction.evicted] == [first, third]
+    assert [gone.task for gone in transaction.evictions] == [first, third]
     assert engine.state.nodes["n"].future(0) == 2
     transaction.discard()
     engine.validate()
@@ -286,18 +286,18 @@ def test_who_is_spared_is_as_before_and_the_others_stay_gone() -> None:
 def test_a_right_that_was_handed_over_comes_back() -> None:
     # 4 cpu, two queues: a is entitled to 2, so rounding gives each of its two jobs (two tasks of 1) one task by right.
     _, engine = full_node()
-    assert isinstance(engine.order, SteerOrder)
+    assert isinstance(engine.order, TargetOrder)
     old, young = leaf_of(engine, "old"), leaf_of(engine, "young")
-    assert (old.whole[0], young.whole[0]) == (1, 1)
+    assert (old.integer_target[0], young.integer_target[0]) == (1, 1)
     before = trace(engine)
     transaction = Transaction(engine.context)
     transaction.evict(of(engine, "old", 1), young)
-    assert (old.whole[0], young.whole[0]) == (0, 2)
-    transaction.spare(of(engine, "old", 1))
+    assert (old.integer_target[0], young.integer_target[0]) == (0, 2)
+    transaction.undo_evict(of(engine, "old", 1))
     assert trace(engine) == before
     transaction.evict(of(engine, "old", 1), young)
     transaction.evict(of(engine, "young", 1), old)  # and back, by another task
-    assert (old.whole[0], young.whole[0]) == (1, 1)
+    assert (old.integer_target[0], young.integer_target[0]) == (1, 1)
     transaction.discard()
     assert trace(engine) == before
 
@@ -315,7 +315,7 @@ def test_who_was_only_just_placed_is_withdrawn_without_a_word() -> None:
     transaction = Transaction(engine.context)
     transaction.evict(late)
     assert (late.status, late.node, late.owed) == (TaskStatus.PENDING, None, True)
-    transaction.spare(late)
+    transaction.undo_evict(late)
     assert late.status == TaskStatus.BINDING and late in engine.context.decided.bound
     transaction.evict(late)
     transaction.commit((), explain)
@@ -338,7 +338,7 @@ def test_a_claim_that_moves_waits_elsewhere_with_its_stamp() -> None:
     transaction.pipeline(new, here, 9, owed=False)
     transaction.move(new, there)
     assert (new.node, new.started, new.owed) == (engine.state.nodes["m"], 9, False)
-    assert engine.state.nodes["n"].waiting == {} and transaction.touched() == {there}
+    assert engine.state.nodes["n"].waiting == {} and transaction.changed_nodes() == {there}
     transaction.discard()
     assert trace(engine) == before
 
@@ -350,7 +350,7 @@ def test_a_question_is_asked_without_what_was_charged() -> None:
     transaction.charge(leaf, ((0, 1),), 9, 1, True)
     transaction.charge(leaf, ((0, 1),), 9, 1, True)
     seen: list[int] = []
-    assert transaction.uncharged(lambda: not seen.append(leaf.held[0]))  # type: ignore[func-returns-value]  # is None
+    assert transaction.without_charges(lambda: not seen.append(leaf.held[0]))  # type: ignore[func-returns-value]  # is None
     assert seen == [0] and leaf.held[0] == 2
     transaction.discard()
     assert leaf.held[0] == 0

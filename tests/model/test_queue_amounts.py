@@ -6,7 +6,7 @@ import pytest
 
 from kubebase.resource_vector import CPU, Registry
 from pumice.model.queue_amounts import QueueAmounts
-from pumice.model.queue_tree import lay_out
+from pumice.model.queue_tree import build_queue_tree
 from pumice.model.specs import Items, Queue
 
 
@@ -16,7 +16,9 @@ def cores(number: int) -> Items:
 
 def said(*queues: Queue) -> list[str]:
     described = {queue.name: queue for queue in queues}
-    return [excess.say(Registry()) for excess in QueueAmounts(lay_out(described).places, described).excesses()]
+    return [
+        excess.say(Registry()) for excess in QueueAmounts(build_queue_tree(described).placements, described).excesses()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_a_capability_within_the_nearest_above() -> None:
 
 def test_the_cluster_is_judged_apart_and_only_by_what_it_has() -> None:
     queues = {q.name: q for q in (Queue("a", guarantee=cores(6), deserved=cores(6)), Queue("b", guarantee=cores(5)))}
-    amounts = QueueAmounts(lay_out(queues).places, queues)
+    amounts = QueueAmounts(build_queue_tree(queues).placements, queues)
     assert not list(amounts.excesses())
     (excess,) = amounts.within({CPU: 10_000})
     assert excess.say(Registry()) == (
@@ -89,6 +91,6 @@ def test_who_makes_an_excess() -> None:
             Queue("z", parent="p", guarantee=cores(3)),
         )
     }
-    amounts = QueueAmounts(lay_out(queues).places, queues)
+    amounts = QueueAmounts(build_queue_tree(queues).placements, queues)
     (excess,) = amounts.excesses()
     assert [queue.name for queue in amounts.makers(excess)] == ["p", "x", "z"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.model.queue_states import COMMANDS, commanded, in_force, settled
+from pumice.model.queue_states import COMMANDS, effective_state, state_after_command, state_when_idle
 from pumice.model.specs import Queue, QueueState
 
 OPEN, PAUSED, UNKNOWN = QueueState.OPEN, QueueState.PAUSED, QueueState.UNKNOWN
@@ -12,8 +12,8 @@ CLOSING, CLOSED = QueueState.CLOSING, QueueState.CLOSED
 @pytest.mark.parametrize("state", QueueState)
 @pytest.mark.parametrize("busy", [True, False])
 def test_opening_opens_and_closing_closes_whatever_it_was(state, busy):
-    assert commanded(state, "OpenQueue", busy=busy) is OPEN
-    assert commanded(state, "CloseQueue", busy=busy) is (CLOSING if busy else CLOSED)
+    assert state_after_command(state, "OpenQueue", busy=busy) is OPEN
+    assert state_after_command(state, "CloseQueue", busy=busy) is (CLOSING if busy else CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -27,20 +27,20 @@ def test_opening_opens_and_closing_closes_whatever_it_was(state, busy):
     ],
 )
 def test_pausing_stops_what_is_not_closed_and_resuming_starts_what_is_paused(before, paused, resumed):
-    assert commanded(before, "PauseQueue", busy=True) is paused
-    assert commanded(before, "ResumeQueue", busy=True) is resumed
+    assert state_after_command(before, "PauseQueue", busy=True) is paused
+    assert state_after_command(before, "ResumeQueue", busy=True) is resumed
 
 
 def test_no_pause_opens_a_closed_queue():
     state = CLOSED
     for command in ("PauseQueue", "ResumeQueue"):
-        state = commanded(state, command, busy=False)
+        state = state_after_command(state, command, busy=False)
     assert state is CLOSED
 
 
 def test_other_commands_are_refused_by_name():
     with pytest.raises(ValueError, match="'DrainQueue' is no command for a queue; it is one of OpenQueue, CloseQueue"):
-        commanded(OPEN, "DrainQueue", busy=False)
+        state_after_command(OPEN, "DrainQueue", busy=False)
     assert len(COMMANDS) == 4
 
 
@@ -57,7 +57,7 @@ def test_other_commands_are_refused_by_name():
     ],
 )
 def test_a_closed_queue_is_closing_as_long_as_there_is_work(state, busy, after):
-    assert settled(state, busy=busy) is after
+    assert state_when_idle(state, busy=busy) is after
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_a_closed_queue_is_closing_as_long_as_there_is_work(state, busy, after):
 )
 def test_the_strictest_counts_and_of_equals_the_nearest(states, counts):
     line = [Queue(f"q{i}", state=state) for i, state in enumerate(states)]
-    assert in_force(line[0], line[1:]) is line[counts]
+    assert effective_state(line[0], line[1:]) is line[counts]

@@ -8,25 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.model.queue_tree import HierarchyError, Layout, inner_paths, lay_out, parse_path, weight_in_force
+from pumice.model.queue_tree import (
+    HierarchyError,
+    QueueTree,
+    build_queue_tree,
+    inner_paths,
+    parse_path,
+    weight_in_force,
+)
 from pumice.model.specs import Queue
 
 
-def laid_out(*queues: Queue) -> Layout:
-    return lay_out({queue.name: queue for queue in queues})
+def laid_out(*queues: Queue) -> QueueTree:
+    return build_queue_tree({queue.name: queue for queue in queues})
 
 
-def places(layout: Layout) -> dict[str, str]:
+def places(layout: QueueTree) -> dict[str, str]:
     """Where each queue stands, as people write it."""
     return {name: "/".join(path) for name, path in layout.path_of.items() if name != "root"}
 
 
-def refused(layout: Layout) -> set[str]:
+def refused(layout: QueueTree) -> set[str]:
     return {refusal.queue for refusal in layout.refusals if refusal.refused}
 
 
-def weight(layout: Layout, path: str) -> Fraction:
-    return layout.places[tuple(path.split("/"))].weight
+def weight(layout: QueueTree, path: str) -> Fraction:
+    return layout.placements[tuple(path.split("/"))].weight
 
 
 # --- paths ---------------------------------------------------------------------------------------------------------
@@ -50,8 +57,8 @@ def test_a_path_begins_at_root(path: str, stands: str) -> None:
 
 def test_the_last_segment_is_the_queue_whatever_its_object_is_called() -> None:
     layout = laid_out(Queue("some-object", path="root/eng/prod"))
-    assert layout.places["root", "eng", "prod"].queue == "some-object"
-    assert layout.places["root", "eng"].queue is None
+    assert layout.placements["root", "eng", "prod"].queue == "some-object"
+    assert layout.placements["root", "eng"].queue is None
 
 
 @pytest.mark.parametrize("path", ["", "/", "root//a", "a//b", "root"])
@@ -146,7 +153,7 @@ def test_parents_make_the_same_tree() -> None:
 def test_a_parent_may_be_younger_than_its_children() -> None:
     layout = laid_out(Queue("c", parent="b"), Queue("b", created=5, parent="a"), Queue("a", created=9))
     assert places(layout)["c"] == "root/a/b/c"
-    paths = list(layout.places)
+    paths = list(layout.placements)
     assert all(path[:-1] in paths[: paths.index(path)] for path in paths[1:])  # parents come first
 
 
@@ -257,10 +264,10 @@ QUEUES = st.lists(
 @given(QUEUES)
 def test_the_weight_in_force_is_that_of_the_layout(queues: list[Queue]) -> None:
     known = {queue.name: queue for queue in queues}
-    layout = lay_out(known)
+    layout = build_queue_tree(known)
     for name, queue in known.items():
         if name in layout.path_of:
-            assert weight_in_force(queue) == layout.places[layout.path_of[name]].weight
+            assert weight_in_force(queue) == layout.placements[layout.path_of[name]].weight
 
 
 @given(QUEUES, st.randoms())
@@ -270,13 +277,13 @@ def test_every_queue_has_a_place_or_a_reason(queues: list[Queue], random: object
     placed = set(layout.path_of) - {"root"}
     assert placed | refused(layout) == names and not placed & refused(layout)
     for name, path in layout.path_of.items():
-        assert path[0] == "root" and layout.places[path].queue == name
-    for path, place in layout.places.items():
+        assert path[0] == "root" and layout.placements[path].queue == name
+    for path, place in layout.placements.items():
         assert place.path == path and place.weight > 0
-        assert len(path) == 1 or path[:-1] in layout.places
-        assert place.queue is not None or path in inner_paths(layout.places)  # no node for nothing
+        assert len(path) == 1 or path[:-1] in layout.placements
+        assert place.queue is not None or path in inner_paths(layout.placements)  # no node for nothing
     shuffled = list(queues)
     random.shuffle(shuffled)
     again = laid_out(*shuffled)
-    assert (again.places, again.path_of) == (layout.places, layout.path_of)
+    assert (again.placements, again.path_of) == (layout.placements, layout.path_of)
     assert sorted(map(repr, again.refusals)) == sorted(map(repr, layout.refusals))

@@ -17,7 +17,7 @@ from itertools import groupby
 import numpy as np
 
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
-from pumice.engine.fairness.fluid_target.solver import solve
+from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.model.specs import Vector
 from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.oracles.slow_tree import Branch, on_grid
@@ -156,7 +156,7 @@ def _solve(solved: Solved, capacity: Vector) -> None:
     pieces = [group[0].pieces[k] for _, group, k in leaves]
     used = sorted({j for asks, _ in pieces for j in asks})
     classes = sorted({wish.rank for _, (wish, *_), _ in leaves})
-    tasks = solve(
+    tasks = solve_targets(
         np.array([*solved.parent, *(above for above, _, _ in leaves)]),
         np.array([*solved.weight, *(float(len(group)) for _, group, _ in leaves)]),
         np.arange(len(solved.parent), len(solved.parent) + len(leaves)),

@@ -112,7 +112,7 @@ def test_a_configuration_that_fails_when_it_is_tried_leaves_everything_as_it_was
             await submit(running, "job", 2, **{"pumice.dev/run-seconds": "0.3"})
             await eventually(lambda: phase(running, "job") == "Running")
             before, engine = scheduler.config, scheduler.engine
-            with mock.patch("pumice.scheduler.loop.resume", side_effect=ZeroDivisionError("in a plugin")):
+            with mock.patch("pumice.scheduler.loop.restore_engine", side_effect=ZeroDivisionError("in a plugin")):
                 scheduler.reconfigure(before)
                 await eventually(lambda: bool(scheduler.config_refused))
             assert "ZeroDivisionError: in a plugin" in scheduler.config_refused

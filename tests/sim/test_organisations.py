@@ -47,7 +47,7 @@ def opened(order: str) -> Simulation:
 def percent(simulation: Simulation) -> list[int]:
     """What queue1 to queue4 hold of the cluster."""
     engine = simulation.cluster.engine
-    held = {node.object: dominant_share(node.held, engine.state.capacity) for node in engine.tree.queues()}
+    held = {node.queue_name: dominant_share(node.held, engine.state.capacity) for node in engine.tree.queues()}
     return [round(100 * held[f"queue{i}"]) for i in (1, 2, 3, 4)]
 
 

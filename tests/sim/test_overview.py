@@ -1,6 +1,6 @@
 """A cluster at a glance."""
 
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.sim.overview import overview_of_run, overview_of_targets
 from pumice.sim.report import entitle_report
 from tests.sim.samples import job, node, opened, queue, queue_at, ran, scenario
@@ -18,7 +18,7 @@ DOCUMENTS = (
 def test_a_run_line_by_line():
     simulation = ran(*DOCUMENTS)
     overview = overview_of_run(simulation)
-    assert [(line.name, line.depth) for line in overview.nodes if line.kind is Kind.QUEUE] == [
+    assert [(line.name, line.depth) for line in overview.nodes if line.kind is NodeKind.QUEUE] == [
         ("root", 0),
         ("eng", 1),
         ("prod (production)", 2),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from tests.support.groves import WIDTH, Grove, below, groves
 
 
@@ -24,14 +24,14 @@ def limit(grove: Grove, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
     """New limits for all queues."""
     for node in grove.groups:
         node.ceiling = node.guarantee = node.user_ceilings = None
-        if node.kind is not Kind.QUEUE:
+        if node.kind is not NodeKind.QUEUE:
             continue
         some = draw(st.integers(0, 7))
         if some & 1:
             node.ceiling = [draw(st.integers(0, total * 5 // 4)) for total in grove.capacity]
         if some & 2 and node.parent is not None:
             node.guarantee = [max(0, draw(st.integers(-total // 4, total // 2))) for total in grove.capacity]
-        if some & 4 and not any(child.kind is Kind.QUEUE for child in node.children.values()):
+        if some & 4 and not any(child.kind is NodeKind.QUEUE for child in node.children.values()):
             node.user_ceilings = {
                 user: [draw(st.integers(0, total)) for total in grove.capacity] for user in ("ann", "bob")
             }

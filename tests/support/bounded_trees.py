@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from pumice.engine.fairness.fluid_target.solver import solve
-from pumice.engine.fairness.fluid_target.solver_limits import Limits
+from pumice.engine.fairness.fluid_target.solver import solve_targets
+from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
 from tests.oracles.exact_fluid import exact_fluid
 from tests.support.share_trees import Tree, trees
 
@@ -42,14 +42,14 @@ class BoundedTree:
         user = np.full(len(tree.leaf), -1)
         for number, (_, leaves, _) in enumerate(self.users):
             user[leaves] = number
-        target: list[float] = solve(
+        target: list[float] = solve_targets(
             np.array(tree.parent),
             np.array(floats(tree.weight)),
             np.array(tree.leaf, dtype=np.int64),
             np.array([floats(d) for d in tree.direction]),
             np.array(floats(tree.demand)),
             np.array(tree.rank) if any(tree.rank) else None,
-            Limits(
+            SolverLimits(
                 ceiling,
                 guarantee,
                 user,

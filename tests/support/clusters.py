@@ -22,7 +22,7 @@ class Cluster:
         self.state = ClusterState()
         self.plugin = plugin
         plugin.registry = self.state.registry
-        self.state.watcher = self
+        self.state.usage_observer = self
         self._table = NodeTable([plugin], [plugin])
 
     def node(
@@ -88,9 +88,9 @@ class Cluster:
     @property
     def table(self) -> NodeTable:
         """The node table, made again if nodes changed."""
-        if self.state.nodes_described:
+        if self.state.nodes_changed:
             self._table.rebuild(self.state.nodes.values(), len(self.state.registry))
-            self.state.nodes_described = False
+            self.state.nodes_changed = False
         return self._table
 
     def allowed(self, task: Task) -> set[str]:
@@ -110,7 +110,7 @@ class Cluster:
     def scores(self, task: Task) -> dict[str, float]:
         """The score of every node where the task fits, everything included."""
         table = self.table
-        table.best(task.shape)  # follows what changed
+        table.best_node(task.shape)  # follows what changed
         view = table.view(task.shape)
         scores = table._scores_now(view) if view.coupled else view.scores
         return {node.name: float(s) for node, s in zip(table.nodes, scores, strict=True) if s > -inf}

@@ -62,9 +62,9 @@ def started_now(make: Callable[[], Engine], engine: Engine) -> Engine:
         task.owed = engine.state.tasks[key].owed
     engine.prepare()
     fresh.prepare()
-    turns = {node.path: node.turn for node in engine.tree.root.walk()}
+    turns = {node.path: node.last_turn for node in engine.tree.root.walk()}
     for node in fresh.tree.root.walk():
-        node.turn = turns.get(node.path, 0)
+        node.last_turn = turns.get(node.path, 0)
     fresh.context.changes.usage_changed()  # round once more, with turns
     return fresh
 
@@ -101,7 +101,7 @@ def everything(engine: Engine) -> dict[str, Any]:
                 "keys": (node.before, node.after, node.rank_class),
                 "demand": (node.demand.pieces, node.demand.reserve, node.demand.gang_items, node.gang),
                 "target": round(node.target, 9),  # the last bits depend on the order of summation
-                "whole": node.whole,
+                "whole": node.integer_target,
                 "unit": None if node.unit is None else sorted((shape.items, count) for shape, count in node.unit.parts),
                 "able": node.able,
             }

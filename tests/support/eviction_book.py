@@ -17,9 +17,9 @@ from itertools import product
 from kubebase.resource_vector import PODS
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.tree import JobNode
-from pumice.engine.transaction import Departure
+from pumice.engine.transaction import Eviction
 from pumice.model.specs import Items, JobSpec, TaskStatus
 
 Request = Sequence[int]
@@ -52,7 +52,7 @@ class Book:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.steer = isinstance(engine.order, SteerOrder)
+        self.steer = isinstance(engine.order, TargetOrder)
         self.limited = any(entry.name in ("proportion", "capacity") for entry in engine.policy.config.plugins)
         self.tasks: dict[str, Seen] = {}
         self.watcher: Callable[[Commit], None] | None = None  # told of every taking before it is entered
@@ -99,20 +99,20 @@ class Book:
             for j, most in queue.capability if self.limited else ():
                 assert held[j] <= most, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
         if self.steer:
-            assert self.engine.context.reclaims.without_gain == 0, "by its own count a reclaim brought nothing"
+            assert self.engine.context.reclaimers.without_gain == 0, "by its own count a reclaim brought nothing"
 
-    def _took(self, departures: Iterable[Departure]) -> None:
+    def _took(self, departures: Iterable[Eviction]) -> None:
         """In the middle of a cycle: somebody has just taken; what was decided last is what came of it."""
         departures = list(departures)
         if self._opened:
             self._write_down(departures)
         self._carry_on(departures)
 
-    def _write_down(self, departures: list[Departure]) -> None:
+    def _write_down(self, departures: list[Eviction]) -> None:
         if self._said is None:
             self._begin(self.engine.context.decided.decisions)
             self._said = self.engine.context.decided.decisions
-        taking = Commit("", "claim", withdrawn=[gone.task.key for gone in departures if gone.withdrawn])
+        taking = Commit("", "claim", withdrawn=[gone.task.key for gone in departures if gone.was_bound_this_cycle])
         before: list[Decision] = []
         for decision in self._said[self._entered :]:
             if isinstance(decision, Evict):
@@ -124,7 +124,7 @@ class Book:
             else:
                 before.append(decision)
         self._entered = len(self._said)
-        gone = [departure.task.key for departure in departures if not departure.withdrawn]
+        gone = [departure.task.key for departure in departures if not departure.was_bound_this_cycle]
         assert taking.victims == gone, f"{taking}: said to go {taking.victims}, went {gone}"
         self._enter(before)
         self._commit(taking)
@@ -249,7 +249,9 @@ class Book:
             held = self.held(job)
             asked = {j for key in commit.victims if self.tasks[key].job == job for j in _asks(self.tasks[key].request)}
             for j in asked:
-                assert held[j] >= leaf.whole[j], f"{commit}: {job} holds {held}, its whole target is {leaf.whole}"
+                assert held[j] >= leaf.integer_target[j], (
+                    f"{commit}: {job} holds {held}, its whole target is {leaf.integer_target}"
+                )
 
     def _tasks_kept(self, commit: Commit, leaf: JobNode) -> None:
         """Of unlike tasks: of every kind that was lost as many are left as are in the whole target."""
@@ -346,7 +348,7 @@ class Book:
                 missing = Counter(leaf.whole_counts) - self._kinds(key)
                 yield [sum(n * dict(kind).get(j, 0) for kind, n in missing.items()) / capacity[j] for j in counted]
                 continue
-            yield [max(0, leaf.whole[j] - total[key][j]) / capacity[j] for j in counted]
+            yield [max(0, leaf.integer_target[j] - total[key][j]) / capacity[j] for j in counted]
 
     def room(self, *, releasing_is_free: bool, pipelined: bool) -> dict[str, list[int]]:
         """What is left on every node."""

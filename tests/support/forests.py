@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.limits.queue_bounds import beyond_limits, set_bounds
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items, Queue
 
@@ -19,8 +19,8 @@ class Forest:
         self.queues = {queue.name: queue for queue in queues}
         self.node: dict[str, ShareNode] = {"root": self.tree.root}
         for queue in queues:
-            node = self.tree.child(self.node[queue.parent or "root"], Kind.QUEUE, queue.name)
-            node.object = queue.name
+            node = self.tree.child(self.node[queue.parent or "root"], NodeKind.QUEUE, queue.name)
+            node.queue_name = queue.name
             self.node[queue.name] = node
         self.resize(*capacity)
 
@@ -31,7 +31,7 @@ class Forest:
         return self.tree.jobs.get(queue) or self.tree.add_job(Job(queue, WIDTH), self.node[queue])
 
     def hold(self, queue: str, cpu: int, memory: int = 0) -> None:
-        self.tree.hold(self.job(queue), ((CPU, cpu), (MEMORY, memory)), 1)
+        self.tree.charge(self.job(queue), ((CPU, cpu), (MEMORY, memory)), 1)
 
     def refused(self, queue: str, cpu: int, memory: int = 0) -> str | None:
         """The queue that is in the way of so much more."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.share_tree.demand import Demand
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items
 
@@ -39,7 +39,7 @@ class Grove:
         self.running: list[tuple[JobNode, Items, int, bool]] = []
         self.count = 0
 
-    def group(self, parent: ShareNode | None = None, weight: float = 1.0, kind: Kind = Kind.QUEUE) -> ShareNode:
+    def group(self, parent: ShareNode | None = None, weight: float = 1.0, kind: NodeKind = NodeKind.QUEUE) -> ShareNode:
         self.count += 1
         node = self.tree.child(parent or self.tree.root, kind, f"g{self.count}")
         node.weight, node.rank = weight, (self.count, kind, node.name)
@@ -51,7 +51,7 @@ class Grove:
     ) -> JobNode:
         self.count += 1
         leaf = self.tree.add_job(Job(name or f"j{self.count}", WIDTH), parent)
-        leaf.rank = (self.count, Kind.JOB, leaf.name)
+        leaf.rank = (self.count, NodeKind.JOB, leaf.name)
         self.ask_for(leaf, parts, gang=gang, floor=floor)
         for key, value in keys.items():
             setattr(leaf, key, value)
@@ -71,7 +71,7 @@ class Grove:
         leaf.demand = Demand(tuple(parts), floor, unit)
         leaf.targets = (0.0,) * len(leaf.demand.pieces)
         self._show_tasks(leaf)
-        self.tree.moved[leaf], leaf.whole_line = None, None
+        self.tree.moved[leaf], leaf.integer_line = None, None
 
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
         self.running.append((leaf, items, stamp, owed))
@@ -143,7 +143,7 @@ def groves(draw: st.DrawFn, *, namespaces: bool = False, holdings: bool = True) 
         grove.group(draw(st.sampled_from(grove.groups)), draw(weights))
     homes = grove.groups[1:]
     if namespaces:
-        homes = [grove.group(draw(st.sampled_from(homes)), draw(weights), Kind.NAMESPACE) for _ in range(3)]
+        homes = [grove.group(draw(st.sampled_from(homes)), draw(weights), NodeKind.NAMESPACE) for _ in range(3)]
     else:
         # Only leaf queues have jobs; an inner one that is left without any is a leaf without demand.
         homes = [group for group in homes if not group.children]

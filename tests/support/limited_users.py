@@ -9,7 +9,7 @@ import pytest
 
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.pools import make_engine
 
@@ -46,7 +46,7 @@ def cycles(engine: Engine, number: int = 3) -> None:
 def check_accounts(engine: Engine) -> None:
     """What the tree counts for each user is the sum over the user's jobs in the queue."""
     for queue in engine.tree.root.walk():
-        if queue.kind is not Kind.QUEUE:
+        if queue.kind is not NodeKind.QUEUE:
             continue
         leaves = [leaf for leaf in queue.walk() if isinstance(leaf, JobNode) and leaf.queue is queue]
         for leaf in leaves:
@@ -61,7 +61,7 @@ def held(engine: Engine, queue: str | None = None) -> dict[str, int]:
     """cpu by user."""
     found: dict[str, int] = defaultdict(int)
     for leaf in engine.tree.jobs.values():
-        if queue is None or leaf.queue.object == queue:
+        if queue is None or leaf.queue.queue_name == queue:
             found[leaf.user] += leaf.held[0] // 1000
     return dict(found)
 

@@ -12,7 +12,7 @@ from pumice.decision_log.writer import DecisionLog
 from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.preemption.cooldown import Brakes
+from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.model.specs import NodeSpec, QueueState, TaskStatus
 from tests.support.recorded import Recorded
 from tests.support.restless import Restless, Taste
@@ -21,7 +21,7 @@ from tests.support.taking import SECOND, Shell, taking_engine
 KINDS: dict[str, Callable[[], Engine]] = {
     "steer": lambda: taking_engine(plugins=("priority", "gang", "conformance", "predicates"), last=("nodeorder",)),
     "steer with holds and brakes": lambda: taking_engine(
-        arguments={"drf.patience": 2, "drf.holdLimit": 3}, brakes=Brakes(2 * SECOND, SECOND)
+        arguments={"drf.patience": 2, "drf.holdLimit": 3}, brakes=PreemptionCooldown(2 * SECOND, SECOND)
     ),
     "steer with namespaces": lambda: taking_engine(namespaces=True, plugins=("gang",)),
     "paper": lambda: taking_engine("paper"),

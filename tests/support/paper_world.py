@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.engine.fairness.orders.published_hdrf import PaperOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.fairness.orders.published_hdrf import PublishedHdrfOrder
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items
 
@@ -21,14 +21,14 @@ class World:
     def __init__(self, capacity: Mapping[int, int]) -> None:
         self.capacity = [capacity.get(j, 0) for j in range(WIDTH)]
         self.tree = ShareTree(WIDTH)
-        self.order = PaperOrder(self.tree, self.capacity)
+        self.order = PublishedHdrfOrder(self.tree, self.capacity)
         self.groups: list[ShareNode] = [self.tree.root]
         self.leaves: list[JobNode] = []
         self.running: list[tuple[JobNode, Items, int]] = []
         self.count = 0  # names and ages, in the order of declaration
         self.clock = 0
 
-    def group(self, parent: ShareNode | None = None, weight: float = 1.0, kind: Kind = Kind.QUEUE) -> ShareNode:
+    def group(self, parent: ShareNode | None = None, weight: float = 1.0, kind: NodeKind = NodeKind.QUEUE) -> ShareNode:
         self.count += 1
         name = f"group{self.count}"
         node = self.tree.child(parent or self.tree.root, kind, name)
@@ -48,26 +48,26 @@ class World:
     ) -> JobNode:
         self.count += 1
         leaf = self.tree.add_job(Job(name or f"job{self.count}", WIDTH), parent)
-        leaf.weight, leaf.rank = weight, (self.count, Kind.JOB, leaf.name)
+        leaf.weight, leaf.rank = weight, (self.count, NodeKind.JOB, leaf.name)
         self.leaves.append(leaf)
-        self.order.offer(leaf, ask, able)
+        self.order.set_candidate(leaf, ask, able)
         if holds:
             self.start(leaf, holds)
         return leaf
 
     def start(self, leaf: JobNode, items: Items) -> None:
         self.clock += 1
-        self.order.hold(leaf, items, self.clock)
+        self.order.charge(leaf, items, self.clock)
         self.running.append((leaf, items, self.clock))
 
     def end(self, index: int) -> tuple[JobNode, Items]:
         leaf, items, stamp = self.running.pop(index)
-        self.order.release(leaf, items, stamp)
+        self.order.uncharge(leaf, items, stamp)
         return leaf, items
 
     def remove(self, leaf: JobNode) -> None:
         for index in reversed([i for i, (who, _, _) in enumerate(self.running) if who is leaf]):
             self.end(index)
-        self.order.offer(leaf, None, False)
+        self.order.set_candidate(leaf, None, False)
         self.tree.remove(leaf)
         self.leaves.remove(leaf)

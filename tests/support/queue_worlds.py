@@ -8,7 +8,7 @@ from typing import Any
 from kubebase.resource_vector import CPU
 from pumice.engine.decisions import Decision, Enqueue
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.model.specs import Items, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.policies import policy_engine
 
@@ -55,7 +55,7 @@ class QueueWorld:
     def held(self, *path: str) -> int:
         node = self.engine.tree.root
         for name in path:
-            node = node.children[(Kind.QUEUE, name)]
+            node = node.children[(NodeKind.QUEUE, name)]
         return node.held[CPU]
 
     def finish(self, job: str, tasks: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.decision_log.writer import DecisionLog
-from pumice.engine.checkpoint.restore import inheritance, resume
+from pumice.engine.checkpoint.restore import restore_engine, snapshot_engine
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Event
@@ -28,10 +28,10 @@ class Recorded:
         """Another engine in its place."""
         before = self.engine
         config, registry = before.policy.config, before.state.registry
-        inherited = inheritance(before)
-        self.engine = resume(inherited, config, BUILT_IN, registry, before.brakes)
+        inherited = snapshot_engine(before)
+        self.engine = restore_engine(inherited, config, BUILT_IN, registry, before.cooldown)
         if self.log is not None:
-            self.log.begin(config, before.brakes, registry, self.cycles, inherited, before.now)
+            self.log.begin(config, before.cooldown, registry, self.cycles, inherited, before.now)
 
     def apply(self, event: Event) -> None:
         if self.log is not None:

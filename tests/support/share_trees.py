@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
-from pumice.engine.fairness.fluid_target.solver import solve
+from pumice.engine.fairness.fluid_target.solver import solve_targets
 from tests.oracles.exact_fluid import exact_fluid
 
 F = Fraction
@@ -87,7 +87,7 @@ class Tree:
         )
 
     def target(self) -> list[float]:
-        target: list[float] = solve(
+        target: list[float] = solve_targets(
             np.array(self.parent),
             np.array([float(w) for w in self.weight]),
             np.array(self.leaf, dtype=np.int64),

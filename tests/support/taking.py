@@ -17,7 +17,7 @@ from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
 from pumice.engine.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.engine.plugins.builtin import BUILT_IN
-from pumice.engine.preemption.cooldown import NONE, Brakes
+from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
 from pumice.model.specs import FREE, Constraints, Described, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.eviction_book import Book, Request
 
@@ -47,7 +47,7 @@ def taking_engine(
     last: Sequence[str] = (),
     namespaces: bool = False,
     arguments: Mapping[str, object] = {},
-    brakes: Brakes = NONE,
+    brakes: PreemptionCooldown = NO_COOLDOWN,
     registry: Registry | None = None,
 ) -> Engine:
     """An engine that takes back. ``rule``: steer, paper, flat, or the name of a plugin that orders queues.

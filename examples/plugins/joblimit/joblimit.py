@@ -1,6 +1,6 @@
 """joblimit: no more than so many jobs of a queue run at a time, say one for each licence."""
 
-from pumice.engine.candidates.units import Unit
+from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.plugins.plugin import Arguments, Plugin, PluginError
 
@@ -16,7 +16,7 @@ class JobLimit(Plugin):
         if not isinstance(self.most, int) or self.most < 1:
             raise PluginError("joblimit.most", f"{self.most!r} given; write a whole number, 1 or more")
 
-    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+    def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """A job that runs may grow; another may start while there are fewer than the limit."""
         running = sum(other.job.running > 0 for other in self.tree.jobs.values() if other.queue is leaf.queue)
         return f"{running} jobs of its queue run" if running >= self.most and not leaf.job.running else None

@@ -104,9 +104,9 @@ class Story:
             self.served = self.cycle
 
     def _sleeper(self) -> ShareNode:
-        from pumice.engine.fairness.share_tree.tree import Kind
+        from pumice.engine.fairness.share_tree.tree import NodeKind
 
-        return self.simulation.cluster.engine.tree.root.children[Kind.QUEUE, SLEEPER]
+        return self.simulation.cluster.engine.tree.root.children[NodeKind.QUEUE, SLEEPER]
 
     @property
     def cycle(self) -> int:

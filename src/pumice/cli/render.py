@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from pumice.cli.terminal import can_show
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.sim.overview import JobLine, NodeLine, Overview
 
 BAR = 20
@@ -84,14 +84,14 @@ def _starting(lines: Sequence[NodeLine] | Sequence[JobLine]) -> Column:
 def _matters(node: NodeLine, nodes: Sequence[NodeLine]) -> bool:
     """Whether a node says more than the line above it: a queue, or one of several namespaces."""
     above = node.path.rpartition("/")[0]
-    return node.kind is Kind.QUEUE or sum(other.path.rpartition("/")[0] == above for other in nodes) > 1
+    return node.kind is NodeKind.QUEUE or sum(other.path.rpartition("/")[0] == above for other in nodes) > 1
 
 
 def _indented(nodes: Sequence[NodeLine]) -> list[str]:
     cells = []
     for node in nodes:
         branch = "|  " * (node.depth - 1) + "|--" if node.depth else ""
-        name = click.style(node.name, italic=True) if node.kind is Kind.NAMESPACE else node.name
+        name = click.style(node.name, italic=True) if node.kind is NodeKind.NAMESPACE else node.name
         cells.append(click.style(branch, dim=True) + name)
     return cells
 

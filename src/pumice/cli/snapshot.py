@@ -18,7 +18,7 @@ from kubebase.resource_vector import Registry
 from pumice.cli.job_standing import ended, phase_of, pods_missing, refusal
 from pumice.cli.why_rules import published
 from pumice.config.plugin_loader import plugin_factories
-from pumice.engine.checkpoint.engine_checkpoint import HoldsMemory, Memory, TakersMemory
+from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint, PreemptorsCheckpoint, ReservationsCheckpoint
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
@@ -101,15 +101,15 @@ class Snapshot:
         engine.restore(self._memory(engine, now))
         return engine
 
-    def _memory(self, engine: Engine, now: int) -> Memory:
+    def _memory(self, engine: Engine, now: int) -> EngineCheckpoint:
         since: dict[str, int] = {}
         for group in self.documents[POD_GROUPS.name]:
             for condition in (group.get("status") or {}).get("conditions") or ():
                 if condition.get("type") == "Unschedulable" and (time := _time(condition.get("lastTransitionTime"))):
                     patience = engine.order.patience if condition.get("reason") == "HoldsRoom" else 0
                     since[key_of(group)] = min(time, now) - max(patience, 0)
-        takers, holds = TakersMemory(since), HoldsMemory(waiting=since)
-        return Memory(now=now, stamp=engine.context.last_start, reclaims=takers, holds=holds)
+        takers, holds = PreemptorsCheckpoint(since), ReservationsCheckpoint(waiting=since)
+        return EngineCheckpoint(now=now, stamp=engine.context.last_start, reclaims=takers, holds=holds)
 
     # ---- names ------------------------------------------------------------------------------------------------
 

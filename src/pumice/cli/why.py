@@ -14,7 +14,7 @@ from pumice.cli.terminal import complain, echo, echo_values
 if TYPE_CHECKING:
     from pumice.cli.snapshot import Found, Snapshot
     from pumice.cli.why_rules import Rules
-    from pumice.engine.explain import Answer
+    from pumice.engine.explain import WaitReport
 
 NO_SUCH_JOB = 1
 SECOND = 1_000_000
@@ -80,7 +80,7 @@ def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...],
     return 0
 
 
-def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path | None) -> Answer | None:
+def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path | None) -> WaitReport | None:
     from pumice.cli.why_rules import config_in
     from pumice.engine.explain import explain
     from pumice.sim.files import read_manifests
@@ -101,7 +101,7 @@ def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path 
     return found
 
 
-def _of_cluster(job: str, cluster: Cluster, config: Path | None) -> Answer | None:
+def _of_cluster(job: str, cluster: Cluster, config: Path | None) -> WaitReport | None:
     from pumice.cli.snapshot import NoSuchJobError, Snapshot
     from pumice.cli.why_rules import config_in, rules_in_force
 
@@ -115,14 +115,14 @@ def _of_cluster(job: str, cluster: Cluster, config: Path | None) -> Answer | Non
     return _explained(snapshot, found, rules_in_force(snapshot.scheduler, chosen))
 
 
-def _explained(snapshot: Snapshot, found: Found, rules: Rules) -> Answer:
+def _explained(snapshot: Snapshot, found: Found, rules: Rules) -> WaitReport:
     import time
 
-    from pumice.engine.explain import Answer, explain
+    from pumice.engine.explain import WaitReport, explain
 
     now = int(time.time() * SECOND)
     if not found.key:
-        return Answer("", "no group", verdict=found.verdict, now=now, needs=list(found.notes))
+        return WaitReport("", "no group", verdict=found.verdict, now=now, needs=list(found.notes))
     answer = explain(snapshot.engine(rules.config, now), found.key, now)
     assert answer is not None, f"{found.key} is among the objects"
     answer.rules = rules.origin

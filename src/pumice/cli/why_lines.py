@@ -12,7 +12,7 @@ import click
 
 from kubebase.timestamps import stamp
 from pumice.cli.render import Column, table
-from pumice.engine.explain.wait_report import Answer, Contest, Places, Rung, Side
+from pumice.engine.explain.wait_report import Competition, Competitor, NodeFit, TreeLevel, WaitReport
 from pumice.engine.explain.wording import SECOND, count, listed, said, seconds
 
 TIMES = frozenset(
@@ -30,7 +30,7 @@ TIMES = frozenset(
 )
 
 
-def answer_lines(answer: Answer, *, virtual: bool = False) -> Iterator[str]:
+def answer_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
     """All of it. Virtual: times are those of a scenario, which begins at 0."""
     yield click.style(answer.verdict, bold=True)
     for heading, lines in (
@@ -52,7 +52,7 @@ def answer_lines(answer: Answer, *, virtual: bool = False) -> Iterator[str]:
 # ---- sections ----------------------------------------------------------------------------------------------------
 
 
-def _about(answer: Answer, virtual: bool) -> Iterator[str]:
+def _about(answer: WaitReport, virtual: bool) -> Iterator[str]:
     if not answer.phase:
         return
     if answer.called:
@@ -85,7 +85,7 @@ def _about(answer: Answer, virtual: bool) -> Iterator[str]:
         yield f"would start {count(answer.unit_tasks, 'task')} next ({ask}){owed}"
 
 
-def _turn(answer: Answer) -> Iterator[str]:
+def _turn(answer: WaitReport) -> Iterator[str]:
     contest = answer.contest
     if contest is None:
         return
@@ -112,7 +112,7 @@ def _turn(answer: Answer) -> Iterator[str]:
         yield click.style("the smallest share is served first", dim=True)
 
 
-def _standing(rung: Rung, contest: Contest) -> str:
+def _standing(rung: TreeLevel, contest: Competition) -> str:
     first = rung.first
     if first is None:
         return "first" if rung.rivals > 1 else "alone" if rung.rivals else ""
@@ -123,12 +123,12 @@ def _standing(rung: Rung, contest: Contest) -> str:
     return f"place {rung.place} of {rung.rivals}, behind {_numbers(first, contest)}{by}"
 
 
-def _numbers(side: Side, contest: Contest) -> str:
+def _numbers(side: Competitor, contest: Competition) -> str:
     of = f" of {said(side.entitled)}" if side.entitled else ""
     return f"{_short(side.name)} ({said(side.used)}{of}, {contest.measure} {_key(side)})"
 
 
-def _key(side: Side) -> str:
+def _key(side: Competitor) -> str:
     return "-" if side.key is None else f"{side.key:.3f}"
 
 
@@ -136,7 +136,7 @@ def _short(name: str) -> str:
     return name.rpartition("/")[2] if name.startswith("root/") else name
 
 
-def _nodes(answer: Answer) -> Iterator[str]:
+def _nodes(answer: WaitReport) -> Iterator[str]:
     empty = answer.cause == "never"
     for found in answer.places:
         room = "would do" if empty else "have room"
@@ -151,7 +151,7 @@ def _nodes(answer: Answer) -> Iterator[str]:
         yield f"{answer.fitting_now} of the {answer.unit_tasks} tasks would find a place together"
 
 
-def _out(found: Places) -> Iterator[str]:
+def _out(found: NodeFit) -> Iterator[str]:
     width = len(str(max((out.count for out in found.out), default=0)))
     for out in found.out:
         lacks = "; ".join(
@@ -172,7 +172,7 @@ def _which(names: list[str], number: int) -> str:
     return ", ".join(names) + (", ..." if number > len(names) else "")
 
 
-def _time(answer: Answer) -> Iterator[str]:
+def _time(answer: WaitReport) -> Iterator[str]:
     outlook, now = answer.outlook, answer.now
     if answer.cause in ("running", "finished", "starting", "next", "never"):
         return
@@ -211,7 +211,7 @@ def _when(time: int, virtual: bool) -> str:
 # ---- for programs ------------------------------------------------------------------------------------------------
 
 
-def answer_values(answer: Answer, *, virtual: bool = False) -> dict[str, Any]:
+def answer_values(answer: WaitReport, *, virtual: bool = False) -> dict[str, Any]:
     """The answer as plain values: names in camel case; times as RFC 3339, those of a scenario in seconds."""
     values = _values(answer, virtual)
     assert isinstance(values, dict)

@@ -17,7 +17,7 @@ from pumice.engine.config.scheduler_config import (
 )
 from pumice.engine.plugins.plugin import Argument
 from pumice.engine.plugins.plugin_chain import PluginFactory
-from pumice.engine.preemption.cooldown import TAKES, brakes_of
+from pumice.engine.preemption.cooldown import TAKES, configured_cooldown
 
 __all__ = ["SchedulerConfig", "default_config", "read_config"]
 
@@ -26,7 +26,7 @@ def read_config(text: str, source: str) -> SchedulerConfig:
     """The configuration in this text; raises ConfigError, also for plugins that can't be used as it asks."""
     config = parse_config(text, source=source, known_plugins=plugin_names(), known_actions=ACTIONS)
     factories = plugin_factories(config)
-    brakes_of(config)
+    configured_cooldown(config)
     return replace(config, notes=(*config.notes, *_without_effect(config, factories)))
 
 

@@ -30,13 +30,13 @@ from typing import Any, TypeVar, get_args
 import msgspec
 from msgspec import Raw, Struct
 
-from pumice.engine.checkpoint.engine_checkpoint import Memory
+from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Event, Gone
-from pumice.engine.fairness.share_tree.tree import Kind
-from pumice.engine.preemption.cooldown import Brakes
-from pumice.engine.state.cluster_snapshot import JobStanding, Standing, TaskStanding
+from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.preemption.cooldown import PreemptionCooldown
+from pumice.engine.state.cluster_snapshot import ClusterSnapshot, JobSnapshot, TaskSnapshot
 from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
 FORMAT = 2
@@ -56,7 +56,7 @@ class Heading(Record, tag="log"):
     pumice: str
     source: str  # what the configuration was called
     config: str  # and its text
-    brakes: Brakes  # where it says nothing
+    brakes: PreemptionCooldown  # where it says nothing
     resources: list[str]
     cycles: int = 0  # that were run before
     began: int = 0
@@ -67,7 +67,7 @@ class Heading(Record, tag="log"):
 class Memories(Record, tag="memory"):
     """What the engine knows by itself, and what tasks that may be gone have taught it."""
 
-    memory: Memory
+    memory: EngineCheckpoint
     terms: tuple[PodTerm, ...] = ()
     label_keys: tuple[str, ...] = ()
 
@@ -251,7 +251,7 @@ def decisions_text(decisions: Iterable[Decision]) -> bytes:
 # ---- how an engine begins --------------------------------------------------------------------------------------------
 
 
-def standing_records(was: Standing) -> Iterator[Record]:
+def standing_records(was: ClusterSnapshot) -> Iterator[Record]:
     """The lines of how a cluster stands."""
     for described in was.objects:
         yield Object(_NAMES[type(described)], _raw(described))
@@ -261,22 +261,22 @@ def standing_records(was: Standing) -> Iterator[Record]:
         yield Task(_raw(task.spec), task.status, task.node, task.started, task.owed, task.evicted)
 
 
-def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> Standing:
+def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> ClusterSnapshot:
     """The other way round."""
     objects: list[Described] = []
-    jobs: list[JobStanding] = []
-    tasks: list[TaskStanding] = []
+    jobs: list[JobSnapshot] = []
+    tasks: list[TaskSnapshot] = []
     for each in records:
         match each:
             case Object(kind=kind, object=text):
                 objects.append(_decoded(_known(kind, KINDS), text))
             case Job(object=text):
                 spec = _decoded(JobSpec, text) if bytes(text) != bytes(_NULL) else None
-                jobs.append(JobStanding(each.key, spec, each.phase, each.whole))
+                jobs.append(JobSnapshot(each.key, spec, each.phase, each.whole))
             case Task(object=text):
                 spec_of = _decoded(TaskSpec, text)
-                tasks.append(TaskStanding(spec_of, each.status, each.node, each.started, each.owed, each.evicted))
-    return Standing(tuple(objects), tuple(jobs), tuple(tasks), memories.terms, memories.label_keys)
+                tasks.append(TaskSnapshot(spec_of, each.status, each.node, each.started, each.owed, each.evicted))
+    return ClusterSnapshot(tuple(objects), tuple(jobs), tuple(tasks), memories.terms, memories.label_keys)
 
 
 # ---- targets ---------------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class TargetsSeen:
         if engine.context.changes.target_version == self._solved:
             return None
         self._solved = engine.context.changes.target_version
-        found = {node.path: list(node.entitled) for node in engine.tree.root.walk() if node.kind is Kind.QUEUE}
+        found = {node.path: list(node.entitled) for node in engine.tree.root.walk() if node.kind is NodeKind.QUEUE}
         changed = {path: amounts for path, amounts in found.items() if self._entitled.get(path) != amounts}
         self._entitled = found
         # Each job's in units of 2^-32 of a task: on that grid no last bit of a sum is left.

@@ -37,7 +37,7 @@ from pumice.decision_log.records import (
     read_line,
     standing_of,
 )
-from pumice.engine.checkpoint.restore import Inheritance, resume
+from pumice.engine.checkpoint.restore import EngineSnapshot, restore_engine
 from pumice.engine.config.scheduler_config import ConfigError
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine
@@ -198,7 +198,9 @@ class _Reading:
             was = standing_of(memory, there)
         except msgspec.MsgspecError as error:
             raise self.refuse(error) from None
-        return resume(Inheritance(was, memory.memory), config, plugin_factories(config), registry, heading.brakes)
+        return restore_engine(
+            EngineSnapshot(was, memory.memory), config, plugin_factories(config), registry, heading.brakes
+        )
 
     def event(self, record: ObjectChanged | ObjectGone | Happened) -> Event:
         """The event of a line."""

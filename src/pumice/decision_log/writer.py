@@ -40,12 +40,12 @@ from pumice.decision_log.records import (
     event_record,
     standing_records,
 )
-from pumice.engine.checkpoint.restore import Inheritance
+from pumice.engine.checkpoint.restore import EngineSnapshot
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Event
-from pumice.engine.preemption.cooldown import Brakes
+from pumice.engine.preemption.cooldown import PreemptionCooldown
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,13 @@ class DecisionLog:
     # ---- files ------------------------------------------------------------------------------------------------
 
     def begin(
-        self, config: SchedulerConfig, brakes: Brakes, registry: Registry, cycles: int, inherited: Inheritance, now: int
+        self,
+        config: SchedulerConfig,
+        brakes: PreemptionCooldown,
+        registry: Registry,
+        cycles: int,
+        inherited: EngineSnapshot,
+        now: int,
     ) -> None:
         """Begin another file: the engine has just been made from this."""
         self.close()
@@ -114,7 +120,7 @@ class DecisionLog:
             resources=list(registry),
             cycles=cycles,
             began=now,
-            standing=len(inherited.standing),
+            standing=len(inherited.cluster),
             machine=f"{platform.machine()}, Python {platform.python_version()}",
         )
         try:
@@ -132,8 +138,8 @@ class DecisionLog:
             log.warning("the decision log goes on in %s", self.path)
         self.trouble = ""
         self._put(heading)
-        was = inherited.standing
-        self._put(Memories(inherited.memory, was.terms, was.label_keys))
+        was = inherited.cluster
+        self._put(Memories(inherited.checkpoint, was.terms, was.label_keys))
         for record in standing_records(was):
             self._put(record)
         self._write()

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pumice.engine.candidates.candidates import Candidates
-from pumice.engine.candidates.unstartable_jobs import Unstartable
+from pumice.engine.candidates.unstartable_jobs import UnstartableJobs
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.decision_buffer import DecisionBuffer
 from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.placement.pipelined_tasks import PipelinedTasks
-from pumice.engine.placement.reservations import Holds
-from pumice.engine.plugins.plugin_chain import PluginFactory, Policy
-from pumice.engine.preemption.cooldown import NONE, Brakes, brakes_of
-from pumice.engine.preemption.preemptors import Takers
+from pumice.engine.placement.reservations import Reservations
+from pumice.engine.plugins.plugin_chain import PluginChain, PluginFactory
+from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown, configured_cooldown
+from pumice.engine.preemption.preemptors import Preemptors
 from pumice.engine.prepare import shape_cleanup as forgetting
 from pumice.engine.prepare.change_tracker import ChangeTracker
 from pumice.engine.prepare.tree_sync import TreeSync
@@ -32,11 +32,15 @@ class SchedulingContext:
     """One cluster under one configuration. Each attribute states what holds between two cycles."""
 
     def __init__(
-        self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], state: ClusterState, brakes: Brakes
+        self,
+        config: SchedulerConfig,
+        factories: Mapping[str, PluginFactory],
+        state: ClusterState,
+        brakes: PreemptionCooldown,
     ) -> None:
         self.state = state  #: what events and our own decisions add up to
         self.tree = ShareTree(len(state.registry))  #: usage, demand and targets of queues, namespaces and jobs
-        self.policy = Policy(config, factories, state, self.tree)  #: the plugins of the configuration
+        self.policy = PluginChain(config, factories, state, self.tree)  #: the plugins of the configuration
         self.order = self.policy.order(self.tree, state.capacity)  #: which job is served next
         self.nodes = NodeTable(self.policy.filters, self.policy.scorers)  #: free capacity and scores, as arrays
         self.candidates = Candidates(state, self.order, self.nodes, self.policy)  #: the next unit of every job
@@ -45,16 +49,18 @@ class SchedulingContext:
         self.pipelined = PipelinedTasks()  #: tasks that wait on a node for their victims to leave
         self.eviction_backoff = EvictionBackoff()  #: tasks whose eviction failed
         self.partial_gangs: dict[str, int] = {}  #: jobs that have a part of their gang only, and since when
-        self.holds = Holds(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
-        self.unstartable = Unstartable()  #: jobs that cannot start however much capacity becomes free
-        self.reclaims = Takers("reclaim", brakes_of(config, brakes), across=True)
-        self.preempts = Takers("preempt", NONE, across=False)
+        self.reservations = (
+            Reservations(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
+        )
+        self.unstartable = UnstartableJobs()  #: jobs that cannot start however much capacity becomes free
+        self.reclaimers = Preemptors("reclaim", configured_cooldown(config, brakes), across=True)
+        self.preemptors = Preemptors("preempt", NO_COOLDOWN, across=False)
         self.sync = TreeSync(self)  #: keeps the share tree in line with queues and jobs
         self.now = 0  #: cluster time of this cycle (microseconds)
         self.last_start = 0  #: start time of the latest unit; no two units have the same
         self.tracing = False  #: whether decisions carry the path through the share tree that led to them
         self.first_cycle_done = False  #: before it, every pod is seen for the first time
-        self.shape_limit = forgetting.SHAPES  #: above so many shapes, those that no task has are dropped
+        self.shape_limit = forgetting.FIRST_SHAPE_LIMIT  #: above so many shapes, those that no task has are dropped
 
     def next_start_time(self) -> int:
         """The start time of a unit that is placed now. It counts as given once the unit is committed."""

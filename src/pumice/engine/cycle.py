@@ -22,11 +22,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pumice.engine.actions import ACTIONS
-from pumice.engine.cycle_status import conclude
-from pumice.engine.placement.pipelined_tasks import follow_pipelined
+from pumice.engine.cycle_status import publish_status
+from pumice.engine.placement.pipelined_tasks import update_pipelined
 from pumice.engine.prepare.prepare_cycle import prepare_cycle
-from pumice.engine.recovery.overcommitted_nodes import relieve
-from pumice.engine.recovery.partial_gangs import mend
+from pumice.engine.recovery.overcommitted_nodes import evict_from_overcommitted_nodes
+from pumice.engine.recovery.partial_gangs import repair_partial_gangs
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
@@ -37,15 +37,15 @@ def run_cycle(context: SchedulingContext, on_step: Callable[[str], None]) -> Non
     on_step("settle")
     prepare_cycle(context)
     on_step("relieve")
-    relieve(context)
+    evict_from_overcommitted_nodes(context)
     on_step("mend")
-    mend(context)
+    repair_partial_gangs(context)
     on_step("pipelined")
-    follow_pipelined(context)
+    update_pipelined(context)
     for name in context.policy.config.actions:
         on_step(name)
         ACTIONS[name](context)
     on_step("conclude")
     context.decided.drop_withdrawn()
-    conclude(context)
+    publish_status(context)
     on_step("")

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 
-def conclude(context: SchedulingContext) -> None:
+def publish_status(context: SchedulingContext) -> None:
     """Say what changed about the jobs that this cycle moved or could not serve."""
-    _tell_queues(context)
+    _publish_queue_conditions(context)
     started: set[str] = set()
     moved: set[str] = set()
     for decision in context.decided.decisions:
@@ -29,16 +29,16 @@ def conclude(context: SchedulingContext) -> None:
     for key in moved:
         job = context.state.jobs[key]
         job.phase = phase_of(job, waiting[job])
-    context.unstartable.review(context)
-    for leaf, lacks in context.candidates.blocked.items():
+    context.unstartable.report_obstacles(context)
+    for leaf, lacks in context.candidates.blocked_jobs.items():
         reason = lacks + _no_turn(context, leaf)
         key = leaf.job.key
         if leaf.able or leaf.unit is None or context.decided.conditions.get(key) == reason:
             continue
-        if context.unstartable.is_told(key):  # which says more than that there is no room now
+        if context.unstartable.is_reported(key):  # which says more than that there is no room now
             continue
         context.decided.condition_once(key, "NotEnoughResources", reason)
-    context.candidates.blocked.clear()
+    context.candidates.blocked_jobs.clear()
     for key in sorted(started & context.decided.conditions.keys()):
         leaf = context.tree.jobs[key]
         if leaf.unit is None:
@@ -46,7 +46,7 @@ def conclude(context: SchedulingContext) -> None:
             context.decided.condition(key, "Scheduled", "Scheduled", "all its tasks have a place")
 
 
-def _tell_queues(context: SchedulingContext) -> None:
+def _publish_queue_conditions(context: SchedulingContext) -> None:
     """Queues in which nothing may start, what else people should know about queues, and what of it is over."""
     notes = {
         (queue, "Halted"): why for queue, why in context.sync.refused_queues.items()
@@ -57,7 +57,7 @@ def _tell_queues(context: SchedulingContext) -> None:
 def _no_turn(context: SchedulingContext, leaf: JobNode) -> str:
     """Of a gang that is entitled to less than it must start with: that it depends on what others leave."""
     unit = leaf.unit
-    if unit is None or leaf.gang <= 1 or leaf.started or context.order.owes(leaf, unit.ask):
+    if unit is None or leaf.gang <= 1 or leaf.started or context.order.is_owed(leaf, unit.ask):
         return ""
     return (
         f"; it must start {leaf.gang} tasks together and is entitled to {leaf.target:.1f}: it runs on what others leave"

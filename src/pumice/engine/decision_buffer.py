@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.orders.serving_order import Level
+    from pumice.engine.fairness.orders.serving_order import PickStep
     from pumice.engine.state.task import Task
 
 
@@ -38,13 +38,13 @@ class DecisionBuffer:
         """The job may create its pods."""
         self.decisions.append(Enqueue(job))
 
-    def bind(self, task: Task, node: str, path: tuple[Level, ...] = ()) -> None:
+    def bind(self, task: Task, node: str, path: tuple[PickStep, ...] = ()) -> None:
         """The task starts on the node."""
         assert task.job is not None
         bind = self.bound[task] = Bind(task.key, node, task.job.key, path)
         self.decisions.append(bind)
 
-    def pipeline(self, task: Task, node: str, path: tuple[Level, ...] = ()) -> None:
+    def pipeline(self, task: Task, node: str, path: tuple[PickStep, ...] = ()) -> None:
         """The task starts on the node as soon as its victims have left."""
         assert task.job is not None
         self.pipelined[task] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pumice.engine.fairness.orders.serving_order import Level
+from pumice.engine.fairness.orders.serving_order import PickStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Bind:
     task: str
     node: str
     job: str
-    path: tuple[Level, ...] = ()
+    path: tuple[PickStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Pipeline:
     task: str
     node: str
     job: str
-    path: tuple[Level, ...] = ()
+    path: tuple[PickStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

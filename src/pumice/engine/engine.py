@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubebase.resource_vector import Registry
-from pumice.engine.checkpoint.engine_checkpoint import Memory
+from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.context import SchedulingContext
 from pumice.engine.cycle import run_cycle
 from pumice.engine.decisions import Decision
 from pumice.engine.events import Event, EvictFailed
 from pumice.engine.plugins.plugin_chain import PluginFactory
-from pumice.engine.preemption.cooldown import NONE, Brakes
+from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
 from pumice.engine.prepare.prepare_cycle import prepare_cycle
 from pumice.engine.prepare.usage_accounting import UsageAccounting
 from pumice.engine.state.cluster_state import ClusterState
@@ -33,14 +33,14 @@ class Engine:
         config: SchedulerConfig,
         factories: Mapping[str, PluginFactory],
         registry: Registry | None = None,
-        brakes: Brakes = NONE,
+        brakes: PreemptionCooldown = NO_COOLDOWN,
     ) -> None:
-        self.brakes = brakes  # reclaim's patience and minimum runtime, where the configuration names none
-        self.entering: Callable[[str], None] = lambda part: None  # hears which part of a cycle comes next
+        self.cooldown = brakes  # reclaim's patience and minimum runtime, where the configuration names none
+        self.on_step: Callable[[str], None] = lambda part: None  # hears which part of a cycle comes next
         self.context = context = SchedulingContext(config, factories, ClusterState(registry), brakes)
         self.state, self.tree, self.order = context.state, context.tree, context.order
         self.policy, self.nodes, self.candidates = context.policy, context.nodes, context.candidates
-        self.state.watcher = UsageAccounting(context)
+        self.state.usage_observer = UsageAccounting(context)
 
     @property
     def now(self) -> int:
@@ -62,7 +62,7 @@ class Engine:
         context.decided.begin_cycle()
         context.eviction_backoff.forget_gone(self.state.tasks, len(self.state.tasks))
         context.pipelined.forget_started()
-        run_cycle(context, self.entering)
+        run_cycle(context, self.on_step)
         return context.decided.decisions
 
     def prepare(self, now: int | None = None) -> None:
@@ -71,11 +71,11 @@ class Engine:
             self.context.now = max(self.context.now, now)
         prepare_cycle(self.context)
 
-    def checkpoint(self) -> Memory:
+    def checkpoint(self) -> EngineCheckpoint:
         """What only this engine knows, for one that replaces it. To be taken between two cycles."""
         context = self.context
         decided = context.decided
-        return Memory(
+        return EngineCheckpoint(
             context.now,
             context.last_start,
             context.tracing,
@@ -84,17 +84,17 @@ class Engine:
             dict(decided.queue_conditions),
             dict(context.pipelined.awaited),
             context.eviction_backoff.checkpoint(),
-            {node.path: node.turn for node in context.tree.root.walk() if node.turn},
-            context.reclaims.memory(),
-            context.preempts.memory(),
-            context.holds.memory(context.nodes) if context.holds is not None else None,
+            {node.path: node.last_turn for node in context.tree.root.walk() if node.last_turn},
+            context.reclaimers.checkpoint(),
+            context.preemptors.checkpoint(),
+            context.reservations.checkpoint(context.nodes) if context.reservations is not None else None,
             dict(context.partial_gangs),
-            tuple(context.state.arrivals),
+            tuple(context.state.unexpected_pods),
             context.first_cycle_done,
-            context.unstartable.memory(),
+            context.unstartable.checkpoint(),
         )
 
-    def restore(self, memory: Memory) -> None:
+    def restore(self, memory: EngineCheckpoint) -> None:
         """Continue in the place of an engine that had this checkpoint; the state is as it was there."""
         context = self.context
         decided, changes = context.decided, context.changes
@@ -103,17 +103,17 @@ class Engine:
         context.pipelined.awaited = dict(memory.awaited)
         context.eviction_backoff.restore(memory.evictions_failed)
         context.partial_gangs = dict(memory.incomplete)
-        context.state.arrivals, context.first_cycle_done = dict.fromkeys(memory.arrivals), memory.acquainted
+        context.state.unexpected_pods, context.first_cycle_done = dict.fromkeys(memory.arrivals), memory.acquainted
         prepare_cycle(context)
         for node in context.tree.root.walk():
-            node.turn = memory.turns.get(node.path, 0)
+            node.last_turn = memory.turns.get(node.path, 0)
         changes.usage = True  # rounding breaks ties by the latest turn
         changes.target_version = memory.solved
-        context.reclaims.recall(memory.reclaims, context.tree)
-        context.preempts.recall(memory.preempts, context.tree)
-        context.unstartable.recall(memory.unstartable, context)
-        if context.holds is not None and memory.holds is not None:
-            context.holds.recall(memory.holds, context)
+        context.reclaimers.restore(memory.reclaims, context.tree)
+        context.preemptors.restore(memory.preempts, context.tree)
+        context.unstartable.restore(memory.unstartable, context)
+        if context.reservations is not None and memory.holds is not None:
+            context.reservations.restore(memory.holds, context)
 
     def validate(self) -> None:
         """Check every derived structure against what it is derived from. Slow; for tests."""

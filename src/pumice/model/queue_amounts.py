@@ -20,7 +20,7 @@ from enum import Enum
 from functools import cached_property
 
 from kubebase.resource_vector import Registry
-from pumice.model.queue_tree import Path, Place
+from pumice.model.queue_tree import Path, QueuePlacement
 from pumice.model.specs import ROOT, Items, Queue
 
 Amounts = Mapping[int, int]
@@ -105,7 +105,7 @@ class Excess:
 class QueueAmounts:
     """The amounts of a tree of queues."""
 
-    def __init__(self, places: Mapping[Path, Place], queues: Mapping[str, Queue]) -> None:
+    def __init__(self, places: Mapping[Path, QueuePlacement], queues: Mapping[str, Queue]) -> None:
         self._places = places  # parents before their children
         self._queues = queues
         self._sums: dict[Field, dict[Path, dict[int, int]]] = {}

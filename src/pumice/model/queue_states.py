@@ -23,7 +23,7 @@ _STRICTNESS = {
 }
 
 
-def commanded(state: QueueState, command: str, *, busy: bool) -> QueueState:
+def state_after_command(state: QueueState, command: str, *, busy: bool) -> QueueState:
     """The state that a command leads to; ``busy``: there are unfinished jobs in the queue or below it.
 
     A queue that is closed is no less so for being paused; so pausing and resuming never open it.
@@ -32,7 +32,7 @@ def commanded(state: QueueState, command: str, *, busy: bool) -> QueueState:
         case "OpenQueue":
             return QueueState.OPEN
         case "CloseQueue":
-            return settled(QueueState.CLOSING, busy=busy)
+            return state_when_idle(QueueState.CLOSING, busy=busy)
         case "PauseQueue":
             return state if state in _CLOSED else QueueState.PAUSED
         case "ResumeQueue":
@@ -40,14 +40,14 @@ def commanded(state: QueueState, command: str, *, busy: bool) -> QueueState:
     raise ValueError(f"{command!r} is no command for a queue; it is one of {', '.join(COMMANDS)}")
 
 
-def settled(state: QueueState, *, busy: bool) -> QueueState:
+def state_when_idle(state: QueueState, *, busy: bool) -> QueueState:
     """Closing while there are unfinished jobs in the queue or below it, Closed without; others stay what they are."""
     if state not in _CLOSED:
         return state
     return QueueState.CLOSING if busy else QueueState.CLOSED
 
 
-def in_force(queue: Queue, above: Iterable[Queue]) -> Queue:
+def effective_state(queue: Queue, above: Iterable[Queue]) -> Queue:
     """Whose state counts for a queue: its own, or the nearest above it that is stricter than all below that one."""
     strictest = queue
     for parent in above:

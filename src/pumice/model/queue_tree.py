@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class Place:
+class QueuePlacement:
     """A node of the queue tree. ``queue`` is the name of its object, None for an inner node without one."""
 
     path: Path
@@ -28,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class PlacementRefusal:
     """Why a queue has no place (or, with ``refused`` false, a warning about one that has)."""
 
     queue: str
@@ -38,12 +38,12 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Layout:
+class QueueTree:
     """Where every queue stands. Parents come before their children in ``places``."""
 
-    places: dict[Path, Place] = field(default_factory=dict)
+    placements: dict[Path, QueuePlacement] = field(default_factory=dict)
     path_of: dict[str, Path] = field(default_factory=dict)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[PlacementRefusal] = field(default_factory=list)
 
 
 class HierarchyError(ValueError):
@@ -115,10 +115,10 @@ def weight_in_force(queue: Queue) -> Fraction:
     return parse_path(queue.path, queue.path_weights, queue.weight)[1][-1]
 
 
-def lay_out(queues: Mapping[str, Queue]) -> Layout:
+def build_queue_tree(queues: Mapping[str, Queue]) -> QueueTree:
     """Give every queue its place. Of two that can't both stand, the one created first does."""
-    layout = Layout()
-    layout.places[(ROOT,)] = Place((ROOT,), queue=ROOT)
+    layout = QueueTree()
+    layout.placements[(ROOT,)] = QueuePlacement((ROOT,), queue=ROOT)
     layout.path_of[ROOT] = (ROOT,)
     by_age = sorted((q for q in queues.values() if q.name != ROOT), key=lambda q: (q.created, q.name))
     waiting = {queue.name: queue for queue in by_age}
@@ -141,11 +141,11 @@ def lay_out(queues: Mapping[str, Queue]) -> Layout:
     return layout
 
 
-def _refuse(layout: Layout, queue: Queue, where: str, message: str, *, refused: bool = True) -> None:
-    layout.refusals.append(Refusal(queue.name, where, message, refused))
+def _refuse(layout: QueueTree, queue: Queue, where: str, message: str, *, refused: bool = True) -> None:
+    layout.refusals.append(PlacementRefusal(queue.name, where, message, refused))
 
 
-def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) -> None:
+def _place_by_path(layout: QueueTree, queue: Queue, queues: Mapping[str, Queue]) -> None:
     assert queue.path is not None
     where = f"metadata.annotations[{HIERARCHY}]"
     try:
@@ -159,24 +159,24 @@ def _place_by_path(layout: Layout, queue: Queue, queues: Mapping[str, Queue]) ->
         message = f"{queue.parent!r} and the path {written!r} disagree; leave one of them out"
         return _refuse(layout, queue, "spec.parent", message)
     for depth in range(2, len(path)):
-        above = layout.places.get(path[:depth])
+        above = layout.placements.get(path[:depth])
         if above is not None and above.queue is not None and queues[above.queue].path is not None:
             message = f"{'/'.join(path[:depth])!r} is the queue '{above.queue}', given by a path, so it takes no queues"
             return _refuse(layout, queue, where, message)
-    taken = layout.places.get(path)
+    taken = layout.placements.get(path)
     if taken is not None:
         by = f"is the queue '{taken.queue}'" if taken.queue else "has queues below it"
         return _refuse(layout, queue, where, f"{written!r} {by} already; choose another path")
     for depth in range(2, len(path)):
-        layout.places.setdefault(path[:depth], Place(path[:depth], Fraction(1), None, queue.created))
-    layout.places[path] = Place(path, weights[-1], queue.name, queue.created)
+        layout.placements.setdefault(path[:depth], QueuePlacement(path[:depth], Fraction(1), None, queue.created))
+    layout.placements[path] = QueuePlacement(path, weights[-1], queue.name, queue.created)
     layout.path_of[queue.name] = path
     return None
 
 
-def _place_by_parent(layout: Layout, queue: Queue) -> None:
+def _place_by_parent(layout: QueueTree, queue: Queue) -> None:
     path = (*layout.path_of[queue.parent or ROOT], queue.name)
-    place = layout.places.setdefault(path, Place(path))
+    place = layout.placements.setdefault(path, QueuePlacement(path))
     if place.queue is not None:
         return _refuse(layout, queue, "spec.parent", f"{'/'.join(path)!r} is the queue '{place.queue}' already")
     place.queue, place.weight, place.created = queue.name, Fraction(queue.weight), queue.created
@@ -184,7 +184,7 @@ def _place_by_parent(layout: Layout, queue: Queue) -> None:
     return None
 
 
-def _refuse_orphan(layout: Layout, queue: Queue, circle: str, queues: Mapping[str, Queue]) -> None:
+def _refuse_orphan(layout: QueueTree, queue: Queue, circle: str, queues: Mapping[str, Queue]) -> None:
     """A queue whose parent never found its place, perhaps because that is in a circle."""
     if circle:
         message = f"goes round in a circle: {circle}"
@@ -195,7 +195,7 @@ def _refuse_orphan(layout: Layout, queue: Queue, circle: str, queues: Mapping[st
     _refuse(layout, queue, "spec.parent", message)
 
 
-def _weigh_inner_nodes(layout: Layout, queues: Iterable[Queue]) -> None:
+def _weigh_inner_nodes(layout: QueueTree, queues: Iterable[Queue]) -> None:
     """Set the weight of every inner node without an object: of contradicting annotations the latest write counts.
 
     Queues whose annotation names another weight than the one in force get a remark.
@@ -208,13 +208,13 @@ def _weigh_inner_nodes(layout: Layout, queues: Iterable[Queue]) -> None:
             continue
         path, weights = parse_path(queue.path, queue.path_weights, queue.weight)
         for depth in range(2, len(path)):
-            place = layout.places[path[:depth]]
+            place = layout.placements[path[:depth]]
             claims.append((queue, place.path, weights[depth - 1]))
             if place.queue is None:
                 place.weight = weights[depth - 1]
                 deciders[place.path] = queue.name
     for queue, path, weight in claims:
-        place = layout.places[path]
+        place = layout.placements[path]
         if place.weight != weight:
             by = deciders.get(path)
             because = f"written later by queue '{by}'" if by else f"the spec.weight of queue '{place.queue}'"

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from kubebase.resource_vector import Registry
 from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.writer import DecisionLog
-from pumice.engine.checkpoint.restore import inheritance, resume
+from pumice.engine.checkpoint.restore import restore_engine, snapshot_engine
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Event
-from pumice.engine.preemption.cooldown import NONE, Brakes
+from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
 from pumice.kube.client.api import Api
 from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.event_recorder import EventRecorder
@@ -77,7 +77,7 @@ class Scheduler:
         config: SchedulerConfig,
         *,
         now: Callable[[], float] | None = None,
-        brakes: Brakes = NONE,
+        brakes: PreemptionCooldown = NO_COOLDOWN,
         config_file: ConfigWatcher | None = None,
         decision_log: DecisionLog | None = None,
         schedulers: Collection[str] = SCHEDULERS,
@@ -220,9 +220,9 @@ class Scheduler:
         if wanted is None and recorded is None:
             return
         before, config = self.engine, wanted or self.config
-        inherited = inheritance(before)
+        inherited = snapshot_engine(before)
         try:
-            engine = resume(inherited, config, plugin_factories(config), self._registry, before.brakes)
+            engine = restore_engine(inherited, config, plugin_factories(config), self._registry, before.cooldown)
         except Exception as error:  # a plugin may do anything; nobody else must suffer from it
             what = f"{config.source}: {type(error).__name__}: {error}"
             if wanted is not None:
@@ -231,14 +231,14 @@ class Scheduler:
             elif recorded is not None:
                 recorded.stop(error)
             return
-        engine.entering = before.entering
+        engine.on_step = before.on_step
         self.engine = engine
         if wanted is not None:
             self.config, self.config_refused = wanted, ""
             self._queues.announce(wanted, self._schedulers)
             log.warning("%s: in force from now on", config.source)
         if self.decision_log is not None:
-            self.decision_log.begin(config, engine.brakes, self._registry, self.cycles, inherited, now)
+            self.decision_log.begin(config, engine.cooldown, self._registry, self.cycles, inherited, now)
 
     async def _wait_for_changes(self) -> None:
         """Wait until there is something to do, and a moment longer for the rest of it."""

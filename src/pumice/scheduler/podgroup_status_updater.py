@@ -74,7 +74,9 @@ class PodGroupStatusUpdater:
     def _write(self, job: Job, phase: JobPhase) -> None:
         counts = Counter(task.status for task in job.tasks.values())
         # That it runs is said once it has been seen whole: after a crash, what it says tells how far its start came.
-        said = JobPhase.INQUEUE if phase in (JobPhase.RUNNING, JobPhase.UNKNOWN) and not job.whole else phase
+        said = (
+            JobPhase.INQUEUE if phase in (JobPhase.RUNNING, JobPhase.UNKNOWN) and not job.gang_was_complete else phase
+        )
         status: dict[str, Any] = {"phase": said.value}
         status |= {name: counts[each] for name, each in COUNTED.items()}
         before = self._written.get(job.key, {})

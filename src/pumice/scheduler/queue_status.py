@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kubebase.resource_vector import PODS, dominant_share
-from pumice.engine.fairness.share_tree.tree import Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
 from pumice.model.specs import ROOT, JobPhase
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class _Count:
 
 def statuses(engine: Engine) -> dict[str, Status]:
     """The status of every Queue object, by its name. One without a place in the tree holds nothing."""
-    queues = [node for node in engine.tree.root.walk() if node.kind is Kind.QUEUE]
-    placed = {node.object: node for node in queues if engine.context.sync.queue_of(node) is not None}
+    queues = [node for node in engine.tree.root.walk() if node.kind is NodeKind.QUEUE]
+    placed = {node.queue_name: node for node in queues if engine.context.sync.queue_of(node) is not None}
     below: dict[ShareNode, _Count] = {}
     elsewhere = {name: _Count() for name in engine.state.queues if name not in placed}
     for job in engine.state.jobs.values():
@@ -69,7 +69,7 @@ def statuses(engine: Engine) -> dict[str, Status]:
             elsewhere[job.spec.queue].add(job.phase, 0)
     found = {str(name): _of_queue(engine, node, below) for name, node in placed.items()}
     if ROOT in found:
-        inner = [node for node in queues if node.object is None]
+        inner = [node for node in queues if node.queue_name is None]
         found[ROOT]["innerNodes"] = _listed(engine, inner, below, "path")
     nothing = [0] * len(engine.state.capacity)
     for name, count in elsewhere.items():
@@ -84,7 +84,7 @@ def weight_shown(weight: float) -> float:
 
 
 def _of_queue(engine: Engine, node: ShareNode, below: dict[ShareNode, _Count]) -> Status:
-    namespaces = [child for child in node.children.values() if child.kind is Kind.NAMESPACE]
+    namespaces = [child for child in node.children.values() if child.kind is NodeKind.NAMESPACE]
     return {
         **dict.fromkeys(FIELDS),
         "weight": weight_shown(node.weight),

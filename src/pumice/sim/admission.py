@@ -148,7 +148,9 @@ class Admission:
                 work.phase = phase
                 work.document = {**work.document, "status": _status(work.resource, phase)}
                 self._note_work(key, work, work.document)
-        held = {node.object: tuple(node.held) for node in cluster.engine.tree.queues() if node.object is not None}
+        held = {
+            node.queue_name: tuple(node.held) for node in cluster.engine.tree.queues() if node.queue_name is not None
+        }
         self.world.held = lambda queue: held.get(queue, ())
 
     def _note_work(self, key: str, work: Work, document: Object | None) -> None:

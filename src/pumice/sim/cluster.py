@@ -20,8 +20,8 @@ from pumice.engine.cycle_status import phase_of
 from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.model.queue_states import commanded, settled
-from pumice.model.queue_tree import lay_out
+from pumice.model.queue_states import state_after_command, state_when_idle
+from pumice.model.queue_tree import build_queue_tree
 from pumice.model.specs import Described, JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.sim.objects import Objects
 
@@ -118,8 +118,8 @@ class Cluster:
         engine = self.engine
         return (
             bool(self.terminating or engine.context.pipelined.tasks)
-            or engine.context.reclaims.waits_for_time(self.now)
-            or engine.context.unstartable.waits
+            or engine.context.reclaimers.waits_for_cooldown(self.now)
+            or engine.context.unstartable.has_unreported
         )
 
     def _terminate(self) -> None:
@@ -154,7 +154,9 @@ class Cluster:
 
     def command(self, queue: str, action: str) -> None:
         """Somebody opens, closes, pauses or resumes a queue. Those below keep states of their own."""
-        self._set_state(queue, commanded(self.objects.queues[queue].state, action, busy=queue in self._busy()))
+        self._set_state(
+            queue, state_after_command(self.objects.queues[queue].state, action, busy=queue in self._busy())
+        )
 
     def withdraw(self, queue: str) -> None:
         """The hierarchy that made a queue names it no more: it is closed, and goes when it is empty."""
@@ -173,14 +175,14 @@ class Cluster:
 
     def subtree(self, queue: str) -> list[str]:
         """A queue and the queues below it, by name, those above first."""
-        path_of = lay_out(self.objects.queues).path_of
+        path_of = build_queue_tree(self.objects.queues).path_of
         top = path_of[queue]
         inside = [name for name, path in path_of.items() if path[: len(top)] == top]
         return sorted((name for name in inside if name in self.objects.queues), key=lambda name: path_of[name])
 
     def _busy(self) -> set[str]:
         """The queues with unfinished jobs in them or below."""
-        path_of, known = lay_out(self.objects.queues).path_of, self.engine.state.jobs
+        path_of, known = build_queue_tree(self.objects.queues).path_of, self.engine.state.jobs
         jobs = (job for job in self.objects.jobs.values() if known[job.key].phase is not JobPhase.COMPLETED)
         paths = {path_of[queue] for queue in {job.queue for job in jobs} if queue in path_of}
         lines = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
@@ -194,7 +196,7 @@ class Cluster:
             return
         busy = self._busy()
         for queue in moving:
-            self._set_state(queue.name, settled(queue.state, busy=queue.name in busy))
+            self._set_state(queue.name, state_when_idle(queue.state, busy=queue.name in busy))
         for name in sorted(self.leaving):
             if name in self.leaving and name not in busy:  # it may have gone with one above it
                 self.drop_queue(name)

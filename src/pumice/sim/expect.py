@@ -129,7 +129,7 @@ class _Comparison:
         """Nodes by the name of their object and by their path; a name wins over a path."""
         nodes = [node for node in self.engine.tree.root.walk() if not isinstance(node, JobNode)]
         by_path = {node.path: node for node in nodes}
-        return by_path | {node.object: node for node in nodes if node.object is not None}
+        return by_path | {node.queue_name: node for node in nodes if node.queue_name is not None}
 
     # --- amounts ----------------------------------------------------------------------------------------------------
 

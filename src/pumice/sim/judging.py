@@ -19,7 +19,7 @@ from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.decode.convert import decode
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy
-from pumice.model.queue_tree import HIERARCHY, lay_out
+from pumice.model.queue_tree import HIERARCHY, build_queue_tree
 from pumice.model.specs import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
 from pumice.sim.admission import Admission
 from pumice.sim.files import Manifest
@@ -165,7 +165,7 @@ def _parents_first(queues: list[Queue], by_hierarchy: Mapping[str, tuple[str, st
 
 def _refused_parents(read: Mapping[str, Queue], judged: Judged) -> dict[str, Refusal]:
     """What to say to those whose parent stands in the file but was refused: they need not create it."""
-    layout = lay_out({**judged.objects.queues, **read})
+    layout = build_queue_tree({**judged.objects.queues, **read})
     circles = {one.queue: one.message for one in layout.refusals if one.refused}
     return {
         queue.name: Refusal(circles.get(queue.name, f"the queue '{queue.parent}' is refused itself; see there"), PARENT)

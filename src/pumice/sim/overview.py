@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kubebase.resource_vector import MEMORY, PODS
 from pumice.engine.engine import Engine
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.model.specs import Items, JobPhase, Queue, QueueState, TaskStatus
 from pumice.sim.cluster import Cluster
 from pumice.sim.loading import SECOND
@@ -30,7 +30,7 @@ class NodeLine:
     name: str
     path: str
     depth: int
-    kind: Kind
+    kind: NodeKind
     weight: float
     state: str
     used: float
@@ -105,7 +105,7 @@ def overview_of_run(simulation: Simulation) -> Overview:
         columns = zip(*(tasks[leaf] for leaf in below(node)), strict=True)
         return _node_line(engine, node, simulation.held(node), Tasks(*map(sum, columns)))
 
-    nodes = [line(node) for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
+    nodes = [line(node) for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB]
     jobs = []
     for key, leaf in sorted(engine.tree.jobs.items()):
         spec, held = leaf.job.spec, simulation.held(leaf)
@@ -140,8 +140,8 @@ def _reason(engine: Engine, leaf: JobNode) -> str:
         if by.state is not QueueState.OPEN:
             return f"queue {by.name} is {_STOPPED[by.state]}"
     while node is not None:
-        if node.object in engine.context.sync.refused_queues:
-            return f"queue {node.object} is stopped"
+        if node.queue_name in engine.context.sync.refused_queues:
+            return f"queue {node.queue_name} is stopped"
         node = node.parent
     if leaf.job.phase is JobPhase.PENDING and engine.policy.enqueues:
         return engine.policy.enqueueable(leaf, engine.now) or ""
@@ -150,7 +150,7 @@ def _reason(engine: Engine, leaf: JobNode) -> str:
 
 def _holds(cluster: Cluster) -> list[HoldLine]:
     engine = cluster.engine
-    holds = engine.context.holds.active if engine.context.holds is not None else {}
+    holds = engine.context.reservations.active if engine.context.reservations is not None else {}
     return [
         HoldLine(
             job=leaf.job.key,
@@ -171,7 +171,9 @@ def _tasks(simulation: Simulation, leaf: JobNode) -> Tasks:
 
 def overview_of_targets(engine: Engine) -> Overview:
     """What everybody is entitled to in a cluster whose targets were just set; nothing runs."""
-    nodes = [_node_line(engine, node, (), Tasks()) for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
+    nodes = [
+        _node_line(engine, node, (), Tasks()) for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB
+    ]
     jobs = []
     for key, leaf in sorted(engine.tree.jobs.items()):
         spec = leaf.job.spec

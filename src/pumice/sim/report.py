@@ -13,9 +13,9 @@ from kubebase.resource_vector import MEMORY, PODS, Registry
 from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition, Sides
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.orders.serving_order import Level
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
-from pumice.model.queue_states import in_force
+from pumice.engine.fairness.orders.serving_order import PickStep
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.model.queue_states import effective_state
 from pumice.model.specs import Items, JobPhase, Queue, Vector
 from pumice.sim.loading import SECOND
 from pumice.sim.simulation import Simulation
@@ -30,22 +30,22 @@ def run_report(simulation: Simulation) -> Report:
     cluster, scenario = simulation.cluster, simulation.scenario
     engine = cluster.engine
     seconds = cluster.cycles * scenario.spec.cycle_seconds
-    nodes = [node for node in in_order(engine.tree.root) if node.kind is not Kind.JOB]
+    nodes = [node for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB]
     return {
         "scenario": scenario.name,
         "cycles": cluster.cycles,
         "seconds": int(seconds) if seconds == int(seconds) else seconds,
         "tree": {node.path: _tree_node(simulation, node) for node in nodes},
         "queues": {
-            node.object: _queue(simulation, node)
+            node.queue_name: _queue(simulation, node)
             for node in nodes
-            if node.object is not None and engine.context.sync.queue_of(node) is not None
+            if node.queue_name is not None and engine.context.sync.queue_of(node) is not None
         },
         "jobs": {key: _job(simulation, leaf) for key, leaf in sorted(engine.tree.jobs.items())},
         "holds": _holds(simulation),
         "reclaims": {
-            "committed": engine.context.reclaims.committed,
-            "withoutGain": engine.context.reclaims.without_gain,
+            "committed": engine.context.reclaimers.committed,
+            "withoutGain": engine.context.reclaimers.without_gain,
         },
         "decisions": decisions_report(simulation),
         "errors": [{"object": error.object, "message": error.reason} for error in simulation.errors],
@@ -56,11 +56,13 @@ def entitle_report(engine: Engine) -> Report:
     """The static fair allocation of the cluster that an engine was told about; nothing is scheduled."""
     engine.prepare()
     set_targets(engine.tree, engine.state.capacity)
-    queues = [node for node in in_order(engine.tree.root) if node.kind is Kind.QUEUE]
+    queues = [node for node in in_order(engine.tree.root) if node.kind is NodeKind.QUEUE]
     return {
         "queues": {
             # As a scenario's expectations name them: by object, or by path where there is none.
-            (node.object if engine.context.sync.queue_of(node) is not None else node.path): _entitlement(engine, node)
+            (node.queue_name if engine.context.sync.queue_of(node) is not None else node.path): _entitlement(
+                engine, node
+            )
             for node in queues
             if node.parent is not None or engine.context.sync.queue_of(node) is not None
         },
@@ -99,7 +101,7 @@ def in_order(node: ShareNode) -> Iterator[ShareNode]:
 
 def queue_in_force(engine: Engine, queue: Queue, node: ShareNode) -> Queue:
     """The queue whose state counts at a node of the tree: that of the node itself, or one above it."""
-    return in_force(queue, _queues_above(engine, node))
+    return effective_state(queue, _queues_above(engine, node))
 
 
 def _queues_above(engine: Engine, node: ShareNode) -> Iterator[Queue]:
@@ -121,9 +123,9 @@ def below(node: ShareNode) -> Iterator[JobNode]:
 
 def _tree_node(simulation: Simulation, node: ShareNode) -> Report:
     engine = simulation.cluster.engine
-    shown: Report = {"kind": "queue" if node.kind is Kind.QUEUE else "namespace"}
+    shown: Report = {"kind": "queue" if node.kind is NodeKind.QUEUE else "namespace"}
     if engine.context.sync.queue_of(node) is not None:
-        shown["object"] = node.object
+        shown["object"] = node.queue_name
     return shown | {"weight": _number(node.weight)} | _holding(simulation, node)
 
 
@@ -144,7 +146,7 @@ def _queue(simulation: Simulation, node: ShareNode) -> Report:
         "realCapability": _amounts(registry, node.ceiling or ()),
         "conditions": [
             {"field": warning.field, "message": warning.message}
-            for warning in engine.context.sync.layout.refusals
+            for warning in engine.context.sync.queue_tree.refusals
             if warning.queue == queue.name and not warning.refused
         ],
         "jobs": {phase.value.lower(): phases.count(phase) for phase in _COUNTED},
@@ -178,7 +180,7 @@ def _job(simulation: Simulation, leaf: JobNode) -> Report:
 
 def whole_target(engine: Engine, leaf: JobNode) -> int | None:
     """How many tasks of a job its whole target is; None where the policy has no such target."""
-    return leaf.whole_tasks if engine.order.has_targets else None
+    return leaf.integer_tasks if engine.order.has_targets else None
 
 
 def target_of(node: ShareNode) -> list[float]:
@@ -250,7 +252,7 @@ def _holds(simulation: Simulation) -> list[Report]:
     """Room that is kept for jobs that wait, as it stands at the end; times are seconds of the run."""
     cluster = simulation.cluster
     engine, start = cluster.engine, cluster.now - cluster.cycles * cluster.cycle_length
-    holds = engine.context.holds.active if engine.context.holds is not None else {}
+    holds = engine.context.reservations.active if engine.context.reservations is not None else {}
     return [
         {
             "job": leaf.job.key,
@@ -266,7 +268,7 @@ def _holds(simulation: Simulation) -> list[Report]:
     ]
 
 
-def _level(level: Level) -> Report:
+def _level(level: PickStep) -> Report:
     return {
         "node": level.node,
         "key": _rounded(level.key),

@@ -73,7 +73,7 @@ def test_trees_are_not_laid_out_for_each_of_them(wrong: int, most: int) -> None:
     objects = [queue(f"p{i // 20}") if i % 20 == 0 else queue(f"q{i}", parent=f"p{i // 20}") for i in range(400)]
     objects[250:250] = [queue(f"lost{i}", parent="nowhere") for i in range(wrong)]
     around = world()
-    with mock.patch.object(tree_module, "lay_out", wraps=tree_module.lay_out) as laid_out:
+    with mock.patch.object(tree_module, "build_queue_tree", wraps=tree_module.build_queue_tree) as laid_out:
         verdicts = admit_queues(
             [Request(CREATE, QUEUES, found) for found in objects], around, lambda _, new: tell(around, new)
         )

@@ -24,7 +24,7 @@ def written(around: ClusterView, found: Object, moment: int) -> str:
 
 
 def weight_of_eng(around: ClusterView) -> int:
-    return int(around.tree._layout.places["root", "eng"].weight)
+    return int(around.tree._layout.placements["root", "eng"].weight)
 
 
 def test_the_latest_write_counts_not_the_youngest_queue() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pumice.controllers.queues.expansion import without_entry
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import COMMANDS, EVENTS, POD_GROUPS, QUEUES
-from pumice.model.queue_states import commanded
+from pumice.model.queue_states import state_after_command
 from pumice.model.specs import QueueState
 from tests.support.queue_clusters import CrashError, MemoryCluster, Process, command, group
 
@@ -183,7 +183,7 @@ class Story:
         command(self.cluster, action, name)
         if (found := self.cluster.queue(name)) is not None:
             uid = found["metadata"]["uid"]
-            self.model.own[uid] = commanded(self.model.own.get(uid, QueueState.OPEN), action, busy=False)
+            self.model.own[uid] = state_after_command(self.model.own.get(uid, QueueState.OPEN), action, busy=False)
 
     async def work(self, queue: int | str) -> None:
         with suppress(ApiError):  # it is closed

@@ -12,7 +12,7 @@ from pumice.engine.decisions import Condition, Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
 from pumice.engine.plugins.plugin import Plugin
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Constraints, JobPhase, JobSpec, NodeSpec, PodTerm, Queue, TaskSpec, TaskStatus
 from tests.support.engines import ENGINES, run
 from tests.support.examples import fewer_examples
@@ -20,7 +20,7 @@ from tests.support.histories import History, seeds
 from tests.support.pools import make_engine
 
 
-def fits(engine: Engine, shape: Shape) -> bool:
+def fits(engine: Engine, shape: TaskShape) -> bool:
     nodes = [node for node in engine.state.nodes.values() if node.schedulable]
     return any(all(node.idle[j] >= amount for j, amount in shape.items) for node in nodes)
 
@@ -33,7 +33,7 @@ def test_what_is_known_to_be_full_is_full(make: Callable[[], Engine], seed: int)
 
     def check(_: list[Decision]) -> None:
         candidates = engine.candidates
-        for shape in candidates.full:
+        for shape in candidates.infeasible_shapes:
             assert not fits(engine, shape)
         for leaf in engine.tree.jobs.values():
             unit = leaf.unit
@@ -41,7 +41,7 @@ def test_what_is_known_to_be_full_is_full(make: Callable[[], Engine], seed: int)
                 assert leaf.ask is None and not leaf.able
                 continue
             assert leaf in unit.waiting and leaf.ask == unit.ask
-            assert leaf.able is (candidates.is_open(unit) and leaf not in candidates.aside)
+            assert leaf.able is (candidates.is_open(unit) and leaf not in candidates.gated_jobs)
             if unit.tried and unit.size == 1:
                 assert not fits(engine, unit.parts[0][0])  # what was tried in vain is in vain
             for shape, count in unit.parts:

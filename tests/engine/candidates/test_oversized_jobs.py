@@ -6,7 +6,7 @@ import pytest
 
 from pumice.engine.decisions import Condition
 from pumice.engine.explain.explain import explain
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.model.specs import JobPhase, Queue
 from tests.support.queue_worlds import QueueWorld, cpu
 
@@ -42,7 +42,7 @@ def test_others_are_entitled_to_what_it_can_never_use() -> None:
     world.job("a", 6, min_member=5)
     world.job("b", 20)
     world.engine.prepare()
-    assert world.engine.tree.root.children[Kind.QUEUE, "b"].entitled[0] == 10
+    assert world.engine.tree.root.children[NodeKind.QUEUE, "b"].entitled[0] == 10
 
 
 def test_what_others_are_guaranteed_is_not_to_be_had() -> None:

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.engine.candidates.units import Unit, UnitTable, gang_size, gang_tasks, missing_to_start, parts_of, sum_asks
+from pumice.engine.candidates.units import (
+    AllocationUnit,
+    UnitTable,
+    gang_size,
+    gang_tasks,
+    missing_to_start,
+    parts_of,
+    sum_asks,
+)
 from pumice.engine.events import Changed
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.engine.state.job import Job
@@ -106,8 +114,8 @@ def test_parts_count_by_shape() -> None:
     parts = parts_of(gang_tasks(found, 4))
     by_ask = sorted((shape.ask, count) for shape, count in parts)
     assert by_ask == [((), 1), (((CPU, 1),), 2), (((CPU, 2), (MEMORY, 5)), 1)]
-    assert sum_asks(parts) == ((CPU, 4), (MEMORY, 5)) == Unit(parts).ask
-    assert Unit(parts).size == 4
+    assert sum_asks(parts) == ((CPU, 4), (MEMORY, 5)) == AllocationUnit(parts).ask
+    assert AllocationUnit(parts).size == 4
 
 
 def test_equal_units_are_one() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import Registry
 from pumice.config.load import default_config
-from pumice.engine.candidates.unstartable_jobs import PATIENCE, obstacle_of
-from pumice.engine.checkpoint.restore import inheritance, resume
+from pumice.engine.candidates.unstartable_jobs import REPORT_DELAY, obstacle_of
+from pumice.engine.checkpoint.restore import restore_engine, snapshot_engine
 from pumice.engine.decisions import Condition
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
@@ -136,9 +136,9 @@ def test_a_job_that_is_over_or_gone_is_not_told_of() -> None:
 def test_who_takes_the_place_of_an_engine_waits_no_longer() -> None:
     engine = engine_with(group(least=3), pod(0))
     assert told(engine, 1, 6) == []
-    after = resume(inheritance(engine), default_config(), BUILT_IN, engine.state.registry, engine.brakes)
+    after = restore_engine(snapshot_engine(engine), default_config(), BUILT_IN, engine.state.registry, engine.cooldown)
     assert told(after, 7, 10) == [] and len(told(after, 11)) == 1
-    again = resume(inheritance(after), default_config(), BUILT_IN, after.state.registry, after.brakes)
+    again = restore_engine(snapshot_engine(after), default_config(), BUILT_IN, after.state.registry, after.cooldown)
     assert told(again, 12, 30) == []
 
 
@@ -155,7 +155,7 @@ def test_whoever_is_told_so_starts_nothing_and_whoever_starts_was_not_told(
     engine.apply(Gone(NodeSpec, "n"))
     for i, (cpu, gpu) in enumerate(nodes):
         engine.apply(Changed(NodeSpec(f"n{i}", (cpu * 1000, 0, 110, gpu * 1000))))
-    reasons = [reason for reason, _ in told(engine, 1, 2, 2 + PATIENCE // SECOND)]
+    reasons = [reason for reason, _ in told(engine, 1, 2, 2 + REPORT_DELAY // SECOND)]
     job = engine.state.jobs["ns/j"]
     obstacle = obstacle_of(engine.context, job)
     if not job.running:
@@ -195,11 +195,15 @@ def test_another_job_of_the_same_name_is_told_again() -> None:
     assert len(told(engine, 3, 4)) == 1
     engine.apply(Gone(JobSpec, "ns/j"))
     engine.apply(Gone(TaskSpec, "ns/j-main-0"))
-    assert told(engine, 5) == [] and not engine.context.decided.conditions and not engine.context.unstartable.memory()
+    assert (
+        told(engine, 5) == [] and not engine.context.decided.conditions and not engine.context.unstartable.checkpoint()
+    )
 
 
 def test_nothing_is_kept_of_a_job_without_a_queue_that_is_gone() -> None:
     engine = engine_with(group(queue="nowhere"))
     assert [reason for reason, _ in told(engine, 1, 11)] == ["QueueNotFound"]
     engine.apply(Gone(JobSpec, "ns/j"))
-    assert told(engine, 12) == [] and not engine.context.decided.conditions and not engine.context.unstartable.memory()
+    assert (
+        told(engine, 12) == [] and not engine.context.decided.conditions and not engine.context.unstartable.checkpoint()
+    )

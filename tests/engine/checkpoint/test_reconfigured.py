@@ -20,7 +20,7 @@ from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.plugins.plugin import Plugin, PluginError
-from pumice.engine.preemption.cooldown import Brakes
+from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.state.task import Task
 from pumice.model.specs import Constraints, PodTerm, TaskSpec, TaskStatus
 from tests.support.engines import carried_out, everything
@@ -84,9 +84,9 @@ def from_scratch(kind: str, engine: Engine) -> Engine:
     fresh.context.pipelined.awaited = dict(engine.context.pipelined.awaited)
     fresh.context.last_start = engine.context.last_start
     fresh.prepare()
-    turns = {node.path: node.turn for node in engine.tree.root.walk()}
+    turns = {node.path: node.last_turn for node in engine.tree.root.walk()}
     for node in fresh.tree.root.walk():
-        node.turn = turns.get(node.path, 0)
+        node.last_turn = turns.get(node.path, 0)
     fresh.context.changes.usage_changed()  # round once more, with turns
     return fresh
 
@@ -238,18 +238,20 @@ def test_room_that_is_kept_stays_kept_and_nothing_is_said_twice() -> None:
     shell.job("big", [(6,)], name="big")
     for _ in range(6):
         shell.cycle()
-    assert shell.engine.context.holds is not None
-    kept = {leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.context.holds.active.items()}
+    assert shell.engine.context.reservations is not None
+    kept = {leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.context.reservations.active.items()}
     assert list(kept) == ["ns/big"]
     shell.engine = reconfigured(shell.engine, shell.engine.policy.config, BUILT_IN)
     assert shell.cycle() == []
-    assert shell.engine.context.holds is not None
-    assert {leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.context.holds.active.items()} == kept
+    assert shell.engine.context.reservations is not None
+    assert {
+        leaf.job.key: (hold.since, hold.lack) for leaf, hold in shell.engine.context.reservations.active.items()
+    } == kept
 
 
 def test_who_has_waited_has_waited_whatever_is_read_meanwhile() -> None:
     # b is owed from second 2 on and may take after 5 more: in second 7, though the file is read anew in every one.
-    shell = Shell(taking_engine(brakes=Brakes(5 * SECOND, 0)), audited=False)
+    shell = Shell(taking_engine(brakes=PreemptionCooldown(5 * SECOND, 0)), audited=False)
     shell.node("n0", 4)
     shell.queue("root/a")
     shell.queue("root/b")
@@ -268,10 +270,10 @@ def test_whose_turn_it_was_is_remembered_below_namespaces_too() -> None:
     shell.queue("root/a")
     shell.job("a", [(1,)] * 2, name="j")
     shell.cycle()
-    before = {node.path: node.turn for node in shell.engine.tree.root.walk()}
+    before = {node.path: node.last_turn for node in shell.engine.tree.root.walk()}
     assert before["root/a/ns/ns/j"]
     engine = reconfigured(shell.engine, shell.engine.policy.config, BUILT_IN)
-    assert {node.path: node.turn for node in engine.tree.root.walk()} == before
+    assert {node.path: node.last_turn for node in engine.tree.root.walk()} == before
 
 
 # --- refused whole --------------------------------------------------------------------------------------------------

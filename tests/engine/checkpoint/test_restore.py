@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.engine.checkpoint.restore import inheritance
+from pumice.engine.checkpoint.restore import snapshot_engine
 from pumice.engine.decisions import Bind, Evict, Pipeline
 from pumice.engine.engine import Engine
 from pumice.engine.events import Gone
@@ -33,9 +33,9 @@ def test_who_takes_the_place_of_another_knows_what_that_one_knew(seed: int) -> N
     bound: set[str] = set()
     for _ in range(10):
         if chance.random() < 0.5:
-            before = inheritance(engine.engine)
+            before = snapshot_engine(engine.engine)
             engine.replace()
-            assert inheritance(engine.engine) == before
+            assert snapshot_engine(engine.engine) == before
             engine.validate()
         waiting = {key for key, task in engine.state.tasks.items() if task.status is TaskStatus.PENDING}
         seated = bound - waiting

@@ -8,11 +8,11 @@ import pytest
 
 from kubebase.resource_vector import Registry
 from pumice.engine.actions import ACTIONS
-from pumice.engine.checkpoint.engine_checkpoint import HoldsMemory, Memory, TakersMemory
+from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint, PreemptorsCheckpoint, ReservationsCheckpoint
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG, parse_config
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.explain import Answer, explain
+from pumice.engine.explain import WaitReport, explain
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.preemption.cooldown import LIVE
 from pumice.model.specs import (
@@ -70,7 +70,7 @@ class World:
             self.engine.apply(Changed(TaskSpec("ns", f"{name}-w-{i}", (cpu * 1000, 0, 1), job=spec.key, **where)))
         return spec.key
 
-    def why(self, key: str) -> Answer:
+    def why(self, key: str) -> WaitReport:
         answer = explain(self.engine, key, NOW)
         assert answer is not None
         return answer
@@ -352,7 +352,12 @@ def test_what_it_takes_back_and_when(lent: World) -> None:
     key = lent.job("late", "b", 1)
     lent.engine.prepare()
     since = {key: NOW - 12 * SECOND}
-    memory = Memory(NOW, lent.engine.context.last_start, reclaims=TakersMemory(since), holds=HoldsMemory(waiting=since))
+    memory = EngineCheckpoint(
+        NOW,
+        lent.engine.context.last_start,
+        reclaims=PreemptorsCheckpoint(since),
+        holds=ReservationsCheckpoint(waiting=since),
+    )
     lent.engine.restore(memory)
     answer = lent.why(key)
     assert (answer.cause, answer.owed) == ("room", True)

@@ -13,8 +13,8 @@ from kubebase.resource_vector import CPU
 from pumice.engine.decisions import Bind, Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.explain import Answer, explain
-from pumice.engine.explain.competition import contest, fitting_now
+from pumice.engine.explain import WaitReport, explain
+from pumice.engine.explain.competition import find_competition, fitting_now
 from pumice.engine.explain.limit_report import limits_of
 from pumice.engine.explain.node_fit import places
 from pumice.engine.fairness.share_tree.tree import ShareNode
@@ -106,7 +106,7 @@ def test_to_ask_changes_nothing(make: Make, seed: int) -> None:
         before = everything(engine)
         for leaf in list(engine.tree.jobs.values()):
             if leaf.unit is not None:
-                contest(engine, leaf)
+                find_competition(engine, leaf)
                 limits_of(engine, leaf, leaf.unit)
                 fitting_now(engine, leaf, leaf.unit)
         assert everything(engine) == before
@@ -124,7 +124,7 @@ def test_every_node_is_counted_once(make: Make, seed: int) -> None:
             for shape in job.pending:
                 found = places(engine.nodes, shape, engine.state.registry)
                 assert found.fitting + sum(out.count for out in found.out) == found.nodes == len(engine.nodes.nodes)
-                assert bool(found.fitting) is (engine.nodes.best(shape) >= 0)
+                assert bool(found.fitting) is (engine.nodes.best_node(shape) >= 0)
                 empty = places(engine.nodes, shape, engine.state.registry, empty=True)
                 assert bool(empty.fitting) is engine.nodes.possible(shape)
 
@@ -211,7 +211,7 @@ def filled(policy: str, objects: list[Queue | JobSpec | TaskSpec]) -> Engine:
     return engine
 
 
-def lifted(objects: dict[str, Queue], answer: Answer) -> list[Queue]:
+def lifted(objects: dict[str, Queue], answer: WaitReport) -> list[Queue]:
     """The queues without the one limit that an answer names."""
     (limit,) = answer.limits
     name = limit.queue.rpartition("/")[2]
@@ -263,7 +263,7 @@ def test_a_job_whose_queue_is_shut_is_told_which(objects: list) -> None:
         engine = filled("capacity", objects)
         answer = explain(engine, key, 5_000_000)
         assert answer is not None
-        takes_work = engine.context.sync.takes_work(engine.state.jobs[key])
+        takes_work = engine.context.sync.may_start(engine.state.jobs[key])
         if answer.cause == "queue":
             queue: ShareNode | None = engine.tree.jobs[key].queue
             shut = []

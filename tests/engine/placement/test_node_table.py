@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.placement.node_table import FEW, NodeTable
-from pumice.engine.plugins.plugin import Plugin, RoomWeights
+from pumice.engine.plugins.plugin import CapacityWeights, Plugin
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from tests.support.clusters import Cluster
 
 RESOURCES = ("cpu", "memory", "pods", "example.com/x", "example.com/y")
@@ -22,17 +22,17 @@ WIDTH = len(RESOURCES)
 class Weights(Plugin):
     """Scores by given weights, allows given nodes, prefers some; the latter two also for coupled shapes."""
 
-    def __init__(self, weights: RoomWeights, allowed: list[bool], static: list[float]) -> None:
+    def __init__(self, weights: CapacityWeights, allowed: list[bool], static: list[float]) -> None:
         super().__init__({})
         self.weights, self.allowed, self.static = weights, allowed, static
 
-    def node_filter(self, shape: Shape, nodes: NodeTable):
+    def node_filter(self, shape: TaskShape, nodes: NodeTable):
         return np.array(self.allowed[: len(nodes.nodes)], np.bool_)
 
-    def node_score(self, shape: Shape, nodes: NodeTable):
+    def node_score(self, shape: TaskShape, nodes: NodeTable):
         return np.array(self.static[: len(nodes.nodes)])
 
-    def room_weights(self, shape: Shape):
+    def room_weights(self, shape: TaskShape):
         return self.weights
 
 
@@ -40,7 +40,7 @@ weight = st.floats(-1000, 1000) | st.sampled_from([0.0, 50.0, 100.0, -100.0 / 3]
 amounts = st.integers(0, 12) | st.integers(0, 2**40)
 indices = st.integers(0, WIDTH - 1)
 room_weights = st.builds(
-    RoomWeights,
+    CapacityWeights,
     constant=weight,
     linear=st.dictionaries(indices, weight, max_size=WIDTH),
     uneven=st.floats(0, 1000) | st.sampled_from([0.0, 100.0]),
@@ -49,7 +49,7 @@ room_weights = st.builds(
 vectors = st.lists(amounts, min_size=WIDTH, max_size=WIDTH)
 
 
-def cluster_of(weights: RoomWeights, offers: list[list[int]], allowed: list[bool], static: list[float]) -> Cluster:
+def cluster_of(weights: CapacityWeights, offers: list[list[int]], allowed: list[bool], static: list[float]) -> Cluster:
     cluster = Cluster(Weights(weights, allowed, static))
     for name in RESOURCES:
         cluster.state.registry.index(name)
@@ -91,7 +91,7 @@ def test_the_order_of_a_sum_is_the_same_for_one_node_and_for_all():
     offers = [[(i * prime) % 1009 + 2 for prime in (7, 31, 101, 211, 503)] for i in range(300)]
     offers = [[cpu, 1000 * memory, 1000 * pods, x, y] for cpu, memory, pods, x, y in offers]
     # Nothing else counts, for a larger number would swallow the last bits.
-    weights = RoomWeights(uneven=100.0, even=tuple(range(WIDTH)))
+    weights = CapacityWeights(uneven=100.0, even=tuple(range(WIDTH)))
     cluster = cluster_of(weights, offers, [True] * 300, [0.0] * 300)
     table = cluster.table
     view = table.scored(asking(cluster, "p", [1, 1000, 0, 1, 1]).shape)
@@ -149,17 +149,17 @@ def test_best_is_the_obvious_best_while_tasks_come_and_go(cluster, asks, steps):
 
 def test_ties_go_to_the_name_that_sorts_first():
     cluster = cluster_of(
-        RoomWeights(linear={CPU: 50.0, MEMORY: 50.0}), [[8000, 8000, 9, 0, 0]] * 3, [True] * 3, [0.0] * 3
+        CapacityWeights(linear={CPU: 50.0, MEMORY: 50.0}), [[8000, 8000, 9, 0, 0]] * 3, [True] * 3, [0.0] * 3
     )
     pod = asking(cluster, "p", [1000, 1000, 0, 0, 0])
-    assert cluster.table.nodes[cluster.table.best(pod.shape)].name == "n00"
+    assert cluster.table.nodes[cluster.table.best_node(pod.shape)].name == "n00"
     asking(cluster, "r", [1000, 0, 0, 0, 0], on="n00")
-    assert cluster.table.nodes[cluster.table.best(pod.shape)].name == "n01"
+    assert cluster.table.nodes[cluster.table.best_node(pod.shape)].name == "n01"
 
 
 def test_nowhere():
-    cluster = cluster_of(RoomWeights(), [[1000, 1000, 9, 0, 0]], [True], [0.0])
-    assert cluster.table.best(asking(cluster, "big", [2000, 0, 0, 0, 0]).shape) == -1
-    assert cluster.table.best(asking(cluster, "fits", [1000, 0, 0, 0, 0]).shape) == 0
-    empty = cluster_of(RoomWeights(), [], [], [])
-    assert empty.table.best(asking(empty, "p", [1, 0, 0, 0, 0]).shape) == -1
+    cluster = cluster_of(CapacityWeights(), [[1000, 1000, 9, 0, 0]], [True], [0.0])
+    assert cluster.table.best_node(asking(cluster, "big", [2000, 0, 0, 0, 0]).shape) == -1
+    assert cluster.table.best_node(asking(cluster, "fits", [1000, 0, 0, 0, 0]).shape) == 0
+    empty = cluster_of(CapacityWeights(), [], [], [])
+    assert empty.table.best_node(asking(empty, "p", [1, 0, 0, 0, 0]).shape) == -1

@@ -244,7 +244,7 @@ def test_who_came_last_is_sent_back_first() -> None:
     assert len(came) == 4
     # 5 held by a of which 4 are going, 4 waiting: future 0. Two cpu less: -2.
     shell.put(NodeSpec("n0", (3, 1000, 1000), labels={HOST: "n0"}))
-    shell.engine.context.reclaims.serve = lambda engine: None  # type: ignore[method-assign]  # nobody takes again
+    shell.engine.context.reclaimers.run = lambda engine: None  # type: ignore[method-assign]  # nobody takes again
     shell.cycle()
     assert list(waiting(shell)) == came[:2]
     shell.engine.validate()

@@ -87,7 +87,7 @@ def test_a_job_that_is_gone_needs_no_news() -> None:
     assert news(shell.cycle())
     shell.end_job("ns/big")
     assert news(shell.cycle()) == []
-    assert shell.engine.context.holds is not None and not shell.engine.context.holds.active
+    assert shell.engine.context.reservations is not None and not shell.engine.context.reservations.active
 
 
 def test_without_progress_it_ends_and_begins_anew_after_twice_the_time() -> None:
@@ -136,8 +136,8 @@ def test_a_hold_never_lasts_without_progress(seed: int) -> None:
                 told.add(decision.job)
             elif isinstance(decision, Condition) and decision.reason == "HoldEnded":
                 told.discard(decision.job)
-        assert engine.context.holds is not None
-        active = {leaf.job.key: hold for leaf, hold in engine.context.holds.active.items()}
+        assert engine.context.reservations is not None
+        active = {leaf.job.key: hold for leaf, hold in engine.context.reservations.active.items()}
         assert set(active) == told
         held = {(key, hold.unit.parts): hold for key, hold in active.items()}
         shrunk = {key: since for key, since in shrunk.items() if key in held}

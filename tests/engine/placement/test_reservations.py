@@ -13,7 +13,7 @@ from hypothesis import given
 from pumice.engine.decisions import Bind, Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.placement.reservations import lack_on, needs_of
+from pumice.engine.placement.reservations import find_reservation, missing_on
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, PriorityClass, Queue, TaskSpec, TaskStatus
 from tests.support.engines import ALL_ACTIONS, FIRST, run
 from tests.support.histories import History, registry, seeds
@@ -94,7 +94,7 @@ def test_with_holds_room_comes_together() -> None:
     cluster.end_one()
     assert cluster.cycle(5) == ["ns/big"]
     # The hold is over: room is lent again.
-    assert cluster.engine.context.holds.active == {}
+    assert cluster.engine.context.reservations.active == {}
     cluster.end_one()
     assert cluster.cycle(6) == ["ns/small"]
 
@@ -174,7 +174,7 @@ def test_one_hold_a_branch_the_most_important_then_the_longest_waiting() -> None
     )
     engine = cluster.engine
     cluster.cycle(1)
-    assert {leaf.name for leaf in engine.context.holds.active} == {"ns/first", "ns/elsewhere"}
+    assert {leaf.name for leaf in engine.context.reservations.active} == {"ns/first", "ns/elsewhere"}
     cluster = Cluster(
         PriorityClass("high", 100),
         Cluster.job("first", created=1),
@@ -183,7 +183,7 @@ def test_one_hold_a_branch_the_most_important_then_the_longest_waiting() -> None
         *big("second", cpu=2),
     )
     cluster.cycle(1)
-    assert {leaf.name for leaf in cluster.engine.context.holds.active} == {"ns/second"}
+    assert {leaf.name for leaf in cluster.engine.context.reservations.active} == {"ns/second"}
 
 
 # --- when it ends -----------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_it_ends_when_the_job_is_gone() -> None:
     cluster.cycle(1)
     cluster.engine.apply(Gone(JobSpec, "ns/big"))
     cluster.end_one()
-    assert cluster.cycle(2) == ["ns/small"] and cluster.engine.context.holds.active == {}
+    assert cluster.cycle(2) == ["ns/small"] and cluster.engine.context.reservations.active == {}
 
 
 def test_it_ends_when_the_job_is_owed_no_longer() -> None:
@@ -202,7 +202,7 @@ def test_it_ends_when_the_job_is_owed_no_longer() -> None:
     cluster.cycle(1)
     cluster.tell(Queue("small", weight=100))
     cluster.end_one()
-    assert cluster.cycle(2) == ["ns/small"] and cluster.engine.context.holds.active == {}
+    assert cluster.cycle(2) == ["ns/small"] and cluster.engine.context.reservations.active == {}
 
 
 def test_it_ends_without_progress_and_the_next_wait_is_twice_as_long() -> None:
@@ -248,7 +248,7 @@ def test_it_moves_only_to_where_it_lacks_strictly_less() -> None:
     cluster = Cluster(Cluster.job("big"), *big(), nodes=2)
     engine = cluster.engine
     cluster.cycle(1)
-    (hold,) = engine.context.holds.active.values()
+    (hold,) = engine.context.reservations.active.values()
     assert list(hold.needs) == [0]
     cluster.end_one("n0")
     cluster.cycle(2)
@@ -272,9 +272,9 @@ def test_what_a_unit_needs_fits_the_nodes_it_needs() -> None:
     cluster.tell(NodeSpec("empty", (8, 100, 100)), Cluster.job("gang", min_member=4), *big("gang", cpu=3, count=4))
     engine = cluster.engine
     engine.prepare()
-    needs, lack = needs_of(engine.nodes, engine.tree.jobs["ns/gang"].unit, engine.state.capacity)
+    needs, lack = find_reservation(engine.nodes, engine.tree.jobs["ns/gang"].unit, engine.state.capacity)
     assert needs == {0: ((0, 6), (2, 2)), 1: ((0, 6), (2, 2))}
-    assert lack == pytest.approx(lack_on(engine.nodes, needs, engine.state.capacity))
+    assert lack == pytest.approx(missing_on(engine.nodes, needs, engine.state.capacity))
 
 
 @given(seed=seeds)
@@ -285,7 +285,7 @@ def test_what_is_lent_never_eats_into_what_is_held(seed: int) -> None:
 
     def check(decisions: list[Decision]) -> None:
         engine.validate()
-        for hold in engine.context.holds.active.values():
+        for hold in engine.context.reservations.active.values():
             for index, needs in hold.needs.items():
                 node = engine.nodes.nodes[index]
                 assert all(amount <= node.allocatable[j] for j, amount in needs)
@@ -294,9 +294,9 @@ def test_what_is_lent_never_eats_into_what_is_held(seed: int) -> None:
                     if task is not None and task.node is node and not task.owed:
                         for j, _ in task.shape.items:
                             assert dict(needs).get(j, 0) <= node.idle[j]
-        branches = [leaf.path.split("/")[1] for leaf in engine.context.holds.active]
+        branches = [leaf.path.split("/")[1] for leaf in engine.context.reservations.active]
         assert len(branches) == len(set(branches))
-        for leaf, hold in engine.context.holds.active.items():
-            assert leaf.unit is hold.unit and not leaf.able and engine.order.owes(leaf, leaf.unit.ask)
+        for leaf, hold in engine.context.reservations.active.items():
+            assert leaf.unit is hold.unit and not leaf.able and engine.order.is_owed(leaf, leaf.unit.ask)
 
     run(engine, History(seed).steps(), check)

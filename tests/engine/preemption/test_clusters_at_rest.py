@@ -115,7 +115,7 @@ def _shortfalls(engine: Engine) -> list[float]:
     found = []
     waiting = {leaf for leaf in engine.tree.jobs.values() if leaf.unit is not None}
     could = {leaf for leaf in waiting if _could_start(engine, leaf)}
-    unplaceable = {leaf for leaf in waiting - could if engine.order.owes(leaf, leaf.unit.ask)}
+    unplaceable = {leaf for leaf in waiting - could if engine.order.is_owed(leaf, leaf.unit.ask)}
     for node in engine.tree.root.walk():
         if node.parent is not None:
             lost = [leaf for leaf in _jobs(node) if leaf in unplaceable]
@@ -129,7 +129,9 @@ def _jobs(node: ShareNode) -> list[JobNode]:
 
 
 def _units_missing(node: ShareNode, lost: list[JobNode], ask: Items) -> float:
-    missing = [node.due[j] - node.held[j] - sum(max(0, job.whole[j] - job.held[j]) for job in lost) for j, _ in ask]
+    missing = [
+        node.due[j] - node.held[j] - sum(max(0, job.integer_target[j] - job.held[j]) for job in lost) for j, _ in ask
+    ]
     return max(0.0, min(lack / amount for lack, (_, amount) in zip(missing, ask, strict=True)))
 
 
@@ -147,7 +149,10 @@ def _could_start(engine: Engine, taker: JobNode) -> bool:
 
 def _has_room(engine: Engine, taker: JobNode, losers: list[JobNode]) -> bool:
     """Whether all of a unit would find room if these jobs lost what is above their whole targets; none goes whole."""
-    spare = {leaf: [max(0, held - whole) for held, whole in zip(leaf.held, leaf.whole, strict=True)] for leaf in losers}
+    spare = {
+        leaf: [max(0, held - whole) for held, whole in zip(leaf.held, leaf.integer_target, strict=True)]
+        for leaf in losers
+    }
     free = {
         node.name: [node.free(j) for j in range(len(engine.state.capacity))] for node in engine.state.nodes.values()
     }

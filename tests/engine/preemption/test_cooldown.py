@@ -14,7 +14,7 @@ from pumice.engine.config.scheduler_config import ConfigError, SchedulerConfig, 
 from pumice.engine.decisions import Evict
 from pumice.engine.engine import Engine
 from pumice.engine.plugins.builtin import BUILT_IN
-from pumice.engine.preemption.cooldown import LIVE, NONE, Brakes, brakes_of
+from pumice.engine.preemption.cooldown import LIVE, NO_COOLDOWN, PreemptionCooldown, configured_cooldown
 from tests.sim.samples import job, node, queue, ran, scenario
 from tests.support.taking import SECOND, Shell
 
@@ -39,7 +39,7 @@ def silent() -> SchedulerConfig:
     return parse_config(SILENT, known_plugins=BUILT_IN, known_actions=ACTIONS)
 
 
-def first_eviction(config: SchedulerConfig, brakes: Brakes = NONE, cycles: int = 30) -> int | None:
+def first_eviction(config: SchedulerConfig, brakes: PreemptionCooldown = NO_COOLDOWN, cycles: int = 30) -> int | None:
     """Queue a fills 4 cpu in the first second; b comes for its half in the fifth. When is the first eviction?"""
     shell = Shell(Engine(config, BUILT_IN, brakes=brakes))
     shell.node("n0", 4)
@@ -71,7 +71,7 @@ def first_eviction(config: SchedulerConfig, brakes: Brakes = NONE, cycles: int =
 def test_from_when_on(patience: object, min_runtime: object, second: int | None) -> None:
     assert first_eviction(config_of(patience, min_runtime)) == second
     # The same by what the shell says where the file is silent.
-    brakes = Brakes(int(float(str(patience)) * SECOND), int(float(str(min_runtime)) * SECOND))
+    brakes = PreemptionCooldown(int(float(str(patience)) * SECOND), int(float(str(min_runtime)) * SECOND))
     assert first_eviction(silent(), brakes) == second
 
 
@@ -115,10 +115,10 @@ def test_preempt_does_not_brake() -> None:
 
 
 def test_seconds_as_people_write_them() -> None:
-    assert brakes_of(config_of(30, '"60"')) == Brakes(30_000_000, 60_000_000) == LIVE
-    assert brakes_of(config_of(0.25, "1e1")) == Brakes(250_000, 10_000_000)
-    assert brakes_of(silent()) == NONE
-    assert brakes_of(silent(), LIVE) == LIVE
+    assert configured_cooldown(config_of(30, '"60"')) == PreemptionCooldown(30_000_000, 60_000_000) == LIVE
+    assert configured_cooldown(config_of(0.25, "1e1")) == PreemptionCooldown(250_000, 10_000_000)
+    assert configured_cooldown(silent()) == NO_COOLDOWN
+    assert configured_cooldown(silent(), LIVE) == LIVE
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_what_makes_no_sense_is_named_with_its_line(
     patience: object, min_runtime: object, line: int, argument: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:
-        brakes_of(config_of(patience, min_runtime))
+        configured_cooldown(config_of(patience, min_runtime))
     assert (refused.value.line, refused.value.source) == (line, "file")
     assert argument in refused.value.message and "seconds" in refused.value.message
     with pytest.raises(ConfigError):

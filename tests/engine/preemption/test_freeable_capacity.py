@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.share_tree.tree import JobNode
-from pumice.engine.preemption.freeable_capacity import HOPELESS, Freeable
-from pumice.engine.preemption.preemptible_tasks import Pool, runs
+from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
+from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, is_running
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.engine.transaction import Transaction
 from pumice.model.specs import Constraints, NodeSpec, TaskStatus
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -25,14 +25,14 @@ from tests.support.taking import SECOND, Shell, taking_engine
 seeds = st.integers(0, 2**32 - 1)
 
 
-def fewest(node: ClusterNode, shape: Shape, among: list[Task]) -> int:
+def fewest(node: ClusterNode, shape: TaskShape, among: list[Task]) -> int:
     """By trying: how many of these tasks must go from a node at the least."""
     for count in range(len(among) + 1):
         for gone in combinations(among, count):
             freed = [sum(dict(task.shape.items).get(j, 0) for task in gone) for j in range(len(node.idle))]
             if all(node.future(j) + freed[j] >= amount for j, amount in shape.items):
                 return count
-    return HOPELESS
+    return INFEASIBLE
 
 
 def random_cluster(seed: int) -> tuple[Shell, random.Random]:
@@ -65,25 +65,27 @@ def random_cluster(seed: int) -> tuple[Shell, random.Random]:
     return shell, chance
 
 
-def freeable_of(engine: Engine, leaves: Iterable[JobNode]) -> Freeable:
+def freeable_of(engine: Engine, leaves: Iterable[JobNode]) -> FreeableCapacity:
     leaves = list(leaves)
-    return Freeable(engine.context, Pool(engine.context, leaves), leaves)
+    return FreeableCapacity(engine.context, PreemptibleTasks(engine.context, leaves), leaves)
 
 
-def held_against_trying(engine: Engine, freeable: Freeable, jobs: set[str]) -> int:
+def held_against_trying(engine: Engine, freeable: FreeableCapacity, jobs: set[str]) -> int:
     """How many answers were looked at."""
     looked = 0
     for shape in list(engine.state.shapes):
         said = freeable.victims_for(shape)
         for i, node in enumerate(engine.nodes.nodes):
             among = [
-                task for task in node.tasks.values() if runs(engine.context, task) and task.job and task.job.key in jobs
+                task
+                for task in node.tasks.values()
+                if is_running(engine.context, task) and task.job and task.job.key in jobs
             ]
-            truth = fewest(node, shape, among) if engine.nodes.allows(shape, i) else HOPELESS
+            truth = fewest(node, shape, among) if engine.nodes.allows(shape, i) else INFEASIBLE
             # One task at least: where nobody has to go nobody asks.
             assert said[i] <= max(1, truth), f"{node.name}: {shape.items} needs {truth}, not {said[i]}"
             slots = freeable.slots_for(shape, i)
-            if truth < HOPELESS:
+            if truth < INFEASIBLE:
                 assert slots >= 1
             looked += 1
     return looked
@@ -111,10 +113,10 @@ def test_a_node_that_is_looked_at_again_is_as_if_all_were(seed: int) -> None:
     engine = shell.engine
     kept = freeable_of(engine, engine.tree.jobs.values())
     transaction = Transaction(engine.context)
-    running = [task for task in engine.state.tasks.values() if runs(engine.context, task)]
+    running = [task for task in engine.state.tasks.values() if is_running(engine.context, task)]
     for task in chance.sample(running, min(len(running), 3)):
         transaction.evict(task)
-    for i in transaction.touched():
+    for i in transaction.changed_nodes():
         kept.refresh(i)
     engine.nodes.find_freeing()
     anew = freeable_of(engine, engine.tree.jobs.values())
@@ -134,7 +136,7 @@ def test_a_node_that_is_looked_at_again_is_as_if_all_were(seed: int) -> None:
         # One is idle: 3 are lacking.
         ([1] * 5, 4, 3),
         # More than there is, whoever goes.
-        ([1] * 6, 7, HOPELESS),
+        ([1] * 6, 7, INFEASIBLE),
     ],
 )
 def test_how_many_at_least(tasks: list[int], asks: int, said: int) -> None:

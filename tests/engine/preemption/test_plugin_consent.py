@@ -14,7 +14,7 @@ from pumice.engine.actions import ACTIONS
 from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.engine import Engine
 from pumice.engine.plugins.builtin import BUILT_IN
-from pumice.engine.preemption.plugin_consent import Consent
+from pumice.engine.preemption.plugin_consent import PluginConsent
 from pumice.model.specs import TaskStatus
 from tests.support.taking import Shell
 
@@ -113,12 +113,12 @@ def test_inside_a_job_it_is_up_to_priority(flag: str, swaps: int) -> None:
 def test_a_job_that_may_never_take_does_not_wait_for_its_time_to_do_so() -> None:
     shell = made(STEER, "enableReclaimable: false")
     late(shell, "b")
-    assert not shell.engine.context.reclaims.waits_for_time(shell.now)
-    assert all(shell.engine.context.reclaims.begins(leaf) is None for leaf in shell.engine.tree.jobs.values())
+    assert not shell.engine.context.reclaimers.waits_for_cooldown(shell.now)
+    assert all(shell.engine.context.reclaimers.eligible_at(leaf) is None for leaf in shell.engine.tree.jobs.values())
 
 
 def test_what_the_default_plugins_agree_to() -> None:
-    assert made(STEER).engine.policy.consent == Consent(queues=True, shares=True, classes=True, tasks=True)
+    assert made(STEER).engine.policy.consent == PluginConsent(queues=True, shares=True, classes=True, tasks=True)
 
 
 def test_capacity_notes_that_parents_always_count() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pumice.engine.engine import Engine
-from pumice.engine.preemption.cooldown import Brakes
+from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.model.specs import NodeSpec
 from tests.support.taking import SECOND, Shell, taking_engine
 
@@ -96,8 +96,8 @@ def test_a_hold_that_can_not_end_well_ends() -> None:
     held = ""
     for _ in range(61):
         shell.cycle()
-        assert engine.context.holds is not None
-        held += "x" if engine.context.holds.active else "."
+        assert engine.context.reservations is not None
+        held += "x" if engine.context.reservations.active else "."
     assert shell.running(service) == 1 and shell.running(gang) == 0 and not shell.evictions
     # A second of patience, five without progress; then the wait is twice as long, each time.
     assert [len(hold) for hold in held.split(".") if hold] == [6] * 5
@@ -199,7 +199,7 @@ def turn(shell: Shell, step: int) -> None:
 
 @pytest.mark.parametrize("patience", [0, 3, 10])
 def test_a_gang_of_half_the_cluster_starts_after_its_patience(patience: int) -> None:
-    shell = half_and_endless(taking_engine(brakes=Brakes(patience * SECOND, 0)))
+    shell = half_and_endless(taking_engine(brakes=PreemptionCooldown(patience * SECOND, 0)))
     for step in range(patience + 3):
         turn(shell, step)
         # It is found without room in the first cycle; ``patience`` seconds later it takes, and starts the cycle after.
@@ -209,7 +209,7 @@ def test_a_gang_of_half_the_cluster_starts_after_its_patience(patience: int) -> 
 
 
 def test_who_has_only_just_started_is_spared() -> None:
-    shell = half_and_endless(taking_engine(brakes=Brakes(0, 5 * SECOND)))
+    shell = half_and_endless(taking_engine(brakes=PreemptionCooldown(0, 5 * SECOND)))
     assert {task.started for task in shell.tasks.values() if task.node is not None} == {SECOND}
     while not shell.evictions and shell.cycles < 20:
         shell.cycle()

@@ -100,7 +100,7 @@ def is_owed(leaf: JobNode) -> bool:
     unit = unit_of(leaf)
     asked = [sum(column) for column in zip(*unit, strict=True)] if unit else []
     return any(asked) and all(
-        leaf.held[j] + amount <= leaf.whole[j] for j, amount in enumerate(asked) if amount and j != PODS
+        leaf.held[j] + amount <= leaf.integer_target[j] for j, amount in enumerate(asked) if amount and j != PODS
     )
 
 
@@ -198,7 +198,7 @@ def may_lose(leaf: JobNode) -> int:
         return 0
     request = running[0].spec.request
     asks = [j for j, amount in enumerate(request) if amount and j != PODS]
-    above = min(((leaf.held[j] - leaf.whole[j]) // request[j] for j in asks), default=0)
+    above = min(((leaf.held[j] - leaf.integer_target[j]) // request[j] for j in asks), default=0)
     keep = leaf.job.spec.min_member
     if above >= leaf.job.running:
         return leaf.job.running
@@ -292,7 +292,7 @@ def least_victims(book: Book, commit: Commit) -> float | None:
 def may_go(book: Book, chosen: Sequence[Seen]) -> bool:
     """Whether every job would still have its whole target."""
     for key in {seen.job for seen in chosen}:
-        held, whole = book.held(key), book.engine.tree.jobs[key].whole
+        held, whole = book.held(key), book.engine.tree.jobs[key].integer_target
         for seen in chosen:
             if seen.job == key:
                 held = [h - amount for h, amount in zip(held, seen.request, strict=True)]

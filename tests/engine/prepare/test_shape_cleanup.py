@@ -15,7 +15,7 @@ ROUNDS, JOBS = 40, 12
 def test_jobs_with_requests_of_their_own_leave_nothing_behind(
     kind: str, cpu: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "SHAPES", 50)
+    monkeypatch.setattr(forgetting, "FIRST_SHAPE_LIMIT", 50)
     shell = Shell(taking_engine(kind), audited=False)
     shell.engine.context.shape_limit = 50
     for node in ("n0", "n1"):
@@ -39,11 +39,11 @@ def test_jobs_with_requests_of_their_own_leave_nothing_behind(
     assert len(engine.tree.jobs) == JOBS
     # Of 480 shapes at most those of three rounds are there, and what may gather until somebody looks.
     assert len(engine.state.shapes) <= max(50, 2 * 3 * JOBS) + JOBS
-    assert len(engine.candidates.full) <= len(engine.state.shapes)
+    assert len(engine.candidates.infeasible_shapes) <= len(engine.state.shapes)
     assert len(engine.nodes._views) <= len(engine.state.shapes)
     # Of 240 jobs a queue has had, no front remembers more than those that are there, as many again, and 64.
     for queue in engine.tree.queues():
-        for front in (queue.front, queue.lent_front):
+        for front in (queue.child_heap, queue.lending_heap):
             assert len(front.changed) <= 2 * len(queue.children) + 64 + JOBS
             assert len(front.heap) <= 4 * len(queue.children) + 64 + JOBS
 
@@ -58,11 +58,11 @@ def test_who_is_still_there_keeps_what_is_known() -> None:
     shell.cycle()
     engine = shell.engine
     shapes = {task.shape for task in engine.state.tasks.values()}
-    full = dict(engine.candidates.full)
+    full = dict(engine.candidates.infeasible_shapes)
     assert full
-    forgetting.forget_shapes(engine.context)
+    forgetting.drop_unused_shapes(engine.context)
     assert set(engine.state.shapes) == shapes
-    assert engine.candidates.full == full
+    assert engine.candidates.infeasible_shapes == full
     assert not [decision for decision in shell.cycle() if type(decision).__name__ in ("Bind", "Evict")]
     shell.end_job("ns/runs")
     shell.cycle()

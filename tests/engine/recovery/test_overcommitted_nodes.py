@@ -7,12 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.engine.checkpoint.restore import inheritance
+from pumice.engine.checkpoint.restore import snapshot_engine
 from pumice.engine.decisions import Decision, Evict
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, EvictFailed, Gone
 from pumice.engine.recovery.eviction_backoff import FIRST_DELAY
-from pumice.engine.recovery.overcommitted_nodes import LATE
+from pumice.engine.recovery.overcommitted_nodes import LATE_BIND_WINDOW
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.recorded import Recorded
 from tests.support.taking import taking_engine
@@ -62,9 +62,9 @@ def test_who_sees_a_node_that_shrank_for_the_first_time_sends_nobody_away_who_ha
     engine = cluster(3)
     for name, started in (("a", 1), ("b", 2)):
         engine.apply(Changed(bound(name, 2, started)))
-    assert gone(engine.cycle(2 * LATE)) == []
-    engine.apply(Changed(bound("late", 1, 2 * LATE)))
-    assert gone(engine.cycle(2 * LATE + 1)) == ["late"]
+    assert gone(engine.cycle(2 * LATE_BIND_WINDOW)) == []
+    engine.apply(Changed(bound("late", 1, 2 * LATE_BIND_WINDOW)))
+    assert gone(engine.cycle(2 * LATE_BIND_WINDOW + 1)) == ["late"]
 
 
 def test_who_came_last_goes_whatever_it_is_called_and_whatever_clocks_say() -> None:
@@ -75,10 +75,10 @@ def test_who_came_last_goes_whatever_it_is_called_and_whatever_clocks_say() -> N
     assert gone(engine.cycle(11)) == ["z-late"]
 
     engine = cluster(4)
-    now = 10 * LATE
+    now = 10 * LATE_BIND_WINDOW
     engine.apply(Changed(bound("z-first", 4, now)))
     engine.cycle(now)
-    engine.apply(Changed(bound("a-late", 4, now - 2 * LATE)))  # by a clock that is far behind
+    engine.apply(Changed(bound("a-late", 4, now - 2 * LATE_BIND_WINDOW)))  # by a clock that is far behind
     assert gone(engine.cycle(now + 1)) == ["a-late"]
 
 
@@ -104,25 +104,25 @@ def test_what_was_decided_here_stays() -> None:
 
 
 def test_at_first_sight_the_last_to_be_bound_goes_if_that_was_not_long_ago() -> None:
-    engine, now = cluster(4), 10 * LATE
+    engine, now = cluster(4), 10 * LATE_BIND_WINDOW
     engine.apply(Changed(bound("a-late", 4, now - 2, status=TaskStatus.BOUND)))
-    engine.apply(Changed(bound("z-first", 4, now - LATE // 2)))
+    engine.apply(Changed(bound("z-first", 4, now - LATE_BIND_WINDOW // 2)))
     assert gone(engine.cycle(now)) == ["a-late"]
 
 
 def test_at_first_sight_what_was_bound_long_ago_stays_though_it_still_pulls_its_image() -> None:
-    engine, now = cluster(4), 10 * LATE
-    engine.apply(Changed(bound("a", 4, now - 5 * LATE)))
-    engine.apply(Changed(bound("pulls", 4, now - LATE, status=TaskStatus.BOUND)))
-    assert gone(engine.cycle(now)) == [] and not engine.state.arrivals
+    engine, now = cluster(4), 10 * LATE_BIND_WINDOW
+    engine.apply(Changed(bound("a", 4, now - 5 * LATE_BIND_WINDOW)))
+    engine.apply(Changed(bound("pulls", 4, now - LATE_BIND_WINDOW, status=TaskStatus.BOUND)))
+    assert gone(engine.cycle(now)) == [] and not engine.state.unexpected_pods
 
 
 def test_at_first_sight_age_tells_where_nobody_says_when_a_pod_was_bound() -> None:
-    for created, expected in ((9 * LATE, []), (10 * LATE - 5, ["b"])):
+    for created, expected in ((9 * LATE_BIND_WINDOW, []), (10 * LATE_BIND_WINDOW - 5, ["b"])):
         engine = cluster(4)
-        engine.apply(Changed(bound("a", 4, LATE)))
+        engine.apply(Changed(bound("a", 4, LATE_BIND_WINDOW)))
         engine.apply(Changed(bound("b", 4, 0, status=TaskStatus.BOUND, created=created)))
-        assert gone(engine.cycle(10 * LATE)) == expected
+        assert gone(engine.cycle(10 * LATE_BIND_WINDOW)) == expected
 
 
 # --- again ------------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_who_could_not_be_evicted_is_asked_again_when_its_time_comes() -> None:
         now += wait
         assert gone(engine.cycle(now)) == ["late"]
     engine.apply(Gone(TaskSpec, "ns/late"))
-    assert gone(engine.cycle(now + 1)) == [] and not engine.state.arrivals
+    assert gone(engine.cycle(now + 1)) == [] and not engine.state.unexpected_pods
     engine.validate()
 
 
@@ -156,7 +156,7 @@ def test_a_node_that_fits_again_is_not_looked_at_any_more() -> None:
     engine = overfull()
     engine.apply(EvictFailed("ns/late"))
     engine.apply(Gone(TaskSpec, "ns/a"))
-    assert gone(engine.cycle(20)) == [] and not engine.state.arrivals
+    assert gone(engine.cycle(20)) == [] and not engine.state.unexpected_pods
     engine.apply(Changed(NodeSpec("n", (3, 1000, 100))))
     assert gone(engine.cycle(11 + 2 * FIRST_DELAY)) == [], "now it has shrunk, which is another matter"
 
@@ -179,9 +179,9 @@ def test_an_engine_in_the_place_of_another_knows_who_turned_up() -> None:
     engine.apply(Changed(bound("a", 4, 5)))
     engine.cycle(10)
     engine.apply(Changed(bound("late", 4, 0, status=TaskStatus.BOUND)))
-    before = inheritance(engine.engine)
+    before = snapshot_engine(engine.engine)
     engine.replace()
-    assert inheritance(engine.engine) == before
+    assert snapshot_engine(engine.engine) == before
     assert gone(engine.cycle(11)) == ["late"]
     engine.apply(EvictFailed("ns/late"))
     engine.replace()
@@ -194,7 +194,7 @@ def test_one_that_takes_its_place_before_the_first_cycle_has_seen_nothing_either
     for name, started in (("a", 1), ("b", 2)):
         engine.apply(Changed(bound(name, 4, started)))
     engine.replace()
-    assert gone(engine.cycle(2 * LATE)) == []
+    assert gone(engine.cycle(2 * LATE_BIND_WINDOW)) == []
 
 
 def test_a_job_whose_queue_has_no_place_has_nothing_to_lose() -> None:
@@ -222,7 +222,7 @@ def test_what_we_decide_ourselves_is_nothing_new() -> None:
     engine.apply(Changed(waiting))
     assert engine.cycle(10)
     engine.apply(Changed(replace(waiting, node="n", status=TaskStatus.BOUND, placed=True)))
-    assert not engine.state.arrivals
+    assert not engine.state.unexpected_pods
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.integers(1, 20))

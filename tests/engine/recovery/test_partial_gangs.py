@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.engine.checkpoint.restore import inheritance, reconfigured, resume
+from pumice.engine.checkpoint.restore import reconfigured, restore_engine, snapshot_engine
 from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict
 from pumice.engine.engine import Engine
 from pumice.engine.events import BindFailed, Changed, Gone
 from pumice.engine.plugins.builtin import BUILT_IN
-from pumice.engine.recovery.partial_gangs import LIMIT
+from pumice.engine.recovery.partial_gangs import REPAIR_LIMIT
 from pumice.model.specs import Described, JobPhase, JobSpec, NodeSpec, QueueState, TaskSpec, TaskStatus
 from tests.support.examples import fewer_examples
 from tests.support.restless import Restless, Taste
 from tests.support.taking import SECOND, Shell, taking_engine
 
 ACTIONS = "enqueue, allocate, backfill"
-SECONDS = LIMIT // SECOND
+SECONDS = REPAIR_LIMIT // SECOND
 GANG = "ns/gang"
 
 
@@ -263,9 +263,9 @@ def test_an_engine_in_its_place_knows_who_was_whole_and_whose_clock_runs() -> No
     seconds(shell, SECONDS - 1)
     shell.end("ns/whole-t-2")  # it has been whole, and runs on
     engine = shell.engine
-    shell.engine = resume(inheritance(engine), engine.policy.config, BUILT_IN, engine.state.registry)
+    shell.engine = restore_engine(snapshot_engine(engine), engine.policy.config, BUILT_IN, engine.state.registry)
     assert shell.engine.context.partial_gangs == {GANG: SECOND}
-    assert shell.engine.state.jobs["ns/whole"].whole
+    assert shell.engine.state.jobs["ns/whole"].gang_was_complete
     shell.node("n", 4, 100)
     assert evicted(seconds(shell, 2)) == ["ns/gang-t-0", "ns/gang-t-1"]
     assert not evicted(seconds(shell, SECONDS + 2))
@@ -300,7 +300,7 @@ class Crash:
             before[bind.task] = replace(
                 before[bind.task], node=bind.node, status=TaskStatus.BOUND, started=shell.now, placed=True
             )
-        self.whole = {key for key, job in shell.engine.state.jobs.items() if job.whole}
+        self.whole = {key for key, job in shell.engine.state.jobs.items() if job.gang_was_complete}
         self.shell = Marking(self.engine())
         self.shell.now = shell.now + 2 * SECOND
         for described in shell.others.values():
@@ -409,7 +409,7 @@ def test_a_gang_that_had_all_its_places_is_whole_though_one_of_it_was_over_soon(
         shown(first, TaskStatus.RUNNING)
         shown(first, end)
         shown(third, TaskStatus.RUNNING)
-    assert shell.engine.state.jobs[GANG].whole
+    assert shell.engine.state.jobs[GANG].gang_was_complete
     for _ in range(SECONDS + 2):
         shell.now += SECOND
         assert not shell.engine.cycle(shell.now)

@@ -322,12 +322,12 @@ def test_a_task_may_change_its_job_and_its_request() -> None:
 
 def test_queues_that_did_not_change_are_not_followed() -> None:
     state = told(Queue("q"))
-    state.queues_touched = False
+    state.queues_changed = False
     state.apply(Changed(Queue("q")))
     state.apply(Gone(Queue, "unknown"))
-    assert not state.queues_touched
+    assert not state.queues_changed
     state.apply(Changed(Queue("q", weight=2)))
-    assert state.queues_touched
+    assert state.queues_changed
 
 
 def test_pods_take_places_on_nodes() -> None:

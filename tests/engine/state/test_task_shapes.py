@@ -22,7 +22,7 @@ AWAY_FROM_WEB = Constraints(anti_affinity=(PodTerm("zone", WEB),))
 def alike(a: TaskSpec, b: TaskSpec, table: ShapeTable | None = None) -> bool:
     table = table or ShapeTable()
     for spec in (a, b):
-        table.learn(spec.constraints)  # what some selector mentions is part of who a pod is
+        table.note_term(spec.constraints)  # what some selector mentions is part of who a pod is
     return table.of(a) is table.of(b)
 
 
@@ -97,8 +97,8 @@ def test_who_looks_at_other_pods_is_somebody(constraints: Constraints) -> None:
 )
 def test_who_is_kept_away_is_somebody(term: PodTerm, labels: dict[str, str], concerned: bool) -> None:
     table = ShapeTable()
-    assert table.learn(Constraints(anti_affinity=(term,))) == ([term], bool(term.selector))
-    assert table.learn(Constraints(anti_affinity=(term,))) == ([], False)
+    assert table.note_term(Constraints(anti_affinity=(term,))) == ([term], bool(term.selector))
+    assert table.note_term(Constraints(anti_affinity=(term,))) == ([], False)
     spec = replace(PLAIN, labels=labels)
     assert (table.of(spec).identity is not None) is concerned is selects(term, "ns", labels)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from pumice.model.queue_amounts import QueueAmounts
-from pumice.model.queue_states import in_force
-from pumice.model.queue_tree import Path, Refusal, lay_out
+from pumice.model.queue_states import effective_state
+from pumice.model.queue_tree import Path, PlacementRefusal, build_queue_tree
 from pumice.model.specs import ROOT, Queue, QueueState
 
 
@@ -20,12 +20,12 @@ class QueueTree:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self.queues = queues
-        self._layout = lay_out(queues)
+        self._layout = build_queue_tree(queues)
         self._refused = {refusal.queue: refusal for refusal in self._layout.refusals if refusal.refused}
         self._below: dict[Path, list[Path]] = {}
         self._parts: dict[Path, Fraction] = {}  # all of them, once anybody has asked for one
-        self.amounts = QueueAmounts(self._layout.places, queues)
-        for path in self._layout.places:
+        self.amounts = QueueAmounts(self._layout.placements, queues)
+        for path in self._layout.placements:
             if len(path) > 1:
                 self._below.setdefault(path[:-1], []).append(path)
 
@@ -39,7 +39,7 @@ class QueueTree:
 
     def at(self, path: Path) -> Queue | None:
         """The queue that stands somewhere; None for a node without an object."""
-        place = self._layout.places.get(path)
+        place = self._layout.placements.get(path)
         return None if place is None or place.queue is None else self.queues.get(place.queue)
 
     def children(self, path: Path) -> list[Path]:
@@ -64,7 +64,7 @@ class QueueTree:
         while waiting:
             for path in self.children(waiting.pop()):
                 waiting.append(path)
-                place = self._layout.places[path]
+                place = self._layout.placements[path]
                 if place.queue is not None:
                     found.append(place.queue)
         return found
@@ -75,7 +75,7 @@ class QueueTree:
 
     def in_force(self, name: str) -> Queue:
         """The queue whose state counts for one: itself, or one above."""
-        return in_force(self.queues[name], self.above(name))
+        return effective_state(self.queues[name], self.above(name))
 
     def is_open(self, name: str) -> bool:
         """Whether a queue takes and starts jobs, and so does everybody above it."""
@@ -88,12 +88,12 @@ class QueueTree:
             waiting: list[Path] = [(ROOT,)]
             while waiting:
                 above = waiting.pop()
-                weights = {child: self._layout.places[child].weight for child in self.children(above)}
+                weights = {child: self._layout.placements[child].weight for child in self.children(above)}
                 total = sum(weights.values())
                 self._parts |= {child: self._parts[above] * weight / total for child, weight in weights.items()}
                 waiting += weights
         return self._parts[path]
 
-    def refusals(self) -> Mapping[str, Refusal]:
+    def refusals(self) -> Mapping[str, PlacementRefusal]:
         """Why some queues have no place, by name."""
         return self._refused

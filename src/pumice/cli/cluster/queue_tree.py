@@ -60,14 +60,14 @@ class Tree:
 
 def tree(documents: Iterable[Document]) -> Tree:
     """The tree of these queues."""
-    from pumice.model.queue_tree import lay_out
+    from pumice.model.queue_tree import build_queue_tree
     from pumice.model.specs import ROOT
 
     by_name = {_name(document): document for document in documents}
     if not by_name:
         return Tree([], [], [])
     described = {name: _described(name, document) for name, document in by_name.items()}
-    layout = lay_out(described)
+    layout = build_queue_tree(described)
     inner = _inner_nodes(by_name.get(ROOT))
     ordered = [
         Line(
@@ -77,7 +77,7 @@ def tree(documents: Iterable[Document]) -> Tree:
             by_name.get(place.queue or ""),
             figures=inner.get("/".join(path), {}) if place.queue is None else _status(by_name.get(place.queue)),
         )
-        for path, place in sorted(layout.places.items())
+        for path, place in sorted(layout.placements.items())
     ]
     _count(ordered)
     strays = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pumice.admission import Object
 from pumice.controllers.commands import failure
-from pumice.model.queue_states import COMMANDS, commanded
+from pumice.model.queue_states import COMMANDS, state_after_command
 from pumice.model.specs import QueueState
 
 
@@ -20,4 +20,4 @@ def why_not(command: Object, queue: Object | None) -> str:
 
 def obeyed(own: QueueState, action: str) -> QueueState:
     """What a queue is by itself, once a command is carried out."""
-    return commanded(own, action, busy=False)
+    return state_after_command(own, action, busy=False)

@@ -16,7 +16,7 @@ from pumice.controllers.queues.expansion import withdrawn_queues
 from pumice.controllers.queues.workload_counts import Tally
 from pumice.kube.resources import QUEUES, Document
 from pumice.kube.watch.change_queue import Change
-from pumice.model.queue_tree import Refusal, lay_out
+from pumice.model.queue_tree import PlacementRefusal, build_queue_tree
 from pumice.model.specs import ROOT
 
 REMEMBERED = 1000
@@ -31,7 +31,7 @@ class QueueCache:
         self.work = Tally()
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._withdrawn: set[str] | None = None
-        self._remarks: tuple[QueueTree, dict[str, list[Refusal]]] | None = None
+        self._remarks: tuple[QueueTree, dict[str, list[PlacementRefusal]]] | None = None
 
     @property
     def queues(self) -> dict[str, Object]:
@@ -78,12 +78,12 @@ class QueueCache:
         return self._withdrawn
 
     @property
-    def remarks(self) -> dict[str, list[Refusal]]:
+    def remarks(self) -> dict[str, list[PlacementRefusal]]:
         """What is wrong with the places of queues, or worth knowing about their weights."""
         tree = self.tree
         if self._remarks is None or self._remarks[0] is not tree:
-            found: dict[str, list[Refusal]] = {}
-            for refusal in lay_out(tree.queues).refusals:
+            found: dict[str, list[PlacementRefusal]] = {}
+            for refusal in build_queue_tree(tree.queues).refusals:
                 found.setdefault(refusal.queue, []).append(refusal)
             self._remarks = (tree, found)
         return self._remarks[1]

@@ -21,7 +21,7 @@ from pumice.admission import Object
 from pumice.admission.cluster_view import describe_queue
 from pumice.controllers.queues.queue_cache import QueueCache
 from pumice.kube.resources import Document
-from pumice.model.queue_states import in_force, settled
+from pumice.model.queue_states import effective_state, state_when_idle
 from pumice.model.specs import DEFAULT_QUEUE, ROOT, Queue, QueueState
 
 OWN: Final = "OwnState"
@@ -104,12 +104,12 @@ def _standings(cache: QueueCache) -> Iterator[tuple[str, Standing]]:
         own = own_state(queue)
         if tree.path(name) is None:
             # Nobody is above it, as far as anybody can tell. What it remembers is for when it has its place.
-            state = settled(state_of(queue), busy=cache.work.unfinished[name] > 0)
+            state = state_when_idle(state_of(queue), busy=cache.work.unfinished[name] > 0)
             yield name, Standing(state, own, "" if _kept(state) is own else "it has no place in the tree")
             continue
         above = [counted[one.name] for one in tree.above(name)]
-        decides = in_force(counted.get(name, Queue(name)), above)
-        state = settled(decides.state, busy=name in busy)
+        decides = effective_state(counted.get(name, Queue(name)), above)
+        state = state_when_idle(decides.state, busy=name in busy)
         because = forced[name] if decides.name == name else f"'{decides.name}' above it is {decides.state.value}"
         yield name, Standing(state, own, "" if _kept(state) is own else because)
 

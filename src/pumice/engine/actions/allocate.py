@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.candidates.units import Unit, unit_tasks
+from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.fairness.share_tree.tree import JobNode
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.engine.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ def allocate(context: SchedulingContext) -> None:
     it does not idle.
     """
     _serve(context, lending=False)
-    reserved = context.holds.review(context) if context.holds is not None else {}
-    context.nodes.reserve(reserved, context.candidates.shape_full)
+    reserved = context.reservations.update(context) if context.reservations is not None else {}
+    context.nodes.reserve(reserved, context.candidates.mark_infeasible)
     _serve(context, lending=True)
     if _call_back(context):
         _serve(context, lending=True, idle=True)
     context.nodes.unreserve()
-    context.candidates.room_on(reserved)
+    context.candidates.capacity_on(reserved)
 
 
 def _serve(context: SchedulingContext, *, lending: bool, idle: bool = False) -> None:
@@ -40,43 +40,43 @@ def _serve(context: SchedulingContext, *, lending: bool, idle: bool = False) -> 
     ``idle``: nobody else can use the room, so gates that give way do.
     """
     order, candidates, policy = context.order, context.candidates, context.policy
-    while (lending or not order.lending) and (leaf := order.pick()) is not None:
-        unit: Unit = leaf.unit
+    while (lending or not order.lending) and (leaf := order.next_job()) is not None:
+        unit: AllocationUnit = leaf.unit
         path = order.explain() if context.tracing else ()
         refusal = policy.allocatable(leaf, unit)
         if refusal is not None and not (idle and policy.gives_way(leaf, unit)):
-            candidates.set_aside(leaf, refusal)
+            candidates.gate_job(leaf, refusal)
             continue
         transaction = Transaction(context)
         short = place_unit(context, transaction, leaf, unit)
         if short is None:
             transaction.commit(path)
-            candidates.advance(leaf)
+            candidates.choose_next_unit(leaf)
         else:
             transaction.discard()
-            candidates.failed(unit, short)
+            candidates.mark_failed(unit, short)
 
 
 def _call_back(context: SchedulingContext) -> bool:
     """Make candidates of those that were refused, would find room and have a gate that gives way; whether any does."""
     candidates, policy = context.candidates, context.policy
-    waiting = [(leaf, leaf.unit) for leaf in candidates.aside if leaf.unit is not None]
+    waiting = [(leaf, leaf.unit) for leaf in candidates.gated_jobs if leaf.unit is not None]
     found = [leaf for leaf, unit in waiting if candidates.is_open(unit) and policy.gives_way(leaf, unit)]
     for leaf in found:
-        candidates.call_back(leaf)
+        candidates.ungate_job(leaf)
     return bool(found)
 
 
 def place_unit(
-    context: SchedulingContext, transaction: Transaction, leaf: JobNode, unit: Unit
-) -> tuple[Shape, int] | None:
+    context: SchedulingContext, transaction: Transaction, leaf: JobNode, unit: AllocationUnit
+) -> tuple[TaskShape, int] | None:
     """Find a place for every task of a unit and charge it; else the shape of which only so many tasks found one."""
     nodes, stamp = context.nodes, context.next_start_time()
-    owed = context.order.owes(leaf, unit.ask)
+    owed = context.order.is_owed(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)
     for number, task in enumerate(tasks):
         shape = task.shape
-        index = nodes.best(shape)
+        index = nodes.best_node(shape)
         if index < 0:
             return shape, sum(1 for placed in tasks[:number] if placed.shape is shape)
         transaction.place(task, index, stamp, owed)

@@ -33,13 +33,13 @@ def _fill(context: SchedulingContext, leaf: JobNode) -> None:
     shapes = [shape for shape in job.pending if shape.best_effort]
     for shape in sorted(shapes, key=lambda shape: job.pending[shape][-1].order):
         for task in reversed(list(job.pending[shape])):
-            index = context.nodes.best(shape)
+            index = context.nodes.best_node(shape)
             if index < 0:
                 break
             transaction.place(task, index, stamp)
             transaction.charge(leaf, shape.ask, stamp, 1, True)
     if missing_to_start(job, context.policy.start_size(job)) <= 0:
         transaction.commit()
-        context.sync.refresh(leaf)
+        context.sync.refresh_leaf(leaf)
     else:
         transaction.discard()

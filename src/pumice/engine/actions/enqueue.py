@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.candidates.oversized_jobs import too_large
+from pumice.engine.candidates.oversized_jobs import find_oversize
 from pumice.model.specs import JobPhase
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ def enqueue(context: SchedulingContext) -> None:
     for leaf in sorted(pending, key=lambda leaf: (leaf.before, leaf.rank)):
         refusal = context.policy.enqueueable(leaf, context.now)
         if refusal is not None:
-            if too_large(leaf, context.policy.start_size(leaf.job)) is not None:
-                context.candidates.blocked[leaf] = refusal  # others wait for their turn, this one has to be told
+            if find_oversize(leaf, context.policy.start_size(leaf.job)) is not None:
+                context.candidates.blocked_jobs[leaf] = refusal  # others wait for their turn, this one has to be told
             continue
         leaf.job.phase = JobPhase.INQUEUE
         context.decided.enqueue(leaf.job.key)
-        context.sync.refresh(leaf)
+        context.sync.refresh_leaf(leaf)

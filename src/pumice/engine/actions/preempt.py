@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pumice.engine.placement.pipelined_tasks import start_pipelined
-from pumice.engine.preemption.best_effort import take_places
-from pumice.engine.preemption.intra_job import swap_within_jobs
+from pumice.engine.preemption.best_effort import preempt_for_best_effort
+from pumice.engine.preemption.intra_job import preempt_within_jobs
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def preempt(context: SchedulingContext) -> None:
     """Let jobs that find no room take from others of their queue, and from themselves."""
-    context.preempts.serve(context)
-    take_places(context)
-    swap_within_jobs(context)
+    context.preemptors.run(context)
+    preempt_for_best_effort(context)
+    preempt_within_jobs(context)
     start_pipelined(context)

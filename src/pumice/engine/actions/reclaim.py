@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 def reclaim(context: SchedulingContext) -> None:
     """Let jobs that find no room take from other queues."""
-    context.reclaims.serve(context)
+    context.reclaimers.run(context)
     start_pipelined(context)

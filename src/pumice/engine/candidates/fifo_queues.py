@@ -14,20 +14,20 @@ from pumice.engine.state.cluster_state import ClusterState
 Position = tuple[tuple[int, ...], tuple[int, int, str]]
 
 
-class Lines:
+class FifoQueues:
     """The lines of all queues that have one."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self.in_use = False  # whether some queue has one
+        self.enabled = False  # whether some queue has one
         self._lines: dict[ShareNode, list[tuple[Position, JobNode]]] = {}
         self._places: dict[JobNode, tuple[ShareNode, Position]] = {}
 
     def is_fifo(self, leaf: JobNode) -> bool:
         """Whether a job stands in a line."""
-        if not self.in_use:
+        if not self.enabled:
             return False
-        queue = self._state.queues.get(leaf.queue.object or "")
+        queue = self._state.queues.get(leaf.queue.queue_name or "")
         return queue is not None and queue.fifo
 
     def is_head(self, leaf: JobNode) -> bool:
@@ -35,9 +35,9 @@ class Lines:
         place = self._places.get(leaf)
         return place is None or self._lines[place[0]][0][1] is leaf
 
-    def follow(self, leaf: JobNode) -> list[JobNode]:
+    def update_heads(self, leaf: JobNode) -> list[JobNode]:
         """A job may have something to start, or no longer, or another place: who else is at the head, or was?"""
-        if not self.in_use and not self._places:
+        if not self.enabled and not self._places:
             return []
         old = self._places.get(leaf)
         wanted = leaf.unit is not None and self.is_fifo(leaf)

@@ -12,9 +12,9 @@ from collections.abc import Collection
 from itertools import groupby
 
 from kubebase.resource_vector import PODS
-from pumice.engine.candidates.oversized_jobs import too_large
+from pumice.engine.candidates.oversized_jobs import find_oversize
 from pumice.engine.candidates.units import (
-    GangRoom,
+    GangCapacity,
     first_tasks,
     gang_size,
     gang_tasks,
@@ -28,7 +28,7 @@ from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items, JobPhase, TaskStatus
 
 
@@ -42,7 +42,7 @@ def demand_of(
     job = leaf.job
     assert job.spec is not None
     barred = barred_shapes(job, nodes)
-    startable = can_ever_start(job, start, barred, nodes, capacity) and too_large(leaf, start) is None
+    startable = can_ever_start(job, start, barred, nodes, capacity) and find_oversize(leaf, start) is None
     waiting_counts = open_queue and startable
     counts: dict[Items, int] = {}
     for shape, unfinished in job.unfinished.items():
@@ -93,13 +93,13 @@ def asks_beyond(job: Job, capacity: list[int]) -> bool:
     return any(amount > capacity[j] for j, amount in asked)
 
 
-def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[Shape]:
+def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[TaskShape]:
     """Waiting shapes that would fit no node even if it were empty."""
     barred = [shape for shape in job.pending if not nodes.possible(shape)]
     return frozenset(barred) if barred else frozenset()
 
 
-def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeTable, capacity: list[int]) -> bool:
+def can_ever_start(job: Job, start: int, barred: Collection[TaskShape], nodes: NodeTable, capacity: list[int]) -> bool:
     """Whether what the job must start with would fit the empty cluster. Pods that are still to come may help."""
     missing = missing_to_start(job, start)
     if missing <= 0:
@@ -109,25 +109,25 @@ def can_ever_start(job: Job, start: int, barred: Collection[Shape], nodes: NodeT
         if len(waiting) < missing:
             return True
         fits = all(amount * missing <= capacity[j] for j, amount in shape.ask)
-        return fits and (shape.coupled or nodes.room_for(shape, missing))
+        return fits and (shape.coupled or nodes.free_slots(shape, missing))
     tasks = gang_tasks(job, missing, barred)
     if tasks is None:
         return not barred or gang_tasks(job, missing) is None
     parts = parts_of(tasks)
     total = sum_asks(parts)
     if all(amount <= capacity[j] for j, amount in total) and all(
-        shape.coupled or nodes.room_for(shape, count) for shape, count in parts
+        shape.coupled or nodes.free_slots(shape, count) for shape, count in parts
     ):
         return True
-    return gang_tasks(job, missing, barred, GangRoom(slots_on_empty_nodes(job, nodes), capacity)) is not None
+    return gang_tasks(job, missing, barred, GangCapacity(slots_on_empty_nodes(job, nodes), capacity)) is not None
 
 
-def slots_on_empty_nodes(job: Job, nodes: NodeTable) -> dict[Shape, int]:
+def slots_on_empty_nodes(job: Job, nodes: NodeTable) -> dict[TaskShape, int]:
     """How many of a job's waiting tasks of each shape would fit at most, were all nodes empty."""
     return {shape: nodes.slots_for(shape, len(tasks)) for shape, tasks in job.pending.items() if not shape.coupled}
 
 
-def _counting_tasks(job: Job, waiting_shapes: Collection[Shape], *, evicted: bool) -> list[Task]:
+def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted: bool) -> list[Task]:
     """The tasks that count in a job's demand, in task order: those that hold a place, and of the others these."""
     counting = [
         task
@@ -145,7 +145,7 @@ def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, c
     size = min(gang_size(job, start), len(unfinished))
     held = Counter(task.shape for task in unfinished if task.status.held)
     slots = slots_on_empty_nodes(job, nodes)
-    room = GangRoom({shape: count + held[shape] for shape, count in slots.items()}, capacity)
+    room = GangCapacity({shape: count + held[shape] for shape, count in slots.items()}, capacity)
     found = first_tasks(job, size, unfinished, room)
     if found is None:
         found = first_tasks(job, size, unfinished)

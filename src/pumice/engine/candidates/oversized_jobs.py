@@ -17,7 +17,7 @@ from pumice.model.specs import Items
 
 
 @dataclass(frozen=True, slots=True)
-class TooLarge:
+class OversizedJob:
     """What a job must start with at least, and the queue whose real capability is less."""
 
     queue: ShareNode
@@ -25,7 +25,7 @@ class TooLarge:
     amount: int
     tasks: int
 
-    def say(self, registry: Registry) -> str:
+    def message(self, registry: Registry) -> str:
         """In words."""
         assert self.queue.ceiling is not None
         j = self.resource
@@ -39,7 +39,7 @@ class TooLarge:
         return self.queue.ceiling[self.resource]
 
 
-def too_large(leaf: JobNode, start: int) -> TooLarge | None:
+def find_oversize(leaf: JobNode, start: int) -> OversizedJob | None:
     """Why a job that has not started never will, by what its queue and those above it may hold; None: it may."""
     ceilings = _ceilings(leaf)
     if not ceilings:
@@ -52,7 +52,7 @@ def too_large(leaf: JobNode, start: int) -> TooLarge | None:
     for queue, most, whole in ceilings if asked else ():
         for j, amount in asked:
             if amount > most[j] < whole[j]:
-                return TooLarge(queue, j, amount, missing + leaf.job.running)
+                return OversizedJob(queue, j, amount, missing + leaf.job.running)
     return None
 
 

@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterator, Mapping
 from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items, TaskStatus
 
-Parts = tuple[tuple[Shape, int], ...]
+Parts = tuple[tuple[TaskShape, int], ...]
 """Shapes, and how many tasks of each."""
 
 
-class Unit:
+class AllocationUnit:
     """So many tasks of these shapes, all or nothing. Compared by identity.
 
     Units of the same tasks in another order are not alike: the tasks are placed in task order, so which of them finds
@@ -31,7 +31,7 @@ class Unit:
 
     def __init__(self, runs: Parts) -> None:
         self.runs = runs  # in task order; a shape may come again
-        counts: dict[Shape, int] = {}
+        counts: dict[TaskShape, int] = {}
         for shape, count in runs:
             counts[shape] = counts.get(shape, 0) + count
         self.parts = parts = tuple(counts.items())
@@ -41,34 +41,34 @@ class Unit:
         self.waiting: dict[JobNode, None] = {}
         self.reason = ""  # why it could not be placed, once somebody asked
         self.tried = False  # whether it was tried in vain since room last grew
-        self.short: tuple[Shape, int] | None = None  # and then: of which shape only so many found a place
+        self.short: tuple[TaskShape, int] | None = None  # and then: of which shape only so many found a place
 
 
 class UnitTable:
     """All units in use, and which shape they are made of."""
 
     def __init__(self) -> None:
-        self._units: dict[Parts, Unit] = {}
-        self.of_shape: dict[Shape, list[Unit]] = {}
+        self._units: dict[Parts, AllocationUnit] = {}
+        self.of_shape: dict[TaskShape, list[AllocationUnit]] = {}
 
-    def unit(self, runs: Parts) -> tuple[Unit, bool]:
+    def unit(self, runs: Parts) -> tuple[AllocationUnit, bool]:
         """The unit of these tasks, and whether it is new."""
         unit = self._units.get(runs)
         if unit is not None:
             return unit, False
-        unit = self._units[runs] = Unit(runs)
+        unit = self._units[runs] = AllocationUnit(runs)
         for shape, _ in unit.parts:
             self.of_shape.setdefault(shape, []).append(unit)
         return unit, True
 
-    def find(self, runs: Parts) -> Unit | None:
+    def find(self, runs: Parts) -> AllocationUnit | None:
         """The unit of these tasks, if it is in use."""
         return self._units.get(runs)
 
-    def __iter__(self) -> Iterator[Unit]:
+    def __iter__(self) -> Iterator[AllocationUnit]:
         return iter(self._units.values())
 
-    def drop(self, unit: Unit) -> None:
+    def drop(self, unit: AllocationUnit) -> None:
         """Forget a unit that nobody waits with."""
         if self._units.pop(unit.runs, None) is not None:
             for shape, _ in unit.parts:
@@ -115,15 +115,15 @@ def makes_a_gang(job: Job, tasks: Collection[Task], start_size: int) -> bool:
     return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
 
 
-class GangRoom:
+class GangCapacity:
     """How many tasks of each shape may be in a gang, and how much all of them may ask for together."""
 
-    def __init__(self, at_most: Mapping[Shape, int], capacity: list[int] | None = None) -> None:
+    def __init__(self, at_most: Mapping[TaskShape, int], capacity: list[int] | None = None) -> None:
         self.at_most = at_most
         self._left = list(capacity) if capacity is not None else None
-        self._count: Counter[Shape] = Counter()
+        self._count: Counter[TaskShape] = Counter()
 
-    def take(self, shape: Shape) -> bool:
+    def take(self, shape: TaskShape) -> bool:
         """Whether there is room for one more; then it is taken."""
         if self._count[shape] >= self.at_most.get(shape, self._count[shape] + 1):
             return False
@@ -137,7 +137,7 @@ class GangRoom:
 
 
 def gang_tasks(
-    job: Job, missing: int, barred: Collection[Shape] = (), room: GangRoom | None = None
+    job: Job, missing: int, barred: Collection[TaskShape] = (), room: GangCapacity | None = None
 ) -> list[Task] | None:
     """The tasks a job starts with. None: too few wait.
 
@@ -150,7 +150,7 @@ def gang_tasks(
     return _choose(waiting, _role_needs(job), missing, room)
 
 
-def first_tasks(job: Job, size: int, tasks: list[Task], room: GangRoom | None = None) -> list[Task] | None:
+def first_tasks(job: Job, size: int, tasks: list[Task], room: GangCapacity | None = None) -> list[Task] | None:
     """Which of these tasks, in task order, a job would start with if nothing of it ran yet. None: too few."""
     assert job.spec is not None
     here = Counter(task.spec.role for task in tasks)
@@ -171,7 +171,7 @@ def _role_needs(job: Job) -> dict[str, int]:
     return needs
 
 
-def _choose(tasks: list[Task], needs: dict[str, int], size: int, room: GangRoom | None) -> list[Task] | None:
+def _choose(tasks: list[Task], needs: dict[str, int], size: int, room: GangCapacity | None) -> list[Task] | None:
     chosen: dict[Task, None] = {}
     for task in tasks:
         if needs.get(task.spec.role, 0) > 0 and (room is None or room.take(task.shape)):
@@ -193,7 +193,7 @@ def _nothing_starts_together(job: Job) -> bool:
     return sum(need for need in _role_needs(job).values() if need > 0) > 1
 
 
-def unit_tasks(leaf: JobNode, unit: Unit) -> list[Task]:
+def unit_tasks(leaf: JobNode, unit: AllocationUnit) -> list[Task]:
     """The waiting tasks that a job's unit stands for."""
     pending = leaf.job.pending
     if unit.size == 1 and (leaf.started or _nothing_starts_together(leaf.job)):
@@ -204,14 +204,14 @@ def unit_tasks(leaf: JobNode, unit: Unit) -> list[Task]:
     # Exactly so many of each shape as the unit was made of: those that find no place are not among them.
     made_of = dict(unit.parts)
     others = [shape for shape in pending if shape not in made_of]
-    tasks = gang_tasks(leaf.job, unit.size, others, GangRoom(made_of))
+    tasks = gang_tasks(leaf.job, unit.size, others, GangCapacity(made_of))
     assert tasks is not None, f"{leaf.job.key} offered a unit it does not have"
     return tasks
 
 
 def runs_of(tasks: list[Task]) -> Parts:
     """The shapes of tasks as they come, equal neighbours together."""
-    runs: list[tuple[Shape, int]] = []
+    runs: list[tuple[TaskShape, int]] = []
     for task in tasks:
         if runs and runs[-1][0] is task.shape:
             runs[-1] = (task.shape, runs[-1][1] + 1)
@@ -222,7 +222,7 @@ def runs_of(tasks: list[Task]) -> Parts:
 
 def parts_of(tasks: list[Task]) -> Parts:
     """How many tasks of each shape, by shape."""
-    counts: dict[Shape, int] = {}
+    counts: dict[TaskShape, int] = {}
     for task in tasks:
         counts[task.shape] = counts.get(task.shape, 0) + 1
     return tuple(sorted(counts.items(), key=lambda part: part[0].index))

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kubebase.resource_vector import PODS
 from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start
-from pumice.engine.candidates.oversized_jobs import too_large
+from pumice.engine.candidates.oversized_jobs import find_oversize
 from pumice.engine.candidates.units import gang_tasks, missing_to_start, parts_of, sum_asks
 from pumice.engine.decisions import Bind, Enqueue, Evict
 from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.state.job import Job
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items, JobPhase
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
-PATIENCE = 10_000_000
+REPORT_DELAY = 10_000_000
 """For how long an obstacle must last that may be over in a moment (microseconds)."""
 
 
@@ -37,7 +37,7 @@ class Obstacle(NamedTuple):
     patience: int = 0
 
 
-class Unstartable:
+class UnstartableJobs:
     """The jobs that cannot start, and since when."""
 
     def __init__(self) -> None:
@@ -46,20 +46,20 @@ class Unstartable:
         self._untold: dict[str, None] = {}
         self._told: dict[str, None] = {}
 
-    def note(self, key: str) -> None:
+    def mark_changed(self, key: str) -> None:
         """A job has come, changed or gone."""
         self._changed[key] = None
 
-    def is_told(self, key: str) -> bool:
+    def is_reported(self, key: str) -> bool:
         """Whether a job is known to be unable to start and its condition says so."""
         return key in self._told
 
     @property
-    def waits(self) -> bool:
+    def has_unreported(self) -> bool:
         """Whether an obstacle will be told if it lasts."""
         return bool(self._untold)
 
-    def review(self, context: SchedulingContext) -> None:
+    def report_obstacles(self, context: SchedulingContext) -> None:
         """Look at the jobs that changed, also by decisions of this cycle, and tell what has to be told now."""
         again: list[str] = []
         if self._found:  # decisions are many, and jobs that cannot start are few
@@ -100,16 +100,16 @@ class Unstartable:
         """Say so of a job that waits for its turn; whoever starts or finds no room is told that."""
         leaf = context.tree.jobs.get(key)
         waits = leaf is not None and leaf.unit is not None and not leaf.job.running
-        if waits and leaf not in context.candidates.blocked:
+        if waits and leaf not in context.candidates.blocked_jobs:
             message = "what kept it from starting is gone; it starts when it is its turn"
             context.decided.conditions[key] = message
             context.decided.condition(key, "Unschedulable", "Waiting", message)
 
-    def memory(self) -> dict[str, int]:
+    def checkpoint(self) -> dict[str, int]:
         """Since when each obstacle has been there, by job."""
         return {key: since for key, (_, since) in self._found.items()}
 
-    def recall(self, memory: Mapping[str, int], context: SchedulingContext) -> None:
+    def restore(self, memory: Mapping[str, int], context: SchedulingContext) -> None:
         """Go on from there: obstacles that are still there have been there as long as before."""
         for key, since in memory.items():
             job = context.state.jobs.get(key)
@@ -130,7 +130,7 @@ def obstacle_of(context: SchedulingContext, job: Job) -> Obstacle | None:
     leaf = context.tree.jobs.get(job.key)
     if leaf is None:
         return _no_queue(context, job.spec.queue)
-    for find in FINDERS:
+    for find in OBSTACLE_CHECKS:
         found = find(context, leaf)
         if found is not None:
             return found
@@ -138,18 +138,22 @@ def obstacle_of(context: SchedulingContext, job: Job) -> Obstacle | None:
 
 
 def _no_queue(context: SchedulingContext, queue: str) -> Obstacle:
-    refusal = next((found for found in context.sync.layout.refusals if found.queue == queue and found.refused), None)
+    refusal = next(
+        (found for found in context.sync.queue_tree.refusals if found.queue == queue and found.refused), None
+    )
     if refusal is not None:
         message = f"queue '{queue}' has no place in the tree: {refusal.field}: {refusal.message}"
-        return Obstacle("QueueNotPlaced", message, PATIENCE)
-    return Obstacle("QueueNotFound", f"there is no queue '{queue}'; create it, or use another", PATIENCE)
+        return Obstacle("QueueNotPlaced", message, REPORT_DELAY)
+    return Obstacle("QueueNotFound", f"there is no queue '{queue}'; create it, or use another", REPORT_DELAY)
 
 
 def queue_takes_no_jobs(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
     """Only leaf queues start jobs."""
-    if context.sync.takes_jobs(leaf.queue):
+    if context.sync.is_leaf_queue(leaf.queue):
         return None
-    return Obstacle("QueueNotLeaf", f"queue '{leaf.queue.object}' has queues below it; use one of these", PATIENCE)
+    return Obstacle(
+        "QueueNotLeaf", f"queue '{leaf.queue.queue_name}' has queues below it; use one of these", REPORT_DELAY
+    )
 
 
 def asks_for_more_than_there_is(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
@@ -173,7 +177,7 @@ def has_too_few_pods(context: SchedulingContext, leaf: JobNode) -> Obstacle | No
     reason = context.policy.job_valid(job)
     if reason is None:
         return None
-    return Obstacle("NotEnoughTasks", f"{reason}; the others have to be created before any of it starts", PATIENCE)
+    return Obstacle("NotEnoughTasks", f"{reason}; the others have to be created before any of it starts", REPORT_DELAY)
 
 
 def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
@@ -200,11 +204,11 @@ def queue_holds_too_little(context: SchedulingContext, leaf: JobNode) -> Obstacl
     """What a job must start with has to fit what its queue, and those above it, may ever hold."""
     if context.tree.root.ceiling is None:  # no queue has a limit
         return None
-    found = too_large(leaf, context.policy.start_size(leaf.job))
-    return Obstacle("QueueTooSmall", found.say(context.state.registry)) if found is not None else None
+    found = find_oversize(leaf, context.policy.start_size(leaf.job))
+    return Obstacle("QueueTooSmall", found.message(context.state.registry)) if found is not None else None
 
 
-FINDERS: tuple[Callable[[SchedulingContext, JobNode], Obstacle | None], ...] = (
+OBSTACLE_CHECKS: tuple[Callable[[SchedulingContext, JobNode], Obstacle | None], ...] = (
     queue_takes_no_jobs,
     queue_holds_too_little,
     asks_for_more_than_there_is,
@@ -213,7 +217,7 @@ FINDERS: tuple[Callable[[SchedulingContext, JobNode], Obstacle | None], ...] = (
 )
 
 
-def _lacking(context: SchedulingContext, shape: Shape) -> str:
+def _lacking(context: SchedulingContext, shape: TaskShape) -> str:
     """What nodes lack for a task, in words that do not change while the nodes do not."""
     nodes, names = context.nodes, context.state.registry.names
     if not nodes.nodes:

@@ -17,7 +17,7 @@ Parts = tuple[tuple[Items, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedReservation:
     """Room that is kept for a job (see ``holds``)."""
 
     job: str
@@ -29,17 +29,17 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldsMemory:
+class ReservationsCheckpoint:
     """Who holds room, and who waits to; by job."""
 
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[SavedReservation, ...] = ()
     told: dict[str, list[str]] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     doubled: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class TakersMemory:
+class PreemptorsCheckpoint:
     """Since when each job has found no room (see ``takers``)."""
 
     since: dict[str, int] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class TakersMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class EngineCheckpoint:
     """All of it."""
 
     now: int = 0
@@ -60,9 +60,9 @@ class Memory:
     awaited: dict[str, tuple[str, ...]] = field(default_factory=dict)
     evictions_failed: dict[str, tuple[int, int]] = field(default_factory=dict)
     turns: dict[str, int] = field(default_factory=dict)  # by path in the tree
-    reclaims: TakersMemory = TakersMemory()
-    preempts: TakersMemory = TakersMemory()
-    holds: HoldsMemory | None = None  # None: by this configuration nobody holds room
+    reclaims: PreemptorsCheckpoint = PreemptorsCheckpoint()
+    preempts: PreemptorsCheckpoint = PreemptorsCheckpoint()
+    holds: ReservationsCheckpoint | None = None  # None: by this configuration nobody holds room
     incomplete: dict[str, int] = field(default_factory=dict)  # since when jobs have a part of their gang only
     arrivals: tuple[str, ...] = ()  # pods that turned up by bindings that it did not decide (see ``relieve``)
     acquainted: bool = True  # whether it has looked at the cluster once

@@ -10,46 +10,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubebase.resource_vector import Registry
-from pumice.engine.checkpoint.engine_checkpoint import Memory
+from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.engine import Engine
 from pumice.engine.plugins.plugin_chain import PluginFactory
-from pumice.engine.preemption.cooldown import NONE, Brakes
-from pumice.engine.state.cluster_snapshot import Standing, standing, tell_objects, tell_tasks
+from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
+from pumice.engine.state.cluster_snapshot import ClusterSnapshot, restore_objects, restore_tasks, snapshot_cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Inheritance:
+class EngineSnapshot:
     """What an engine passes on."""
 
-    standing: Standing
-    memory: Memory
+    cluster: ClusterSnapshot
+    checkpoint: EngineCheckpoint
 
 
-def inheritance(engine: Engine) -> Inheritance:
+def snapshot_engine(engine: Engine) -> EngineSnapshot:
     """What an engine passes on, between two cycles."""
-    return Inheritance(standing(engine.state), engine.checkpoint())
+    return EngineSnapshot(snapshot_cluster(engine.state), engine.checkpoint())
 
 
-def resume(
-    inherited: Inheritance,
+def restore_engine(
+    inherited: EngineSnapshot,
     config: SchedulerConfig,
     factories: Mapping[str, PluginFactory],
     registry: Registry,
-    brakes: Brakes = NONE,
+    brakes: PreemptionCooldown = NO_COOLDOWN,
 ) -> Engine:
     """An engine that goes on from there, under this configuration. The one before is not touched."""
-    was, memory = inherited.standing, inherited.memory
+    was, memory = inherited.cluster, inherited.checkpoint
     engine = Engine(config, factories, registry, brakes)
-    tell_objects(engine.state, was)
+    restore_objects(engine.state, was)
     engine.prepare(memory.now)  # what plugins say of jobs is part of their tasks' shapes
-    tell_tasks(engine.state, was)
+    restore_tasks(engine.state, was)
     engine.restore(memory)
     return engine
 
 
 def reconfigured(engine: Engine, config: SchedulerConfig, factories: Mapping[str, PluginFactory]) -> Engine:
     """The same cluster under another configuration. The engine before stays as it is, also if this raises."""
-    after = resume(inheritance(engine), config, factories, engine.state.registry, engine.brakes)
-    after.entering = engine.entering
+    after = restore_engine(snapshot_engine(engine), config, factories, engine.state.registry, engine.cooldown)
+    after.on_step = engine.on_step
     return after

@@ -10,6 +10,6 @@ Whoever asks gives up the engine: it has run ahead of the cluster. Imports the r
 """
 
 from pumice.engine.explain.explain import explain
-from pumice.engine.explain.wait_report import Answer
+from pumice.engine.explain.wait_report import WaitReport
 
-__all__ = ["Answer", "explain"]
+__all__ = ["WaitReport", "explain"]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import PODS, dominant_share
 from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start
-from pumice.engine.candidates.units import Unit, unit_tasks
-from pumice.engine.explain.wait_report import Amounts, Contest, Rung, Side
-from pumice.engine.explain.wording import Wording
+from pumice.engine.candidates.units import AllocationUnit, unit_tasks
+from pumice.engine.explain.wait_report import Amounts, Competition, Competitor, TreeLevel
+from pumice.engine.explain.wording import AmountFormatter
 from pumice.engine.fairness.orders.serving_order import HeapOrder
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode
 from pumice.engine.transaction import Transaction
 from pumice.model.specs import Items
 
@@ -26,7 +26,7 @@ TIERS = ("an earlier tier", "", "a later tier", "being served less recently", "a
 """What the parts of an entry are, for people; the key itself has the name of its measure."""
 
 
-def contest(engine: Engine, leaf: JobNode) -> Contest:
+def find_competition(engine: Engine, leaf: JobNode) -> Competition:
     """Hold the contest among those who are in the running; everything is as before when it is over."""
     order = engine.order
     waiting = [other for other in engine.tree.jobs.values() if other.unit is not None]
@@ -34,10 +34,12 @@ def contest(engine: Engine, leaf: JobNode) -> Contest:
     running = {other: other is leaf or (_would_run(engine, other) if supposing else other.able) for other in waiting}
     try:
         for other, runs in running.items():
-            order.offer(other, other.unit.ask, runs)
+            order.set_candidate(other, other.unit.ask, runs)
         # Whether a unit passes the gates and all of it finds a place is known when it is tried, as in a cycle.
-        while (first := order.pick()) is not None and first is not leaf and not _can_start(engine, first, supposing):
-            order.offer(first, first.unit.ask, False)
+        while (
+            (first := order.next_job()) is not None and first is not leaf and not _can_start(engine, first, supposing)
+        ):
+            order.set_candidate(first, first.unit.ask, False)
         return _held(engine, leaf, first, supposing)
     finally:
         for other in waiting:
@@ -46,7 +48,7 @@ def contest(engine: Engine, leaf: JobNode) -> Contest:
 
 def _would_run(engine: Engine, other: JobNode) -> bool:
     """Whether a job would be in the running if there were room for it."""
-    if not engine.candidates.lines.is_head(other) or not _can_ever_start(engine, other):
+    if not engine.candidates.fifo_queues.is_head(other) or not _can_ever_start(engine, other):
         return False
     return engine.policy.allocatable(other, other.unit) is None
 
@@ -57,15 +59,15 @@ def _can_start(engine: Engine, leaf: JobNode, supposing: bool) -> bool:
 
 def fits_whole(engine: Engine, leaf: JobNode) -> bool:
     """Whether all tasks of a unit that is open, as far as is known, find a place. Nothing stays placed."""
-    unit: Unit = leaf.unit
+    unit: AllocationUnit = leaf.unit
     return (unit.size == 1 and not unit.coupled) or fitting_now(engine, leaf, unit) == unit.size
 
 
-def fitting_now(engine: Engine, leaf: JobNode, unit: Unit) -> int:
+def fitting_now(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> int:
     """How many tasks of a unit find a place now, tried as it would be; nothing stays placed."""
     transaction, placed = Transaction(engine.context), 0
     for task in unit_tasks(leaf, unit):
-        index = engine.nodes.best(task.shape)
+        index = engine.nodes.best_node(task.shape)
         if index >= 0:
             transaction.place(task, index, engine.context.next_start_time())
             placed += 1
@@ -82,7 +84,7 @@ def _can_ever_start(engine: Engine, leaf: JobNode) -> bool:
     return can_ever_start(leaf.job, start, barred, engine.nodes, engine.state.capacity)
 
 
-def _held(engine: Engine, leaf: JobNode, first: JobNode | None, supposing: bool) -> Contest:
+def _held(engine: Engine, leaf: JobNode, first: JobNode | None, supposing: bool) -> Competition:
     order = engine.order
     asks = tuple(j for j, _ in leaf.unit.ask)
     path = _path(leaf)
@@ -90,7 +92,7 @@ def _held(engine: Engine, leaf: JobNode, first: JobNode | None, supposing: bool)
     for above, ours in pairwise(path):
         ranked = order.ranked(above) if isinstance(order, HeapOrder) and first is not None else []
         rungs.append(_rung(engine, ours, ranked, asks))
-    return Contest(order.measure, order.lending, supposing, first.name if first is not None else None, rungs)
+    return Competition(order.measure, order.lending, supposing, first.name if first is not None else None, rungs)
 
 
 def _path(leaf: JobNode) -> list[ShareNode]:
@@ -100,14 +102,14 @@ def _path(leaf: JobNode) -> list[ShareNode]:
     return path[::-1]
 
 
-def _rung(engine: Engine, ours: ShareNode, ranked: list[Entry], asks: tuple[int, ...]) -> Rung:
+def _rung(engine: Engine, ours: ShareNode, ranked: list[Entry], asks: tuple[int, ...]) -> TreeLevel:
     place = next((i for i, entry in enumerate(ranked) if entry[-1] is ours), None)
     mine = ranked[place] if place is not None else None
     if place == 0 or not ranked:
-        return Rung(_side(engine, ours, mine, asks), None, 1 if ranked else None, len(ranked))
+        return TreeLevel(_side(engine, ours, mine, asks), None, 1 if ranked else None, len(ranked))
     by = "" if mine is None else _decided(engine, mine, ranked[0])
     first = _side(engine, ranked[0][-1], ranked[0], asks)
-    return Rung(_side(engine, ours, mine, asks), first, None if place is None else place + 1, len(ranked), by)
+    return TreeLevel(_side(engine, ours, mine, asks), first, None if place is None else place + 1, len(ranked), by)
 
 
 def _decided(engine: Engine, mine: Entry, first: Entry) -> str:
@@ -119,12 +121,12 @@ def _decided(engine: Engine, mine: Entry, first: Entry) -> str:
     return TIERS[min(differing, 4)]
 
 
-def _side(engine: Engine, node: ShareNode, entry: Entry | None, asks: tuple[int, ...]) -> Side:
-    wording, order, capacity = Wording(engine.state.registry), engine.order, engine.state.capacity
-    steers, deserves = order.has_targets, node.kind is Kind.QUEUE and order.deserved_by(node) is not None
-    due = order.due_to(node) if deserves else node.entitled
+def _side(engine: Engine, node: ShareNode, entry: Entry | None, asks: tuple[int, ...]) -> Competitor:
+    wording, order, capacity = AmountFormatter(engine.state.registry), engine.order, engine.state.capacity
+    steers, deserves = order.has_targets, node.kind is NodeKind.QUEUE and order.deserved_by(node) is not None
+    due = order.entitlement_of(node) if deserves else node.entitled
     targets = steers or deserves
-    return Side(
+    return Competitor(
         node.path if not isinstance(node, JobNode) else node.name,
         node.weight,
         wording.vector(node.held, asks),
@@ -132,7 +134,7 @@ def _side(engine: Engine, node: ShareNode, entry: Entry | None, asks: tuple[int,
         wording.vector(whole_target(node), asks) if steers else {},
         dominant_share(node.held, capacity),
         dominant_share(due, capacity) if targets else 0.0,
-        order.shown(entry) if entry is not None and isinstance(order, HeapOrder) else None,
+        order.display_key(entry) if entry is not None and isinstance(order, HeapOrder) else None,
         bool(node.owed_asks) if steers else entry is not None,
         limit_of(engine, node),
     )
@@ -143,7 +145,7 @@ def whole_target(node: ShareNode) -> list[int]:
     total = [0] * len(node.held)
     for leaf in node.walk():
         if isinstance(leaf, JobNode):
-            for j, amount in enumerate(leaf.whole):
+            for j, amount in enumerate(leaf.integer_target):
                 total[j] += amount
     return total
 
@@ -152,4 +154,4 @@ def limit_of(engine: Engine, node: ShareNode) -> Amounts:
     """What a node may hold at most, of the resources of which that is less than all there is."""
     bounds = zip(node.ceiling or (), engine.state.capacity, strict=False)
     items: Items = tuple((j, most) for j, (most, whole) in enumerate(bounds) if most < whole and j != PODS)
-    return Wording(engine.state.registry).items(items)
+    return AmountFormatter(engine.state.registry).items(items)

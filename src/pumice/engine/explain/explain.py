@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 from kubebase.resource_vector import PODS
 from pumice.engine.actions import ACTIONS
 from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start
-from pumice.engine.candidates.oversized_jobs import too_large
-from pumice.engine.candidates.units import Unit
-from pumice.engine.explain.competition import contest, fitting_now
+from pumice.engine.candidates.oversized_jobs import find_oversize
+from pumice.engine.candidates.units import AllocationUnit
+from pumice.engine.explain.competition import find_competition, fitting_now
 from pumice.engine.explain.forecast import run_ahead
 from pumice.engine.explain.limit_report import limits_of
 from pumice.engine.explain.node_fit import places, places_of, slots_when_empty
-from pumice.engine.explain.summary import conclude
-from pumice.engine.explain.wait_report import Answer, Missing, Places
-from pumice.engine.explain.wording import Wording, count, said
+from pumice.engine.explain.summary import summarize
+from pumice.engine.explain.wait_report import Missing, NodeFit, WaitReport
+from pumice.engine.explain.wording import AmountFormatter, count, said
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
-from pumice.engine.placement.reservations import needs_of
+from pumice.engine.placement.reservations import find_reservation
 from pumice.engine.state.job import Job
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.queue_states import stopped_by
 from pumice.model.specs import JobPhase, Queue, QueueState, TaskStatus
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pumice.engine.engine import Engine
 
 
-def explain(engine: Engine, key: str, now: int) -> Answer | None:
+def explain(engine: Engine, key: str, now: int) -> WaitReport | None:
     """Why the job of that key waits, or what it has; None: nobody has heard of it.
 
     The engine runs ahead and is of no use for anything else afterwards.
@@ -47,16 +47,16 @@ def explain(engine: Engine, key: str, now: int) -> Answer | None:
         _homeless(engine, job, answer)
     else:
         _placed(engine, leaf, answer)
-    conclude(answer)
+    summarize(answer)
     return answer
 
 
-def _about(engine: Engine, job: Job) -> Answer:
+def _about(engine: Engine, job: Job) -> WaitReport:
     """What can be said of any job."""
-    spec, say = job.spec, Wording(engine.state.registry)
+    spec, say = job.spec, AmountFormatter(engine.state.registry)
     tasks = list(job.tasks.values())
     started = [task.started for task in tasks if task.status.on_node and task.status.held]
-    return Answer(
+    return WaitReport(
         job.key,
         "room",
         queue=spec.queue if spec is not None else "",
@@ -78,7 +78,7 @@ def _about(engine: Engine, job: Job) -> Answer:
 # ---- jobs that are not in the tree -----------------------------------------------------------------------------
 
 
-def _homeless(engine: Engine, job: Job, answer: Answer) -> None:
+def _homeless(engine: Engine, job: Job, answer: WaitReport) -> None:
     if job.spec is None:
         answer.cause = "no group"
         answer.needs.append(f"the PodGroup {job.key}, which its pods name, has to be created")
@@ -86,7 +86,7 @@ def _homeless(engine: Engine, job: Job, answer: Answer) -> None:
     answer.cause = "no queue"
     queue = job.spec.queue
     refusal = next(
-        (found for found in engine.context.sync.layout.refusals if found.queue == queue and found.refused), None
+        (found for found in engine.context.sync.queue_tree.refusals if found.queue == queue and found.refused), None
     )
     if refusal is not None:
         answer.notes.append(f"queue {queue} has no place in the tree: {refusal.field}: {refusal.message}")
@@ -98,7 +98,7 @@ def _homeless(engine: Engine, job: Job, answer: Answer) -> None:
 # ---- jobs that are ---------------------------------------------------------------------------------------------
 
 
-def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
+def _placed(engine: Engine, leaf: JobNode, answer: WaitReport) -> None:
     job = leaf.job
     answer.path = leaf.queue.path
     if "enqueue" in engine.policy.config.actions:
@@ -109,7 +109,7 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
         return
     if _never(engine, leaf, answer):
         return
-    unit: Unit | None = leaf.unit
+    unit: AllocationUnit | None = leaf.unit
     if unit is None:
         _only_best_effort(engine, job, answer)
     else:
@@ -127,13 +127,13 @@ def _placed(engine: Engine, leaf: JobNode, answer: Answer) -> None:
             answer.places = _best_effort_places(engine, job)
 
 
-def _target(engine: Engine, leaf: JobNode, answer: Answer) -> None:
+def _target(engine: Engine, leaf: JobNode, answer: WaitReport) -> None:
     if engine.order.has_targets:
         answer.target = leaf.target
-        answer.whole = Wording(engine.state.registry).vector(leaf.whole)
+        answer.whole = AmountFormatter(engine.state.registry).vector(leaf.integer_target)
 
 
-def _waits(job: Job, answer: Answer) -> bool:
+def _waits(job: Job, answer: WaitReport) -> bool:
     """Whether something of the job is still to be started."""
     if job.phase is JobPhase.COMPLETED or (
         job.tasks and all(task.status > TaskStatus.RELEASING for task in job.tasks.values())
@@ -148,14 +148,14 @@ def _waits(job: Job, answer: Answer) -> bool:
     return False
 
 
-def _queue_is_shut(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
+def _queue_is_shut(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     queue = leaf.queue
-    if not engine.context.sync.takes_jobs(queue):
+    if not engine.context.sync.is_leaf_queue(queue):
         answer.cause = "queue"
         answer.notes.append(f"queue {queue.path} has queues below it, and only leaf queues take jobs")
         answer.needs.append("the job has to be sent to a leaf queue")
         return True
-    if engine.context.sync.shut_at(queue) is None:
+    if engine.context.sync.closed_queue_above(queue) is None:
         return False
     answer.cause = "queue"
     path = _queues_down_to(engine, queue)
@@ -184,10 +184,10 @@ def _queues_down_to(engine: Engine, queue: ShareNode) -> list[Queue]:
 
 
 def _which(named: Queue, own: ShareNode) -> str:
-    return f"queue {named.name}" + ("" if named.name == own.object else ", above its own,")
+    return f"queue {named.name}" + ("" if named.name == own.queue_name else ", above its own,")
 
 
-def _kept_out(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
+def _kept_out(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     """Whether the job is not let in, or its pods are not there."""
     job, policy = leaf.job, engine.policy
     if job.phase is JobPhase.PENDING and policy.enqueues:
@@ -210,10 +210,10 @@ def _kept_out(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
     return False
 
 
-def _is_too_large(engine: Engine, job: Job, answer: Answer) -> bool:
+def _is_too_large(engine: Engine, job: Job, answer: WaitReport) -> bool:
     """Whether what the job says that it starts with is more than the cluster has."""
     assert job.spec is not None
-    say, has = Wording(engine.state.registry), engine.state.capacity
+    say, has = AmountFormatter(engine.state.registry), engine.state.capacity
     asked = {j: amount for j, amount in enumerate(job.spec.min_resources) if j != PODS and amount > has[j]}
     if not asked:
         return False
@@ -224,13 +224,13 @@ def _is_too_large(engine: Engine, job: Job, answer: Answer) -> bool:
     return True
 
 
-def _never(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
+def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     """Whether nothing of what waits fits an empty cluster."""
     job, nodes = leaf.job, engine.nodes
-    beyond = too_large(leaf, engine.policy.start_size(job))
+    beyond = find_oversize(leaf, engine.policy.start_size(job))
     if beyond is not None:
         answer.cause = "never"
-        answer.notes.append(beyond.say(engine.state.registry).removeprefix("it can never start: "))
+        answer.notes.append(beyond.message(engine.state.registry).removeprefix("it can never start: "))
         answer.needs.append(f"the capability of queue {beyond.queue.path} has to grow, or the job has to ask for less")
         return True
     barred = barred_shapes(job, nodes)
@@ -253,40 +253,40 @@ def _never(engine: Engine, leaf: JobNode, answer: Answer) -> bool:
     return True
 
 
-def _when_empty(engine: Engine, job: Job, shape: Shape) -> Places:
+def _when_empty(engine: Engine, job: Job, shape: TaskShape) -> NodeFit:
     return places(engine.nodes, shape, engine.state.registry, tasks=len(job.pending[shape]), empty=True)
 
 
-def _only_best_effort(engine: Engine, job: Job, answer: Answer) -> None:
+def _only_best_effort(engine: Engine, job: Job, answer: WaitReport) -> None:
     """Tasks that ask for nothing wait for any place."""
     answer.places = _best_effort_places(engine, job)
     answer.unit_tasks = sum(found.tasks for found in answer.places)
     answer.cause = "next" if any(found.fitting for found in answer.places) else "room"
 
 
-def _best_effort_places(engine: Engine, job: Job) -> list[Places]:
+def _best_effort_places(engine: Engine, job: Job) -> list[NodeFit]:
     shapes = [shape for shape in job.pending if shape.best_effort]
     return [places(engine.nodes, shape, engine.state.registry, tasks=len(job.pending[shape])) for shape in shapes]
 
 
-def _unit(engine: Engine, leaf: JobNode, unit: Unit, answer: Answer) -> None:
+def _unit(engine: Engine, leaf: JobNode, unit: AllocationUnit, answer: WaitReport) -> None:
     """What the job would start next, and what is in its way."""
-    say, candidates = Wording(engine.state.registry), engine.candidates
+    say, candidates = AmountFormatter(engine.state.registry), engine.candidates
     answer.unit_tasks, answer.unit = unit.size, say.items(unit.ask)
-    answer.owed = engine.order.owes(leaf, unit.ask)
+    answer.owed = engine.order.is_owed(leaf, unit.ask)
     answer.limits = limits_of(engine, leaf, unit)
     answer.places = places_of(engine.nodes, unit, engine.state.registry)
     answer.fitting_now = fitting_now(engine, leaf, unit)
-    answer.contest = contest(engine, leaf)
+    answer.contest = find_competition(engine, leaf)
     has_room = answer.fitting_now == unit.size
     if not has_room:
-        needs, _ = needs_of(engine.nodes, unit, engine.state.capacity)
+        needs, _ = find_reservation(engine.nodes, unit, engine.state.capacity)
         for index, items in sorted(needs.items()):
             node = engine.nodes.nodes[index]
             lacking = tuple((j, amount - node.idle[j]) for j, amount in items if amount > node.idle[j])
             if lacking:
                 answer.missing.append(Missing(node.name, say.items(lacking) or {"pods": "1"}))
-    if not candidates.lines.is_head(leaf):
+    if not candidates.fifo_queues.is_head(leaf):
         answer.cause = "line"
         answer.notes.append(f"queue {leaf.queue.path} is first come first served, and {_head(engine, leaf)} is first")
     elif answer.limits:
@@ -299,4 +299,4 @@ def _unit(engine: Engine, leaf: JobNode, unit: Unit, answer: Answer) -> None:
 
 def _head(engine: Engine, leaf: JobNode) -> str:
     below = (node for node in leaf.queue.walk() if isinstance(node, JobNode) and node.unit is not None)
-    return next(node.name for node in below if engine.candidates.lines.is_head(node))
+    return next(node.name for node in below if engine.candidates.fifo_queues.is_head(node))

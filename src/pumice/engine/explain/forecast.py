@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.candidates.units import unit_tasks
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
-from pumice.engine.explain.wait_report import Eviction, Outlook
+from pumice.engine.explain.wait_report import Eviction, Forecast
 from pumice.engine.fairness.share_tree.tree import JobNode
 
 if TYPE_CHECKING:
@@ -20,19 +20,19 @@ STEPS = 12
 """So many times the engine is asked again, later."""
 
 
-def run_ahead(engine: Engine, job: str) -> Outlook:
+def run_ahead(engine: Engine, job: str) -> Forecast:
     """Decide as the engine will, first now and then whenever somebody's patience ends, until the job starts."""
-    outlook, begun = Outlook(), engine.now
+    outlook, begun = Forecast(), engine.now
     decisions = engine.cycle(engine.now)
     outlook.first = list(dict.fromkeys(d.job for d in decisions if isinstance(d, Bind)))
     leaf = engine.tree.jobs.get(job)
     if leaf is not None:
         if "reclaim" in engine.policy.config.actions:
-            outlook.takes_at = engine.context.reclaims.begins(leaf)
+            outlook.takes_at = engine.context.reclaimers.eligible_at(leaf)
             outlook.may_not_take = _may_not_take(engine, leaf)
-        if engine.context.holds is not None:
-            outlook.patience_at = engine.context.holds.begins(leaf, begun)
-            outlook.kept_for = [other.name for other in engine.context.holds.active if other is not leaf]
+        if engine.context.reservations is not None:
+            outlook.patience_at = engine.context.reservations.starts_at(leaf, begun)
+            outlook.kept_for = [other.name for other in engine.context.reservations.active if other is not leaf]
     for _ in range(STEPS):
         _note(engine, leaf, job, decisions, outlook)
         later = _next_time(engine)
@@ -51,7 +51,7 @@ def _may_not_take(engine: Engine, leaf: JobNode) -> str:
     return engine.policy.may_take(leaf, leaf.unit) or ""
 
 
-def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decision], outlook: Outlook) -> None:
+def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decision], outlook: Forecast) -> None:
     starts = [d for d in decisions if isinstance(d, Bind | Pipeline) and d.job == job]
     if starts:
         outlook.starts_at, outlook.tasks = engine.now, len(starts)
@@ -59,7 +59,11 @@ def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decisi
         gone = [d for d in decisions if isinstance(d, Evict) and d.taker == job]
         outlook.evictions = [Eviction(d.task, d.job, d.node) for d in gone]
         outlook.action = gone[0].action if gone else ""
-    hold = engine.context.holds.active.get(leaf) if engine.context.holds is not None and leaf is not None else None
+    hold = (
+        engine.context.reservations.active.get(leaf)
+        if engine.context.reservations is not None and leaf is not None
+        else None
+    )
     if hold is not None and outlook.holds_at is None:
         outlook.holds_at, outlook.hold_lack = hold.since, hold.lack
         outlook.holds_on = sorted(engine.nodes.nodes[index].name for index in hold.needs)
@@ -67,7 +71,7 @@ def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decisi
 
 
 def _next_time(engine: Engine) -> int | None:
-    times = [engine.context.reclaims.next_time(engine.now), engine.context.preempts.next_time(engine.now)]
-    if engine.context.holds is not None:
-        times.append(engine.context.holds.next_time(engine.now))
+    times = [engine.context.reclaimers.next_change_at(engine.now), engine.context.preemptors.next_change_at(engine.now)]
+    if engine.context.reservations is not None:
+        times.append(engine.context.reservations.next_change_at(engine.now))
     return min((time for time in times if time is not None), default=None)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import LARGEST_AMOUNT
-from pumice.engine.candidates.units import Unit
+from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.explain.wait_report import Limit
-from pumice.engine.explain.wording import Wording, listed
+from pumice.engine.explain.wording import AmountFormatter, listed
 from pumice.engine.fairness.limits.queue_bounds import beyond_limits, reserved_for
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.engine.plugins.builtin.proportion import ProportionPlugin
 from pumice.engine.plugins.builtin.queue_limits import QueueLimits
 from pumice.engine.plugins.builtin.user_limits import Beyond, UsersPlugin
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pumice.engine.plugins.plugin import Plugin
 
 
-def limits_of(engine: Engine, leaf: JobNode, unit: Unit) -> list[Limit]:
+def limits_of(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> list[Limit]:
     """Everything that refuses a unit now; empty iff no gate does."""
     found: dict[Limit, None] = {}
     for plugin, reason in engine.policy.refusals(leaf, unit):
@@ -33,7 +33,7 @@ def limits_of(engine: Engine, leaf: JobNode, unit: Unit) -> list[Limit]:
     return list(found)
 
 
-def _said_by(engine: Engine, plugin: Plugin, leaf: JobNode, unit: Unit) -> Iterator[Limit]:
+def _said_by(engine: Engine, plugin: Plugin, leaf: JobNode, unit: AllocationUnit) -> Iterator[Limit]:
     """What a plugin of ours has against a unit, in numbers."""
     if isinstance(plugin, QueueLimits):
         yield from _queue_limits(engine, leaf, unit)
@@ -49,7 +49,7 @@ def _said_by(engine: Engine, plugin: Plugin, leaf: JobNode, unit: Unit) -> Itera
 # ---- queues ------------------------------------------------------------------------------------------------------
 
 
-def _queue_limits(engine: Engine, leaf: JobNode, unit: Unit) -> Iterator[Limit]:
+def _queue_limits(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> Iterator[Limit]:
     tree = engine.tree
     lifted: list[tuple[list[int], int, int]] = []
     named: set[tuple[ShareNode, int]] = set()  # whose guarantee has been said to be in the way
@@ -74,7 +74,7 @@ def _queue_limit(
     engine: Engine, leaf: JobNode, queue: ShareNode, j: int, asks: int, said: set[tuple[ShareNode, int]]
 ) -> Limit | None:
     """What keeps a queue from holding so much more; None: what keeps its parent too, or has been said."""
-    say = Wording(engine.state.registry)
+    say = AmountFormatter(engine.state.registry)
     assert queue.ceiling is not None
     most, described = queue.ceiling[j], engine.context.sync.queue_of(queue)
     named = dict(described.capability).get(j) if described is not None else None
@@ -111,7 +111,7 @@ def _beside(
     below: ShareNode = bottom or leaf.queue
     while below is not top and below.parent is not None:
         for child in below.parent.children.values():
-            if child.kind is Kind.QUEUE and child is not below:
+            if child.kind is NodeKind.QUEUE and child is not below:
                 yield child, reserved[child]
         below = below.parent
 
@@ -120,7 +120,7 @@ def _beside(
 
 
 def _user_limit(engine: Engine, beyond: Beyond) -> Limit:
-    say, j = Wording(engine.state.registry), beyond.resource
+    say, j = AmountFormatter(engine.state.registry), beyond.resource
     lacks = beyond.held + beyond.asks - beyond.limit
     amounts = tuple(say.amount(j, amount) for amount in (beyond.limit, beyond.held, beyond.asks, lacks))
     message = (
@@ -130,7 +130,7 @@ def _user_limit(engine: Engine, beyond: Beyond) -> Limit:
     return Limit("user", beyond.queue.path, say.name(j), message, *amounts)
 
 
-def _arithmetic(say: Wording, beyond: Beyond) -> str:
+def _arithmetic(say: AmountFormatter, beyond: Beyond) -> str:
     """The rule of docs/fairness.md, section 8.1 with its numbers: min(max(C/n, C*p/100), Q*f)."""
     rule, j = beyond.rule, beyond.resource
     base, configured = say.amount(j, int(beyond.base)), say.amount(j, int(beyond.configured))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubebase.resource_vector import Registry
-from pumice.engine.candidates.units import Unit
-from pumice.engine.explain.wait_report import Lack, NodesOut, Places
-from pumice.engine.explain.wording import Wording
+from pumice.engine.candidates.units import AllocationUnit
+from pumice.engine.explain.wait_report import ExcludedNodes, NodeFit, Shortage
+from pumice.engine.explain.wording import AmountFormatter
 from pumice.engine.placement.node_table import NodeTable
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 
 if TYPE_CHECKING:
     from pumice.engine.plugins.plugin import Plugin
@@ -24,27 +24,27 @@ NAMED = 3
 """So many nodes of a group are named."""
 
 
-def places_of(nodes: NodeTable, unit: Unit, registry: Registry, *, empty: bool = False) -> list[Places]:
+def places_of(nodes: NodeTable, unit: AllocationUnit, registry: Registry, *, empty: bool = False) -> list[NodeFit]:
     """The places of all shapes of a unit. Empty: as if nothing were on the nodes."""
     return [places(nodes, shape, registry, tasks=tasks, empty=empty) for shape, tasks in unit.parts]
 
 
-def places(nodes: NodeTable, shape: Shape, registry: Registry, *, tasks: int = 1, empty: bool = False) -> Places:
+def places(nodes: NodeTable, shape: TaskShape, registry: Registry, *, tasks: int = 1, empty: bool = False) -> NodeFit:
     """Where one task of a shape may go now, or on nodes that are empty."""
     left = np.ones(len(nodes.nodes), np.bool_)
-    out: list[NodesOut] = []
+    out: list[ExcludedNodes] = []
     # On empty nodes other pods have no say.
     judged = ~nodes.view(shape).mask if empty else np.ones(len(nodes.nodes), np.bool_)
     for reason, passes in _rules(nodes, shape):
         ruled_out = left & ~passes & judged
         if ruled_out.any():
-            out.append(NodesOut(reason, int(ruled_out.sum()), [], _names(nodes, ruled_out)))
+            out.append(ExcludedNodes(reason, int(ruled_out.sum()), [], _names(nodes, ruled_out)))
             left &= ~ruled_out
-    out += _lacking(nodes, shape, left, Wording(registry), empty=empty)
-    return Places(Wording(registry).items(shape.ask), tasks, len(nodes.nodes), int(left.sum()), out)
+    out += _lacking(nodes, shape, left, AmountFormatter(registry), empty=empty)
+    return NodeFit(AmountFormatter(registry).items(shape.ask), tasks, len(nodes.nodes), int(left.sum()), out)
 
 
-def _rules(nodes: NodeTable, shape: Shape) -> Iterator[tuple[str, Mask]]:
+def _rules(nodes: NodeTable, shape: TaskShape) -> Iterator[tuple[str, Mask]]:
     specs = [node.spec for node in nodes.nodes]
     yield "not ready", np.array([spec is not None and spec.ready for spec in specs], np.bool_)
     yield "cordoned", np.array([spec is not None and not spec.unschedulable for spec in specs], np.bool_)
@@ -53,14 +53,16 @@ def _rules(nodes: NodeTable, shape: Shape) -> Iterator[tuple[str, Mask]]:
         yield from _unsaid(plugin, shape, nodes)
 
 
-def _unsaid(plugin: Plugin, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+def _unsaid(plugin: Plugin, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
     """What a plugin refuses without saying why."""
     for mask in (plugin.node_filter(shape, nodes), plugin.node_filter_now(shape, nodes) if shape.coupled else None):
         if mask is not None:
             yield f"the plugin {plugin.name} refuses it", mask
 
 
-def _lacking(nodes: NodeTable, shape: Shape, left: Mask, wording: Wording, *, empty: bool) -> Iterator[NodesOut]:
+def _lacking(
+    nodes: NodeTable, shape: TaskShape, left: Mask, wording: AmountFormatter, *, empty: bool
+) -> Iterator[ExcludedNodes]:
     """Nodes with too little room, by what they lack; takes them out of those that are left."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for i in np.flatnonzero(left).tolist():
@@ -74,18 +76,20 @@ def _lacking(nodes: NodeTable, shape: Shape, left: Mask, wording: Wording, *, em
     for lacks, group in sorted(groups.items(), key=lambda found: (-len(found[1]), found[0])):
         rooms = [nodes.nodes[i].allocatable if empty else nodes.nodes[i].idle for i in group]
         found = [
-            Lack(wording.name(j), wording.amount(j, needs[j]), wording.amount(j, max(0, *(room[j] for room in rooms))))
+            Shortage(
+                wording.name(j), wording.amount(j, needs[j]), wording.amount(j, max(0, *(room[j] for room in rooms)))
+            )
             for j in lacks
         ]
         reason = f"too little {' and '.join(lack.resource for lack in found)}"
-        yield NodesOut(reason, len(group), found, [nodes.nodes[i].name for i in group[:NAMED]])
+        yield ExcludedNodes(reason, len(group), found, [nodes.nodes[i].name for i in group[:NAMED]])
 
 
 def _names(nodes: NodeTable, mask: Mask) -> list[str]:
     return [nodes.nodes[i].name for i in np.flatnonzero(mask)[:NAMED].tolist()]
 
 
-def slots_when_empty(nodes: NodeTable, shape: Shape) -> int:
+def slots_when_empty(nodes: NodeTable, shape: TaskShape) -> int:
     """How many tasks of a shape would fit if all nodes were empty."""
     slots: NDArray[np.int64] | None = None
     for j, amount in shape.items:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pumice.engine.explain.wait_report import Answer, Contest, Rung
+from pumice.engine.explain.wait_report import Competition, TreeLevel, WaitReport
 from pumice.engine.explain.wording import count, listed, said, seconds
 
 
-def conclude(answer: Answer) -> None:
+def summarize(answer: WaitReport) -> None:
     """Write the verdict and complete what would have to happen."""
     answer.verdict = f"{answer.job} {_verdict(answer)}"
     _say_time(answer)
@@ -14,7 +14,7 @@ def conclude(answer: Answer) -> None:
         _say_needs(answer)
 
 
-def _verdict(answer: Answer) -> str:
+def _verdict(answer: WaitReport) -> str:
     reason = answer.notes[0] if answer.notes else ""
     match answer.cause:
         case "running":
@@ -45,18 +45,18 @@ def _verdict(answer: Answer) -> str:
             return f"{_waits(answer)}: {reason}"
 
 
-def _waits(answer: Answer) -> str:
+def _waits(answer: WaitReport) -> str:
     if answer.running:
         return f"runs {answer.running} of {answer.running + answer.starting + answer.pending} tasks and waits"
     return "waits"
 
 
-def _tasks(answer: Answer) -> str:
+def _tasks(answer: WaitReport) -> str:
     number = answer.outlook.tasks or answer.unit_tasks
     return count(number, "task")
 
 
-def _no_room(answer: Answer) -> str:
+def _no_room(answer: WaitReport) -> str:
     what = "its next task" if answer.unit_tasks == 1 else f"the {answer.unit_tasks} tasks it must start together"
     if answer.unit_tasks == 1 and not answer.running:
         what = "its task"
@@ -71,7 +71,7 @@ def _no_room(answer: Answer) -> str:
     return f"no room for {what} ({said(answer.unit)}){some}.{part}"
 
 
-def _ahead(answer: Answer) -> str:
+def _ahead(answer: WaitReport) -> str:
     others = [job for job in answer.outlook.first if job != answer.job]
     if others:
         return f"{listed(others)} {'come' if len(others) > 1 else 'comes'} first and {_leave(others)} it no room"
@@ -80,7 +80,7 @@ def _ahead(answer: Answer) -> str:
     return "there is room, but not for it in this cycle"
 
 
-def _say_time(answer: Answer) -> None:
+def _say_time(answer: WaitReport) -> None:
     """What time alone changes."""
     outlook, now = answer.outlook, answer.now
     if answer.cause in ("running", "finished", "starting", "next"):
@@ -95,7 +95,7 @@ def _say_time(answer: Answer) -> None:
         answer.notes.append(f"room {kept} for it on {where}; {outlook.hold_lack:.1%} of the cluster is lacking there")
 
 
-def _victims(answer: Answer) -> str:
+def _victims(answer: WaitReport) -> str:
     gone = answer.outlook.evictions
     jobs = list(dict.fromkeys(eviction.job for eviction in gone))
     return (
@@ -103,7 +103,7 @@ def _victims(answer: Answer) -> str:
     )
 
 
-def _say_needs(answer: Answer) -> None:
+def _say_needs(answer: WaitReport) -> None:
     for limit in answer.limits:
         answer.needs.append(_lift(limit.kind, limit.queue, limit.resource, limit.lacks))
     if answer.missing:
@@ -129,7 +129,7 @@ def _lift(kind: str, queue: str, resource: str, lacks: str) -> str:
     return f"the plugin {kind} has to agree"
 
 
-def behind(contest: Contest | None) -> Rung | None:
+def behind(contest: Competition | None) -> TreeLevel | None:
     """The first level, from the root, at which somebody else is served first."""
     rungs = contest.rungs if contest is not None else []
     return next((rung for rung in rungs if rung.first is not None), None)

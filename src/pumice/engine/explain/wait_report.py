@@ -26,7 +26,7 @@ Cause = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Competitor:
     """A node of the share tree, in numbers."""
 
     name: str
@@ -42,25 +42,25 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class TreeLevel:
     """One level on the way from the root to the job: its side there, and who is served first."""
 
-    ours: Side
-    first: Side | None  # None: it is first itself
+    ours: Competitor
+    first: Competitor | None  # None: it is first itself
     place: int | None  # counted from 1; None: it is not in the running
     rivals: int  # how many are
     decided_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class Competition:
     """Whose turn it is, level by level."""
 
     measure: str  # what keys are: want (the largest first) or share (the least first)
     lending: bool  # nobody is owed: what is left is lent
     supposing: bool  # the job finds no room: the order is as it would be if there were some
     first_job: str | None
-    rungs: list[Rung]
+    rungs: list[TreeLevel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class Shortage:
     """What nodes lack of a resource."""
 
     resource: str
@@ -87,24 +87,24 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
-class NodesOut:
+class ExcludedNodes:
     """Nodes that will not do, all for one reason."""
 
     reason: str
     count: int
-    lacks: list[Lack]
+    lacks: list[Shortage]
     nodes: list[str]  # the first few of them
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class NodeFit:
     """Where one task of a shape may go."""
 
     asks: Amounts
     tasks: int  # of the unit are of this shape
     nodes: int
     fitting: int
-    out: list[NodesOut]
+    out: list[ExcludedNodes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Eviction:
 
 
 @dataclass(slots=True)
-class Outlook:
+class Forecast:
     """What the engine decides next and, if nothing else happens, later."""
 
     first: list[str] = field(default_factory=list)  # jobs that start something in the next cycle, in that order
@@ -145,7 +145,7 @@ class Outlook:
 
 
 @dataclass(slots=True)
-class Answer:
+class WaitReport:
     """Why a job waits, or what it has."""
 
     job: str
@@ -172,11 +172,11 @@ class Answer:
     owed: bool | None = None
     target: float | None = None  # tasks it is entitled to
     whole: Amounts = field(default_factory=dict)  # in whole units
-    contest: Contest | None = None
+    contest: Competition | None = None
     limits: list[Limit] = field(default_factory=list)
-    places: list[Places] = field(default_factory=list)
+    places: list[NodeFit] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
-    outlook: Outlook = field(default_factory=Outlook)
+    outlook: Forecast = field(default_factory=Forecast)
     rules: str = ""  # where the configuration is from by which this was answered
     needs: list[str] = field(default_factory=list)  # what would have to happen
     notes: list[str] = field(default_factory=list)

@@ -11,7 +11,7 @@ from pumice.model.specs import Items
 SECOND = 1_000_000
 
 
-class Wording:
+class AmountFormatter:
     """Says amounts of the resources of a registry. Places for pods are nobody's share and go without saying."""
 
     def __init__(self, registry: Registry) -> None:

@@ -18,9 +18,9 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.engine.plugins.plugin import Plugin, RoomWeights
+from pumice.engine.plugins.plugin import CapacityWeights, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items
 
 Mask = NDArray[np.bool_]
@@ -28,7 +28,7 @@ Scores = NDArray[np.float64]
 FEW = 24  # up to so many changed nodes are scored one by one
 
 
-class View:
+class ShapeView:
     """What one shape sees of the nodes."""
 
     __slots__ = (
@@ -49,7 +49,7 @@ class View:
         "witness",
     )
 
-    def __init__(self, shape: Shape, mask: Mask, static: Scores, weights: RoomWeights) -> None:
+    def __init__(self, shape: TaskShape, mask: Mask, static: Scores, weights: CapacityWeights) -> None:
         self.shape = shape
         self.mask = mask
         self.static = static  # what room does not move, constants included
@@ -86,9 +86,9 @@ class NodeTable:
         self._offered: Scores = np.zeros((0, 0))  # allocatable as floats, infinite where there is nothing
         self._schedulable: Mask = np.zeros(0, np.bool_)
         self._synced = 0  # how far the idle array has followed the journal
-        self._views: dict[Shape, View] = {}
-        self._room_for: dict[tuple[Shape, int], int] = {}
-        self._watch: list[dict[Shape, None]] = []  # per node, the shapes whose witness it is
+        self._views: dict[TaskShape, ShapeView] = {}
+        self._room_for: dict[tuple[TaskShape, int], int] = {}
+        self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
         self.freeing: dict[int, None] = {}  # while some take: nodes on which room is being freed, or waited for
         self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
 
@@ -116,10 +116,10 @@ class NodeTable:
         """The room on a node changed; returns its index (-1: nobody describes it)."""
         i = self.index.get(node.name, -1)
         if i >= 0:
-            self.note(i)
+            self.mark_changed(i)
         return i
 
-    def note(self, i: int) -> None:
+    def mark_changed(self, i: int) -> None:
         """The room on the node with this index changed."""
         self._changed[i] = len(self.journal)
         self.journal.append(i)
@@ -134,7 +134,7 @@ class NodeTable:
             self._changed.fill(-1)
             self._synced = 0
 
-    def keep(self, used: Container[Shape]) -> None:
+    def keep_shapes(self, used: Container[TaskShape]) -> None:
         """Forget what all shapes but these see."""
         self._views = {shape: view for shape, view in self._views.items() if shape in used}
         self._room_for = {key: known for key, known in self._room_for.items() if key[0] in used}
@@ -150,14 +150,14 @@ class NodeTable:
 
     # --- views --------------------------------------------------------------------------------------------------
 
-    def view(self, shape: Shape) -> View:
+    def view(self, shape: TaskShape) -> ShapeView:
         """The view of a shape, made on first use."""
         view = self._views.get(shape)
         if view is None:
             view = self._views[shape] = self._make_view(shape)
         return view
 
-    def _make_view(self, shape: Shape) -> View:
+    def _make_view(self, shape: TaskShape) -> ShapeView:
         count = len(self.nodes)
         mask = self._schedulable.copy()
         for plugin in self.filters:
@@ -165,7 +165,7 @@ class NodeTable:
             if allowed is not None:
                 mask &= allowed
         static = np.zeros(count)
-        weights = RoomWeights()
+        weights = CapacityWeights()
         for plugin in self.scorers:
             score = plugin.node_score(shape, self)
             if score is not None:
@@ -178,14 +178,14 @@ class NodeTable:
                 for j, weight in asked.linear.items():
                     weights.linear[j] = weights.linear.get(j, 0.0) + weight
         static += weights.constant
-        view = View(shape, mask, static, weights)
+        view = ShapeView(shape, mask, static, weights)
         fits = mask.copy()
         for j, amount in shape.items:
             fits &= self.allocatable[j] >= amount
         view.possible = bool(fits.any())
         return view
 
-    def _score(self, view: View, which: slice | NDArray[np.intp]) -> Scores:
+    def _score(self, view: ShapeView, which: slice | NDArray[np.intp]) -> Scores:
         """Scores over some nodes in one pass; ``_score_one`` is the same for one node."""
         all_idle, all_offered = self.idle, self._offered
         if isinstance(which, slice):
@@ -204,7 +204,7 @@ class NodeTable:
             total = total - view.uneven * _deviation([parts[j] for j, _ in view.even])
         return np.where(fits, total, -inf)
 
-    def _score_one(self, view: View, i: int) -> float:
+    def _score_one(self, view: ShapeView, i: int) -> float:
         node = self.nodes[i]
         idle, offered = node.idle, node.allocatable
         for j, amount in view.shape.items:
@@ -235,7 +235,7 @@ class NodeTable:
                 total -= uneven * sqrt(spread / len(parts))
         return total
 
-    def _follow(self, view: View) -> None:
+    def _follow(self, view: ShapeView) -> None:
         """Bring a view up to date with the nodes that changed since it was read last."""
         journal = self.journal
         if view.seen < 0:
@@ -256,14 +256,14 @@ class NodeTable:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def scored(self, shape: Shape) -> View:
+    def scored(self, shape: TaskShape) -> ShapeView:
         """The view of a shape with its scores as room is now."""
         view = self._views.get(shape) or self.view(shape)
         if view.seen < len(self.journal):
             self._follow(view)
         return view
 
-    def best(self, shape: Shape) -> int:
+    def best_node(self, shape: TaskShape) -> int:
         """Index of the best node where a task of the shape fits now, -1 for none."""
         view = self.scored(shape)
         scores = view.scores
@@ -276,7 +276,7 @@ class NodeTable:
         i = int(scores.argmax())
         return i if scores[i] > -inf else -1
 
-    def _scores_now(self, view: View) -> Scores:
+    def _scores_now(self, view: ShapeView) -> Scores:
         """Scores of a coupled shape: what other pods forbid or make better counts as of now."""
         scores = view.scores
         for plugin in self.scorers:
@@ -293,16 +293,16 @@ class NodeTable:
         """Note on which nodes room is being freed, or waited for."""
         self.freeing = {i: None for i, node in enumerate(self.nodes) if node.waiting or any(node.releasing)}
 
-    def allows(self, shape: Shape, i: int) -> bool:
+    def allows(self, shape: TaskShape, i: int) -> bool:
         """Whether a task of the shape may be on a node, whatever room there is, as pods are now."""
         return bool(self.view(shape).mask[i]) and (not shape.coupled or self.allows_now(shape, i))
 
-    def allows_now(self, shape: Shape, i: int) -> bool:
+    def allows_now(self, shape: TaskShape, i: int) -> bool:
         """Whether other pods have nothing against a task of the shape on a node."""
         masks = (plugin.node_filter_now(shape, self) for plugin in self.filters)
         return all(mask is None or bool(mask[i]) for mask in masks)
 
-    def _scores_lending(self, view: View, scores: Scores) -> Scores:
+    def _scores_lending(self, view: ShapeView, scores: Scores) -> Scores:
         """Scores without the nodes where a task would eat into room that is kept for somebody."""
         kept = [i for i in self.reserved if self._eats(view.shape, i)]
         if kept:
@@ -310,7 +310,7 @@ class NodeTable:
             scores[kept] = -inf
         return scores
 
-    def _eats(self, shape: Shape, i: int) -> bool:
+    def _eats(self, shape: TaskShape, i: int) -> bool:
         idle, asks = self.nodes[i].idle, dict(shape.items)
         for needs in self.reserved[i]:
             for j, amount in needs:
@@ -318,21 +318,21 @@ class NodeTable:
                     return True
         return False
 
-    def reserve(self, room: dict[int, list[Items]], on_full: Callable[[Shape], None]) -> None:
+    def reserve(self, room: dict[int, list[Items]], on_full: Callable[[TaskShape], None]) -> None:
         """From here on room is lent: report the shapes that fit only where room is kept."""
         self.reserved = room
         for i in room:
-            self.lost(i, on_full)
+            self.capacity_lost(i, on_full)
 
     def unreserve(self) -> None:
         """Lending is over."""
         self.reserved = {}
 
-    def possible(self, shape: Shape) -> bool:
+    def possible(self, shape: TaskShape) -> bool:
         """Whether a task of the shape would fit some node if that were empty."""
         return self.view(shape).possible
 
-    def fits_somewhere(self, shape: Shape) -> bool:
+    def fits_somewhere(self, shape: TaskShape) -> bool:
         """Whether a task of a plain shape fits now; finds a new witness if the old one is full."""
         view = self.view(shape)
         if view.witness >= 0 and self._fits(view, view.witness):
@@ -356,18 +356,18 @@ class NodeTable:
         self._set_witness(view, int(where[(shape.index * 7919) % len(where)]))
         return True
 
-    def _set_witness(self, view: View, i: int) -> None:
+    def _set_witness(self, view: ShapeView, i: int) -> None:
         view.witness = i
         self._watch[i][view.shape] = None
 
-    def _fits(self, view: View, i: int) -> bool:
+    def _fits(self, view: ShapeView, i: int) -> bool:
         idle = self.nodes[i].idle
         for j, amount in view.shape.items:
             if idle[j] < amount:
                 return False
         return bool(view.mask[i]) and not (i in self.reserved and self._eats(view.shape, i))
 
-    def fits_on(self, shape: Shape, changed: Sequence[int]) -> bool:
+    def fits_on(self, shape: TaskShape, changed: Sequence[int]) -> bool:
         """Whether a shape that fitted nowhere fits on one of these nodes; then that is its witness."""
         view = self.view(shape)
         for i in changed:
@@ -376,7 +376,7 @@ class NodeTable:
                 return True
         return False
 
-    def lost(self, i: int, on_full: Callable[[Shape], None]) -> None:
+    def capacity_lost(self, i: int, on_full: Callable[[TaskShape], None]) -> None:
         """A node has less room: report the shapes that now fit nowhere."""
         watching = self._watch[i]
         if watching:
@@ -384,18 +384,18 @@ class NodeTable:
                 if not self.fits_somewhere(shape):
                     on_full(shape)
 
-    def room_for(self, shape: Shape, tasks: int) -> bool:
+    def free_slots(self, shape: TaskShape, tasks: int) -> bool:
         """Whether so many tasks of a plain shape would fit if all nodes were empty."""
         return self.slots_for(shape, tasks) >= tasks
 
-    def slots_for(self, shape: Shape, tasks: int) -> int:
+    def slots_for(self, shape: TaskShape, tasks: int) -> int:
         """How many of so many tasks of a plain shape would fit if all nodes were empty."""
         known = self._room_for.get((shape, tasks))
         if known is None:
             known = self._room_for[(shape, tasks)] = self._count_room(shape, tasks)
         return known
 
-    def _count_room(self, shape: Shape, tasks: int) -> int:
+    def _count_room(self, shape: TaskShape, tasks: int) -> int:
         view = self.view(shape)
         if not view.possible or tasks <= 1:
             return min(tasks, int(view.possible))

@@ -57,7 +57,7 @@ Room = dict[ClusterNode, dict[int, int]]
 """Amounts by node and resource."""
 
 
-def follow_pipelined(context: SchedulingContext) -> None:
+def update_pipelined(context: SchedulingContext) -> None:
     """At the start of a cycle: send back those who wait in vain, start those whose room is there."""
     if context.pipelined.tasks:
         _send_back(context)
@@ -102,7 +102,7 @@ def _start(context: SchedulingContext, task: Task) -> None:
     context.state.promote(task)
     context.pipelined.remove(task)
     index = context.nodes.touch(node)
-    context.nodes.lost(index, context.candidates.shape_full)
+    context.nodes.capacity_lost(index, context.candidates.mark_infeasible)
     context.changes.usage_changed()
     context.decided.start_pipelined(task, node.name)
 
@@ -151,9 +151,7 @@ def _send_back(context: SchedulingContext) -> None:
     for task in reversed(list(context.pipelined.tasks)):
         node, job = task.node, task.job
         assert job is not None
-        lost = (
-            node is None or not node.schedulable or not context.sync.takes_work(job) or _somebody_stays(context, task)
-        )
+        lost = node is None or not node.schedulable or not context.sync.may_start(job) or _a_victim_stays(context, task)
         if lost or (node is not None and any(node.future(j) < 0 for j, _ in task.shape.items)):
             _unpipeline(context, task)
             changed[job] = None
@@ -168,7 +166,7 @@ def _send_back(context: SchedulingContext) -> None:
         context.sync.refresh_job(job)
 
 
-def _somebody_stays(context: SchedulingContext, task: Task) -> bool:
+def _a_victim_stays(context: SchedulingContext, task: Task) -> bool:
     """Whether a victim that a task waits for goes on after all; forgets those that are gone."""
     victims = [context.state.tasks.get(name) for name in context.pipelined.awaited.get(task.spec.key, ())]
     there = [victim for victim in victims if victim is not None and victim.status is not TaskStatus.PENDING]
@@ -186,6 +184,6 @@ def _unpipeline(context: SchedulingContext, task: Task) -> None:
     context.state.unplace(task)
     task.owed = True
     if leaf is not None:  # a job whose queue is gone holds nothing there any more
-        context.order.release(leaf, task.shape.ask, started, 1, owed)
+        context.order.uncharge(leaf, task.shape.ask, started, 1, owed)
     context.pipelined.remove(task)
     capacity_freed(context, node)

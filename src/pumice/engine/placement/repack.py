@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STEPS = 2000
 
 
-def arrange(context: SchedulingContext, tasks: list[Task], indices: list[int]) -> dict[Task, int] | None:
+def repack_tasks(context: SchedulingContext, tasks: list[Task], indices: list[int]) -> dict[Task, int] | None:
     """A node (by index) for each of these Pipelined tasks, out of the given ones; None: no way was found."""
     nodes = context.nodes.nodes
     if any(task.shape.coupled for task in tasks):

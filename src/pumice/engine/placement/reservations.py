@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pumice.engine.candidates.units import Unit
-from pumice.engine.checkpoint.engine_checkpoint import HoldsMemory, Kept, Parts
+from pumice.engine.candidates.units import AllocationUnit
+from pumice.engine.checkpoint.engine_checkpoint import Parts, ReservationsCheckpoint, SavedReservation
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, latest_start
 from pumice.model.specs import Items
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Hold:
+class Reservation:
     """Room kept for a job: what its unit needs on which nodes, and how much of that is still taken."""
 
-    unit: Unit
+    unit: AllocationUnit
     needs: dict[int, Items]  # node index -> amounts that must stay
     lack: float  # part of the cluster that is still missing
     since: int
@@ -35,21 +35,21 @@ class Hold:
     epoch: int  # of the node table whose indices these are
 
 
-class Holds:
+class Reservations:
     """Who holds room, and who has waited how long."""
 
     def __init__(self, patience: int, limit: int) -> None:
         self.patience = patience  # microseconds; negative: never
         self.limit = limit
-        self.active: dict[JobNode, Hold] = {}
+        self.active: dict[JobNode, Reservation] = {}
         self._told: dict[JobNode, list[str]] = {}  # on which nodes, as last said
         self._waiting: dict[JobNode, int] = {}  # since when an owed job has found no room
         self._doubled: dict[JobNode, int] = {}  # how often its wait was doubled
 
-    def review(self, context: SchedulingContext) -> dict[int, list[Items]]:
+    def update(self, context: SchedulingContext) -> dict[int, list[Items]]:
         """After the owed were served: end holds, start new ones; returns what must stay free on which nodes."""
         now = context.now
-        stuck = _stuck(context)
+        stuck = _waits_in_vain(context)
         self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
         self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in context.tree.jobs}
         for leaf, hold in list(self.active.items()):
@@ -64,29 +64,29 @@ class Holds:
             branch = _branch(leaf)
             if branch in held_below or now - self._since(leaf, now) < self._patience(leaf):
                 continue
-            needs, lack = needs_of(context.nodes, leaf.unit, context.state.capacity)
+            needs, lack = find_reservation(context.nodes, leaf.unit, context.state.capacity)
             if needs:
-                self.active[leaf] = Hold(leaf.unit, needs, lack, now, now, context.nodes.epoch)
+                self.active[leaf] = Reservation(leaf.unit, needs, lack, now, now, context.nodes.epoch)
                 held_below.add(branch)
         self._tell(context)
         return self._reserved()
 
-    def begins(self, leaf: JobNode, now: int) -> int | None:
+    def starts_at(self, leaf: JobNode, now: int) -> int | None:
         """From when on room is kept for a job, if nobody else below that child of the root comes first.
 
         None: it has room or is not owed, as of the last review.
         """
         return self._since(leaf, now) + self._patience(leaf) if leaf in self._waiting else None
 
-    def next_time(self, now: int) -> int | None:
+    def next_change_at(self, now: int) -> int | None:
         """The first time later than now at which somebody's patience ends."""
         ends = (self._since(leaf, now) + self._patience(leaf) for leaf in self._waiting)
         return min((end for end in ends if end > now), default=None)
 
-    def memory(self, nodes: NodeTable) -> HoldsMemory:
+    def checkpoint(self, nodes: NodeTable) -> ReservationsCheckpoint:
         """What is to be remembered. A hold that the next review ends or looks for again is not."""
         kept = [
-            Kept(
+            SavedReservation(
                 leaf.name,
                 _parts(hold.unit),
                 {nodes.nodes[index].name: items for index, items in hold.needs.items()},
@@ -97,14 +97,14 @@ class Holds:
             for leaf, hold in self.active.items()
             if hold.epoch == nodes.epoch and leaf.unit is not None and not _differs(leaf.unit, hold.unit)
         ]
-        return HoldsMemory(
+        return ReservationsCheckpoint(
             tuple(kept),
             {leaf.name: names for leaf, names in self._told.items()},
             {leaf.name: since for leaf, since in self._waiting.items()},
             {leaf.name: times for leaf, times in self._doubled.items()},
         )
 
-    def recall(self, memory: HoldsMemory, context: SchedulingContext) -> None:
+    def restore(self, memory: ReservationsCheckpoint, context: SchedulingContext) -> None:
         """Go on from there: who holds room, or waits to, does so still, unless it would start something else now."""
         leaves = context.tree.jobs
         self._waiting = {leaves[job]: since for job, since in memory.waiting.items() if job in leaves}
@@ -114,7 +114,9 @@ class Holds:
             leaf = leaves.get(kept.job)
             needs = {context.nodes.index.get(name, -1): items for name, items in kept.needs.items()}
             if leaf is not None and leaf.unit is not None and _parts(leaf.unit) == kept.parts and -1 not in needs:
-                self.active[leaf] = Hold(leaf.unit, needs, kept.lack, kept.since, kept.progress, context.nodes.epoch)
+                self.active[leaf] = Reservation(
+                    leaf.unit, needs, kept.lack, kept.since, kept.progress, context.nodes.epoch
+                )
 
     def _tell(self, context: SchedulingContext) -> None:
         """Say where room is kept for whom, when that is news."""
@@ -131,11 +133,13 @@ class Holds:
                 message = f"room is kept for it on {where}; {hold.lack:.1%} of the cluster is lacking there"
                 context.decided.condition(leaf.job.key, "Unschedulable", "HoldsRoom", message)
 
-    def _renew(self, context: SchedulingContext, leaf: JobNode, hold: Hold) -> bool:
+    def _renew(self, context: SchedulingContext, leaf: JobNode, hold: Reservation) -> bool:
         """Look again where it lacks least; False when it has made no progress for too long."""
         now = context.now
-        here = lack_on(context.nodes, hold.needs, context.state.capacity) if hold.epoch == context.nodes.epoch else 1.0
-        needs, lack = needs_of(context.nodes, leaf.unit, context.state.capacity)
+        here = (
+            missing_on(context.nodes, hold.needs, context.state.capacity) if hold.epoch == context.nodes.epoch else 1.0
+        )
+        needs, lack = find_reservation(context.nodes, leaf.unit, context.state.capacity)
         moved = hold.epoch != context.nodes.epoch  # its indices are of a node table that is no more
         if moved and not needs:
             return False
@@ -164,7 +168,7 @@ class Holds:
         return room
 
 
-def _stuck(context: SchedulingContext) -> dict[JobNode, None]:
+def _waits_in_vain(context: SchedulingContext) -> dict[JobNode, None]:
     """Owed jobs whose unit finds no room."""
     order = context.order
     return {
@@ -172,17 +176,17 @@ def _stuck(context: SchedulingContext) -> dict[JobNode, None]:
         for unit in context.candidates.units
         if not context.candidates.is_open(unit)
         for leaf in unit.waiting
-        if not leaf.able and leaf not in context.candidates.aside and order.owes(leaf, unit.ask)
-        if context.candidates.lines.is_head(leaf)
+        if not leaf.able and leaf not in context.candidates.gated_jobs and order.is_owed(leaf, unit.ask)
+        if context.candidates.fifo_queues.is_head(leaf)
     }
 
 
-def _differs(unit: Unit, other: Unit) -> bool:
+def _differs(unit: AllocationUnit, other: AllocationUnit) -> bool:
     """Whether they are not made of the same tasks, in whatever order."""
     return unit is not other and dict(unit.parts) != dict(other.parts)
 
 
-def _parts(unit: Unit) -> Parts:
+def _parts(unit: AllocationUnit) -> Parts:
     return tuple(sorted((shape.items, count) for shape, count in unit.parts))
 
 
@@ -194,7 +198,7 @@ def _branch(leaf: JobNode) -> ShareNode:
     return node
 
 
-def needs_of(nodes: NodeTable, unit: Unit, capacity: list[int]) -> tuple[dict[int, Items], float]:
+def find_reservation(nodes: NodeTable, unit: AllocationUnit, capacity: list[int]) -> tuple[dict[int, Items], float]:
     """On which nodes a unit lacks least, task by task; what it needs there and what it lacks in all."""
     nodes.sync_idle()
     idle, room = nodes.idle.copy(), nodes.allocatable.copy()
@@ -218,10 +222,10 @@ def needs_of(nodes: NodeTable, unit: Unit, capacity: list[int]) -> tuple[dict[in
                 room[j, best] -= amount
                 need[j] = need.get(j, 0) + amount
     items = {index: tuple(sorted(need.items())) for index, need in needs.items()}
-    return items, lack_on(nodes, items, capacity)
+    return items, missing_on(nodes, items, capacity)
 
 
-def lack_on(nodes: NodeTable, needs: dict[int, Items], capacity: list[int]) -> float:
+def missing_on(nodes: NodeTable, needs: dict[int, Items], capacity: list[int]) -> float:
     """What is missing on the nodes of a hold: the dominant part of the cluster, summed over the nodes."""
     total = 0.0
     for index, items in needs.items():

@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubebase.resource_vector import Registry
-from pumice.engine.fairness.orders.serving_order import Order
+from pumice.engine.fairness.orders.serving_order import ServingOrder
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pumice.engine.candidates.units import Unit
+    from pumice.engine.candidates.units import AllocationUnit
     from pumice.engine.config.scheduler_config import PluginConfig
     from pumice.engine.placement.node_table import NodeTable
 
@@ -56,7 +56,7 @@ class PluginError(ValueError):
 
 
 @dataclass(slots=True)
-class RoomWeights:
+class CapacityWeights:
     """How much a task's score likes idle room: ``constant + sum(linear[j] * f_j) - uneven * deviation(f)``.
 
     ``f_j`` is the part of resource j that stays idle on the node once the task is there; the deviation is the
@@ -83,7 +83,7 @@ class Plugin:
     """The share tree that is served, with all accounts; set before any hook is called."""
     state: ClusterState
     """The cluster as events describe it, to read; set before any hook is called."""
-    order: Order
+    order: ServingOrder
     """The order in which the tree is served; set before any hook is called in a cycle."""
     orders_queues = False
     """Whether the order of queues in force is this plugin's; set before any hook is called."""
@@ -97,7 +97,7 @@ class Plugin:
 
     # --- orders ---------------------------------------------------------------------------------------------
 
-    def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
+    def queue_order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder | None:
         """Called once when the engine is built: the order in which the share tree is served (enableQueueOrder).
 
         The first plugin in the tiers that has one gives it.
@@ -156,11 +156,11 @@ class Plugin:
         """Called by allocate for a job's queue (enabledOverused): a reason why it gets nothing more, or None."""
         return None
 
-    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+    def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Called by allocate before a unit is placed (enabledAllocatable): a reason to refuse, or None."""
         return None
 
-    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+    def gives_way(self, leaf: JobNode, unit: AllocationUnit) -> bool:
         """Called by allocate for a unit that ``allocatable`` refused (enabledAllocatable), once nobody else can start.
 
         Whether it may start nevertheless, in room that would lie idle.
@@ -176,30 +176,30 @@ class Plugin:
         """
         return None
 
-    def node_filter(self, shape: Shape, nodes: NodeTable) -> NDArray[np.bool_] | None:
+    def node_filter(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.bool_] | None:
         """Called once per shape until nodes change (enablePredicate): where it may run, whatever room there is."""
         return None
 
-    def node_filter_now(self, shape: Shape, nodes: NodeTable) -> NDArray[np.bool_] | None:
+    def node_filter_now(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.bool_] | None:
         """Called for each placement of a coupled shape (ports, pod affinity, spreading): where it may run now."""
         return None
 
-    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterable[tuple[str, NDArray[np.bool_]]]:
+    def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterable[tuple[str, NDArray[np.bool_]]]:
         """Called to explain where a shape may not run: reasons, each with the nodes that pass.
 
         The nodes that pass all of them are those that pass ``node_filter`` and ``node_filter_now``.
         """
         return ()
 
-    def node_score(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
+    def node_score(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.float64] | None:
         """Called once per shape until nodes change (enableNodeOrder): a score per node that room does not move."""
         return None
 
-    def node_score_now(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
+    def node_score_now(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.float64] | None:
         """Called for each placement of a coupled shape: a score per node that depends on where pods are."""
         return None
 
-    def room_weights(self, shape: Shape) -> RoomWeights | None:
+    def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
         """Called once per shape: how idle room counts for the score (enableNodeOrder)."""
         return None
 
@@ -210,15 +210,15 @@ class Plugin:
     # less to lose.
     # What is about one task alone is ``evictable``.
 
-    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Called by reclaim for a taker (enablePreemptive): a reason why it may not take from other queues."""
         return None
 
-    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Called by reclaim (enableReclaimable): whether the taker may have this task of another queue go."""
         return True
 
-    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+    def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Called by preempt (enablePreemptable): whether the taker may have this task of its own queue go."""
         return True
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pumice.engine.config.scheduler_config import Flag, PluginConfig, SchedulerConfig
-from pumice.engine.fairness.orders.serving_order import DrfOrder, Order, PlainOrder
+from pumice.engine.fairness.orders.serving_order import FirstComeOrder, FlatDrfOrder, ServingOrder
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareTree
 from pumice.engine.fairness.share_tree.usage_ledger import Ledger
 from pumice.engine.plugins.plugin import Arguments, Plugin
-from pumice.engine.preemption.plugin_consent import Consent, consent_of
+from pumice.engine.preemption.plugin_consent import PluginConsent, consent_of_plugins
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import Rules
 
 if TYPE_CHECKING:
-    from pumice.engine.candidates.units import Unit
+    from pumice.engine.candidates.units import AllocationUnit
 
 PluginFactory = Callable[[Arguments], Plugin]
 
@@ -27,7 +27,7 @@ ALWAYS = ("users",)
 
 
 @dataclass(frozen=True, slots=True)
-class JobKeys:
+class JobSortKeys:
     """A job's keys from the tiers: ahead of the share, behind it, and those that make classes."""
 
     before: tuple[int, ...]
@@ -35,10 +35,10 @@ class JobKeys:
     rank_class: tuple[int, ...]
 
 
-class Policy:
+class PluginChain:
     """All plugins in the order of the tiers."""
 
-    consent: Consent
+    consent: PluginConsent
     """Who speaks for takers; known once the order of the tree is."""
 
     def __init__(
@@ -88,22 +88,22 @@ class Policy:
         """The plugins that implement a hook and have its flag on, in tier order."""
         return [plugin for plugin in self._with(flag) if _overrides(plugin, hook)]
 
-    def order(self, tree: ShareTree, capacity: list[int]) -> Order:
+    def order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder:
         """The order of the share tree: the first plugin in the tiers that has one, else by what jobs hold."""
         order = self._queue_order(tree, capacity)
         for _, plugin in self.plugins:
             plugin.order = order
-        self.consent = consent_of(self.plugins)
+        self.consent = consent_of_plugins(self.plugins)
         return order
 
-    def _queue_order(self, tree: ShareTree, capacity: list[int]) -> Order:
+    def _queue_order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder:
         for plugin in self.having("queue_order", Flag.QUEUE_ORDER):
             order = plugin.queue_order(tree, capacity)
             if order is not None:
                 plugin.orders_queues = True
                 return order
         by_share = self.jobs_by_share or self.namespace_level
-        return DrfOrder(tree, capacity) if by_share else PlainOrder(tree, capacity)
+        return FlatDrfOrder(tree, capacity) if by_share else FirstComeOrder(tree, capacity)
 
     @property
     def namespace_level(self) -> bool:
@@ -112,7 +112,7 @@ class Policy:
 
     # --- jobs --------------------------------------------------------------------------------------------------
 
-    def job_keys(self, job: Job, priority: int, started: bool) -> JobKeys:
+    def job_keys(self, job: Job, priority: int, started: bool) -> JobSortKeys:
         """A job's place among the jobs of its queue."""
         before: list[int] = []
         after: list[int] = []
@@ -123,7 +123,7 @@ class Policy:
                 (before if i < self._share_at else after).append(key)
                 if self._classes[i]:
                     classes.append(key)
-        return JobKeys(tuple(before), tuple(after), tuple(classes))
+        return JobSortKeys(tuple(before), tuple(after), tuple(classes))
 
     def start_size(self, job: Job) -> int:
         """How many tasks the job must start together; 0 when nobody says."""
@@ -177,7 +177,7 @@ class Policy:
                 return reason
         return None
 
-    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+    def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Why a unit may not start now, None if it may."""
         if self._overused:
             queue = leaf.queue
@@ -190,11 +190,11 @@ class Policy:
                 return reason
         return None
 
-    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+    def gives_way(self, leaf: JobNode, unit: AllocationUnit) -> bool:
         """Whether all who refuse a unit would rather let it start than leave room idle."""
         return all(plugin.gives_way(leaf, unit) for plugin, _ in self.refusals(leaf, unit))
 
-    def refusals(self, leaf: JobNode, unit: Unit) -> Iterator[tuple[Plugin, str]]:
+    def refusals(self, leaf: JobNode, unit: AllocationUnit) -> Iterator[tuple[Plugin, str]]:
         """Every plugin that is against a unit starting now, and why: ``allocatable`` is None iff there is none."""
         for plugin in self._overused:
             if (reason := plugin.overused(leaf.queue)) is not None:
@@ -203,15 +203,15 @@ class Policy:
             if (reason := plugin.allocatable(leaf, unit)) is not None:
                 yield plugin, reason
 
-    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Why a job may not take from other queues, None if it may."""
         return _first_reason(plugin.may_take(leaf, unit) for plugin in self._may_take)
 
-    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether every plugin agrees that a task of another queue goes."""
         return all(plugin.reclaimable(taker, unit, victim) for plugin in self._reclaimable)
 
-    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+    def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether every plugin agrees that a task of the same queue goes."""
         return all(plugin.preemptable(taker, unit, victim) for plugin in self._preemptable)
 

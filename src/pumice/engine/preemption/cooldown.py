@@ -27,22 +27,22 @@ TAKES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Brakes:
+class PreemptionCooldown:
     """Times in microseconds."""
 
     patience: int = 0
     min_runtime: int = 0
 
 
-NONE = Brakes()
-LIVE = Brakes(30_000_000, 60_000_000)
+NO_COOLDOWN = PreemptionCooldown()
+LIVE = PreemptionCooldown(30_000_000, 60_000_000)
 
 
-def brakes_of(config: SchedulerConfig, default: Brakes = NONE) -> Brakes:
+def configured_cooldown(config: SchedulerConfig, default: PreemptionCooldown = NO_COOLDOWN) -> PreemptionCooldown:
     """The brakes that a configuration asks for; raises ConfigError, which names the line."""
     given = config.arguments_of("reclaim")
     try:
-        return Brakes(
+        return PreemptionCooldown(
             seconds(given, PATIENCE, default.patience),
             seconds(given, MIN_RUNTIME, default.min_runtime),
         )

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pumice.engine.candidates.units import Unit, unit_tasks
-from pumice.engine.fairness.preemption_rules.rules import Judge
+from pumice.engine.candidates.units import AllocationUnit, unit_tasks
+from pumice.engine.fairness.preemption_rules.rules import PreemptionRule
 from pumice.engine.fairness.preemption_rules.task_rights import running_alike
 from pumice.engine.fairness.share_tree.tree import JobNode
-from pumice.engine.placement.repack import arrange
-from pumice.engine.preemption.victim_search import Hunt, Victims, enough_is_left, spare
+from pumice.engine.placement.repack import repack_tasks
+from pumice.engine.preemption.victim_search import Victims, VictimSearch, still_viable, undo_evictions
 from pumice.engine.state.task import Task
-from pumice.engine.transaction import Departure, Transaction
+from pumice.engine.transaction import Eviction, Transaction
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
@@ -28,12 +28,18 @@ MOST_TO_ARRANGE = 32
 """Larger units keep the nodes that were found for them, task by task."""
 
 
-def claim(
-    context: SchedulingContext, transaction: Transaction, hunt: Hunt, leaf: JobNode, unit: Unit, *, victims: bool = True
+def plan_evictions(
+    context: SchedulingContext,
+    transaction: Transaction,
+    hunt: VictimSearch,
+    leaf: JobNode,
+    unit: AllocationUnit,
+    *,
+    victims: bool = True,
 ) -> bool:
     """Give every task of a unit a claim on a node, letting go whoever is in the way; False: there is no way."""
     stamp = context.next_start_time()
-    owed = context.order.owes(leaf, unit.ask)
+    owed = context.order.is_owed(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)
     if not all(context.state.task_preempts(task.spec) for task in tasks):
         return False
@@ -41,39 +47,39 @@ def claim(
     def refused() -> bool:
         if not unit.ask:  # a place is nobody's part: limits do not count it
             return False
-        return transaction.uncharged(lambda: context.policy.allocatable(leaf, unit) is not None)
+        return transaction.without_charges(lambda: context.policy.allocatable(leaf, unit) is not None)
 
     transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
     gone: list[Victims] = []
     for task in tasks:
-        found = hunt.find(task.shape, transaction, victims=victims)
+        found = hunt.find_node(task.shape, transaction, victims=victims)
         if found is None:
             return False
         index, here = found
         for together in here:
-            hunt.let_go(together, transaction)
+            hunt.evict_all(together, transaction)
         gone += here
         transaction.pipeline(task, index, stamp, owed)
     if refused():
-        lifted = hunt.lift(refused, transaction) if victims else None
+        lifted = hunt.free_quota(refused, transaction) if victims else None
         if lifted is None:
             return False
         gone += lifted
     if len(gone) > 1 or len(tasks) > 1:  # one that goes for one was looked at on its node
-        _leave_in_peace(context, transaction, hunt, gone, tasks, refused)
-    return agree(context, hunt.judge, transaction.evicted)
+        _drop_unneeded_victims(context, transaction, hunt, gone, tasks, refused)
+    return evictions_allowed(context, hunt.rule, transaction.evictions)
 
 
-def agree(context: SchedulingContext, judge: Judge, departures: Iterable[Departure]) -> bool:
+def evictions_allowed(context: SchedulingContext, judge: PreemptionRule, departures: Iterable[Eviction]) -> bool:
     """Whether it is right, all in all, that they went. One after another they were; together they may not be."""
     jobs = context.tree.jobs
     return all(judge.agrees(jobs[gone.task.job.key], gone.task.shape.ask) for gone in departures if gone.task.job)
 
 
-def _leave_in_peace(
+def _drop_unneeded_victims(
     context: SchedulingContext,
     transaction: Transaction,
-    hunt: Hunt,
+    hunt: VictimSearch,
     gone: list[Victims],
     tasks: list[Task],
     refused: Callable[[], bool],
@@ -81,21 +87,21 @@ def _leave_in_peace(
     """Spare whoever is not needed after all, now that every task of the unit has its place."""
     coupled = [task for task in tasks if task.shape.coupled]
     for victims in reversed(gone):
-        spare(victims, transaction)
+        undo_evictions(victims, transaction)
         moved: list[tuple[Task, int]] = []
         needed = (
-            any(not enough_is_left(context, task.job, transaction) for task in victims)
+            any(not still_viable(context, task.job, transaction) for task in victims)
             or refused()
-            or not _make_do(context, transaction, tasks, moved)
+            or not _fits_rearranged(context, transaction, tasks, moved)
             or any(task.node is not None and not context.allows_beside_others(task, task.node) for task in coupled)
         )
         if needed:
             for task, back in reversed(moved):
                 transaction.move(task, back)
-            hunt.let_go(victims, transaction)
+            hunt.evict_all(victims, transaction)
 
 
-def _make_do(
+def _fits_rearranged(
     context: SchedulingContext, transaction: Transaction, tasks: list[Task], moved: list[tuple[Task, int]]
 ) -> bool:
     """Whether the unit has room on the nodes it claims, if need be in another arrangement."""
@@ -105,7 +111,7 @@ def _make_do(
         return True
     if len(tasks) > MOST_TO_ARRANGE:
         return False
-    arrangement = arrange(context, tasks, claimed)
+    arrangement = repack_tasks(context, tasks, claimed)
     for task, i in (arrangement or {}).items():
         assert task.node is not None
         if index[task.node.name] != i:
@@ -114,7 +120,7 @@ def _make_do(
     return arrangement is not None
 
 
-def lowers_the_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
+def lowers_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
     """Whether jobs are less far below their whole targets, all in all, than before.
 
     See docs/fairness.md, section 9.2: the sum.
@@ -123,18 +129,18 @@ def lowers_the_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
     whole: dict[JobNode, Counter[int]] = {}  # and was entitled to more
     for leaf, items, _, _, _ in transaction.charges:
         held.setdefault(leaf, Counter()).subtract(dict(items))
-    for gone in transaction.evicted:
+    for gone in transaction.evictions:
         held.setdefault(gone.leaf, Counter()).update(dict(gone.task.shape.ask))
-        if gone.heir is not None:
+        if gone.beneficiary is not None:
             whole.setdefault(gone.leaf, Counter()).update(dict(gone.task.shape.ask))
-            whole.setdefault(gone.heir, Counter()).subtract(dict(gone.task.shape.ask))
+            whole.setdefault(gone.beneficiary, Counter()).subtract(dict(gone.task.shape.ask))
     nothing: Counter[int] = Counter()
     gained = _gained_by_tasks(transaction, capacity)
     for leaf in (leaf for leaf in {**held, **whole} if leaf.whole_counts is None):
         more_held, more_whole = held.get(leaf, nothing), whole.get(leaf, nothing)
         for j, total in enumerate(capacity):
-            before = max(0, leaf.whole[j] + more_whole[j] - leaf.held[j] - more_held[j])
-            gained += Fraction(before - max(0, leaf.whole[j] - leaf.held[j]), max(1, total))
+            before = max(0, leaf.integer_target[j] + more_whole[j] - leaf.held[j] - more_held[j])
+            gained += Fraction(before - max(0, leaf.integer_target[j] - leaf.held[j]), max(1, total))
     return gained > 0
 
 
@@ -143,7 +149,7 @@ def _gained_by_tasks(transaction: Transaction, capacity: list[int]) -> Fraction:
     more: dict[tuple[JobNode, Items], int] = {}
     for leaf, items, _, tasks, _ in transaction.charges:
         more[leaf, items] = more.get((leaf, items), 0) + tasks
-    for gone in transaction.evicted:
+    for gone in transaction.evictions:
         key = gone.leaf, gone.task.shape.ask
         more[key] = more.get(key, 0) - 1
     gained = Fraction(0)

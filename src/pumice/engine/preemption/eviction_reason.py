@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pumice.engine.decisions import Evict, Sides
-from pumice.engine.fairness.preemption_rules.rules import Judge, parting
+from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
-from pumice.engine.transaction import Departure
+from pumice.engine.transaction import Eviction
 
 
-def keys_beside(judge: Judge, leaf: JobNode) -> dict[ShareNode, float]:
+def sibling_keys(judge: PreemptionRule, leaf: JobNode) -> dict[ShareNode, float]:
     """The keys of everybody on the taker's path and beside it, before anything moves."""
     keys: dict[ShareNode, float] = {}
     node: ShareNode | None = leaf.parent
@@ -18,22 +18,22 @@ def keys_beside(judge: Judge, leaf: JobNode) -> dict[ShareNode, float]:
     return keys
 
 
-class Explanation:
+class EvictionReason:
     """What is said about every victim of a taker."""
 
-    def __init__(self, action: str, leaf: JobNode, judge: Judge, before: dict[ShareNode, float]) -> None:
+    def __init__(self, action: str, leaf: JobNode, judge: PreemptionRule, before: dict[ShareNode, float]) -> None:
         self._action = action
         self._leaf = leaf
         self._judge = judge
         self._before = before
 
-    def __call__(self, gone: Departure) -> Evict:
+    def __call__(self, gone: Eviction) -> Evict:
         """The decision that lets a task go."""
         task = gone.task
         assert task.job is not None
         sides = None
         if self._before:
-            level, ours, theirs = parting(self._leaf, gone.leaf)
+            level, ours, theirs = lowest_common_ancestor(self._leaf, gone.leaf)
             (ours_before, ours_now), (theirs_before, theirs_now) = (
                 self._judge.judged(ours, self._leaf, task.shape.ask),
                 self._judge.judged(theirs, gone.leaf, task.shape.ask),

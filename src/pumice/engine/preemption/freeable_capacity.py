@@ -13,22 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.engine.fairness.share_tree.tree import JobNode
-from pumice.engine.preemption.preemptible_tasks import Pool, runs
+from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, is_running
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 
-HOPELESS = 2**31
+INFEASIBLE = 2**31
 
 
-class Freeable:
+class FreeableCapacity:
     """Room on every node if all tasks of these jobs in the pool were gone."""
 
     def __init__(
-        self, context: SchedulingContext, pool: Pool, leaves: Iterable[JobNode], among: Container[Task] | None = None
+        self,
+        context: SchedulingContext,
+        pool: PreemptibleTasks,
+        leaves: Iterable[JobNode],
+        among: Container[Task] | None = None,
     ) -> None:
         self._context = context
         self._nodes = context.nodes
@@ -53,7 +57,7 @@ class Freeable:
             self.refresh(i)
 
     def _counts(self, task: Task) -> bool:
-        return task in self._pool and runs(self._context, task) and (self._among is None or task in self._among)
+        return task in self._pool and is_running(self._context, task) and (self._among is None or task in self._among)
 
     def refresh(self, i: int) -> None:
         """Something moved on a node."""
@@ -67,7 +71,7 @@ class Freeable:
                     largest[j] = max(largest[j], amount)
         self._freed[:, i], self._largest[:, i] = freed, largest
 
-    def victims_for(self, shape: Shape) -> NDArray[np.int64]:
+    def victims_for(self, shape: TaskShape) -> NDArray[np.int64]:
         """How many tasks have to go from each node at the least to let one of this shape in; HOPELESS: all won't do."""
         fewest = np.ones(len(self._nodes.nodes), np.int64)
         hopeless = ~self._nodes.view(shape).mask
@@ -75,10 +79,10 @@ class Freeable:
             lack = amount - self._future[j]
             hopeless |= lack > self._freed[j]
             fewest = np.maximum(fewest, -(-lack // np.maximum(self._largest[j], 1)))
-        fewest[hopeless] = HOPELESS
+        fewest[hopeless] = INFEASIBLE
         return fewest
 
-    def slots_for(self, shape: Shape, i: int) -> int:
+    def slots_for(self, shape: TaskShape, i: int) -> int:
         """How many tasks of the shape might fit on a node."""
         room = self._future[:, i] + self._freed[:, i]
         return int(min((room[j] // amount for j, amount in shape.items), default=0))

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.candidates.units import Unit, unit_tasks
+from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.decisions import Evict, Sides
 from pumice.engine.fairness.share_tree.tree import JobNode
-from pumice.engine.preemption.preemptible_tasks import Pool
+from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
-from pumice.engine.transaction import Departure, Transaction
+from pumice.engine.transaction import Eviction, Transaction
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 
-def swap_within_jobs(context: SchedulingContext) -> None:
+def preempt_within_jobs(context: SchedulingContext) -> None:
     """Serve every job that has started and has a more important task waiting than running."""
     if not context.policy.consent.tasks:
         return
@@ -29,14 +29,14 @@ def swap_within_jobs(context: SchedulingContext) -> None:
                 pass
 
 
-def _swap(context: SchedulingContext, leaf: JobNode, unit: Unit) -> bool:
+def _swap(context: SchedulingContext, leaf: JobNode, unit: AllocationUnit) -> bool:
     task = unit_tasks(leaf, unit)[0]
     if not context.state.task_preempts(task.spec):
         return False
     if all(other.priority >= task.priority for other in leaf.job.tasks.values()):
         return False
     by_node: dict[ClusterNode, list[Task]] = {}
-    going = Pool(context, [leaf]).tasks.get(leaf, [])
+    going = PreemptibleTasks(context, [leaf]).tasks.get(leaf, [])
     for other in sorted(going, key=lambda other: (other.priority, -other.started, other.order)):
         if other.priority < task.priority and _is_replaceable(other, task) and other.node is not None:
             by_node.setdefault(other.node, []).append(other)
@@ -44,7 +44,7 @@ def _swap(context: SchedulingContext, leaf: JobNode, unit: Unit) -> bool:
         transaction = Transaction(context)
         if _on_node(context, transaction, leaf, unit, node, others):
             transaction.commit((), lambda gone: _explain(leaf, task, gone))
-            context.sync.refresh(leaf)
+            context.sync.refresh_leaf(leaf)
             return True
         transaction.discard()
     return False
@@ -60,7 +60,7 @@ def _on_node(
     context: SchedulingContext,
     transaction: Transaction,
     leaf: JobNode,
-    unit: Unit,
+    unit: AllocationUnit,
     node: ClusterNode,
     others: list[Task],
 ) -> bool:
@@ -78,19 +78,19 @@ def _on_node(
     else:
         return False
     grows = any(leaf.held[j] + amount > before[j] for j, amount in unit.ask)
-    if (grows and not context.order.owes(leaf, unit.ask)) or context.policy.allocatable(leaf, unit) is not None:
+    if (grows and not context.order.is_owed(leaf, unit.ask)) or context.policy.allocatable(leaf, unit) is not None:
         return False
-    stamp, owed = context.next_start_time(), context.order.owes(leaf, unit.ask)
+    stamp, owed = context.next_start_time(), context.order.is_owed(leaf, unit.ask)
     transaction.charge(leaf, unit.ask, stamp, 1, owed)
     transaction.pipeline(task, index, stamp, owed)
-    for other in [gone.task for gone in transaction.evicted][:-1]:
-        transaction.spare(other)
+    for other in [gone.task for gone in transaction.evictions][:-1]:
+        transaction.undo_evict(other)
         if any(node.future(j) < 0 for j in range(len(node.idle))):
             transaction.evict(other)
     return context.policy.can_go_on(leaf.job)
 
 
-def _explain(leaf: JobNode, task: Task, gone: Departure) -> Evict:
+def _explain(leaf: JobNode, task: Task, gone: Eviction) -> Evict:
     """Both sides are tasks of one job, and their priorities are what decides."""
     keys = (float(task.priority), float(gone.task.priority))
     sides = Sides(leaf.path, task.spec.key, gone.task.spec.key, keys, keys, "priority")

@@ -17,7 +17,7 @@ from pumice.engine.plugins.plugin import Plugin
 
 
 @dataclass(frozen=True, slots=True)
-class Consent:
+class PluginConsent:
     """What some plugin agrees to."""
 
     queues: bool  # a queue takes from another by what both hold
@@ -34,12 +34,12 @@ class Consent:
         return self.classes and taker.parent is victim.parent and taker.rank_class < victim.rank_class
 
 
-def consent_of(plugins: Sequence[tuple[PluginConfig, Plugin]]) -> Consent:
+def consent_of_plugins(plugins: Sequence[tuple[PluginConfig, Plugin]]) -> PluginConsent:
     """What the plugins of a configuration agree to, once it is known which of them orders the queues."""
     by_share = [entry for entry, plugin in plugins if plugin.orders_jobs_by_share()]
     by_class = [entry for entry, plugin in plugins if plugin.makes_classes]
     by_queue = [entry for entry, plugin in plugins if plugin.orders_queues] or by_share
-    return Consent(
+    return PluginConsent(
         queues=any(entry.on(Flag.RECLAIMABLE) for entry in by_queue),
         shares=any(entry.on(Flag.PREEMPTABLE) for entry in by_share),
         classes=any(entry.on(Flag.PREEMPTABLE) for entry in by_class),

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 
-class Pool:
+class PreemptibleTasks:
     """Tasks of these jobs that may go, by job, and which jobs have some below each node of the tree."""
 
     def __init__(self, context: SchedulingContext, leaves: Iterable[JobNode], min_runtime: int = 0) -> None:
         self._context = context
         self._min_runtime = min_runtime
-        self.ripens: int | None = None  # when the first of those joins who are spared for a time only
+        self.next_eligible_at: int | None = None  # when the first of those joins who are spared for a time only
         self.tasks: dict[JobNode, list[Task]] = {}
         self._below: dict[ShareNode, list[JobNode]] = {}
         for leaf in leaves:
@@ -45,7 +45,7 @@ class Pool:
 
     def _may_go(self, task: Task) -> bool:
         context = self._context
-        if not runs(context, task) or not task.preemptable or task.keeps_the_cluster_alive:
+        if not is_running(context, task) or not task.preemptable or task.is_system_critical:
             return False
         # One that got its place in this cycle loses no work: it is as if it had never had it.
         until = (
@@ -54,12 +54,12 @@ class Pool:
             else max(task.started + self._min_runtime, context.eviction_backoff.retry_at(task.key))
         )
         if until > context.now:
-            self.ripens = until if self.ripens is None else min(self.ripens, until)
+            self.next_eligible_at = until if self.next_eligible_at is None else min(self.next_eligible_at, until)
             return False
         return context.policy.evictable(task)
 
 
-def runs(context: SchedulingContext, task: Task) -> bool:
+def is_running(context: SchedulingContext, task: Task) -> bool:
     """Whether a task has a place that it can be asked for: it has it for good, or got it in this cycle."""
     status = task.status
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.candidates.units import Unit
+from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.model.specs import Items
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pumice.engine.placement.node_table import NodeTable
 
 
-def scarce_on(node: ClusterNode, unit: Unit) -> set[int]:
+def scarce_on(node: ClusterNode, unit: AllocationUnit) -> set[int]:
     """The resources of which a node will not have enough for a task of the unit unless somebody goes."""
     return {j for shape, _ in unit.parts for j, amount in shape.ask if node.future(j) < amount}
 
 
-def scarce_everywhere(nodes: NodeTable, unit: Unit) -> Items:
+def scarce_everywhere(nodes: NodeTable, unit: AllocationUnit) -> Items:
     """Of what a unit asks for, that of which no node where it may run has enough idle; all of it, if that is nothing.
 
     Where different resources are short on different nodes, nothing can be left out.

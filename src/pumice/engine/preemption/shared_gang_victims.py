@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.orders.serving_order import part_of
 from pumice.engine.fairness.share_tree.tree import JobNode
-from pumice.engine.preemption.eviction_plan import agree, claim
-from pumice.engine.preemption.eviction_reason import Explanation, keys_beside
+from pumice.engine.preemption.eviction_plan import evictions_allowed, plan_evictions
+from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys
 from pumice.engine.preemption.split_improvement import improves_split
 from pumice.engine.transaction import Transaction
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
-    from pumice.engine.preemption.preemptors import Takers
-    from pumice.engine.preemption.victim_search import Hunt
+    from pumice.engine.preemption.preemptors import Preemptors
+    from pumice.engine.preemption.victim_search import VictimSearch
 
 
-def take_together(
-    rules: Takers, context: SchedulingContext, leaf: JobNode, hunt: Hunt, takers: dict[JobNode, None]
+def evict_shared_gang(
+    rules: Preemptors, context: SchedulingContext, leaf: JobNode, hunt: VictimSearch, takers: dict[JobNode, None]
 ) -> Transaction | None:
     """What several takers did about a gang in the way of this one, committed; None: nothing can be done."""
     for gang, size in list(hunt.gangs_spared.items()):
-        before = keys_beside(hunt.judge, leaf) if context.tracing else {}
+        before = sibling_keys(hunt.rule, leaf) if context.tracing else {}
         outer = Transaction(context)
         hunt.allowed_gang = gang
         started, filled = _fill(rules, context, leaf, hunt, takers, outer, size)
-        if outer.evicted and _is_worth_it(context, hunt, outer, gang, filled, size):
-            outer.commit((), Explanation(rules.action, leaf, hunt.judge, before))
+        if outer.evictions and _is_worth_it(context, hunt, outer, gang, filled, size):
+            outer.commit((), EvictionReason(rules.action, leaf, hunt.rule, before))
             for taker in started:
-                context.candidates.advance(taker)
+                context.candidates.choose_next_unit(taker)
             return outer
         outer.discard()
     hunt.allowed_gang = None
@@ -44,19 +44,19 @@ def take_together(
 
 
 def _is_worth_it(
-    context: SchedulingContext, hunt: Hunt, outer: Transaction, gang: JobNode, filled: float, size: float
+    context: SchedulingContext, hunt: VictimSearch, outer: Transaction, gang: JobNode, filled: float, size: float
 ) -> bool:
     """Whether the takers gain enough: by their entitlements, or else by filling half of what the gang leaves."""
-    if not hunt.judge.by_target:
+    if not hunt.rule.by_target:
         return filled * 2 >= size
     return improves_split([(taker, ask) for taker, ask, *_ in outer.charges], [gang], context.state.capacity)
 
 
 def _fill(
-    rules: Takers,
+    rules: Preemptors,
     context: SchedulingContext,
     leaf: JobNode,
-    hunt: Hunt,
+    hunt: VictimSearch,
     takers: dict[JobNode, None],
     outer: Transaction,
     enough: float,
@@ -69,13 +69,17 @@ def _fill(
     full: list[JobNode] = []
     while taker is not None and filled < enough:
         inner = Transaction(context, outer)
-        lost = {gone.task.job for gone in outer.evicted}
+        lost = {gone.task.job for gone in outer.evictions}
         again = taker not in started or taker.unit.size == 1
         may = taker in takers and taker.job not in lost and again and _waits(context, taker)
-        judge = hunt.judge if taker is leaf else rules.judge(context, taker)
-        fits = may and rules.may_take(context, taker) and claim(context, inner, hunt, taker, taker.unit, victims=first)
-        gone = inner.departures()
-        if fits and agree(context, judge, gone) and agree(context, hunt.judge, gone):
+        judge = hunt.rule if taker is leaf else rules.rule_for(context, taker)
+        fits = (
+            may
+            and rules.may_preempt(context, taker)
+            and plan_evictions(context, inner, hunt, taker, taker.unit, victims=first)
+        )
+        gone = inner.all_evictions()
+        if fits and evictions_allowed(context, judge, gone) and evictions_allowed(context, hunt.rule, gone):
             inner.commit()
             started[taker] = None
             filled += part_of(taker.unit.ask, capacity)
@@ -84,15 +88,15 @@ def _fill(
             if first:
                 break
             full.append(taker)
-            order.offer(taker, taker.unit.ask, False)
+            order.set_candidate(taker, taker.unit.ask, False)
         first = False
-        taker = order.pick()
+        taker = order.next_job()
     for other in full:
-        order.offer(other, other.unit.ask, True)
+        order.set_candidate(other, other.unit.ask, True)
     return started, filled
 
 
 def _waits(context: SchedulingContext, leaf: JobNode) -> bool:
     """Whether a job has a unit left, within its part."""
     unit, pending = leaf.unit, leaf.job.pending
-    return context.order.owes(leaf, unit.ask) and all(len(pending.get(s, ())) >= n for s, n in unit.parts)
+    return context.order.is_owed(leaf, unit.ask) and all(len(pending.get(s, ())) >= n for s, n in unit.parts)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from pumice.engine.fairness.preemption_rules.rules import parting
+from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 
@@ -29,7 +29,7 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
     for job in gone:
         started: dict[ShareNode, Counter[int]] = {}
         for taker, items in units:
-            _, ours, theirs = parting(taker, job)
+            _, ours, theirs = lowest_common_ancestor(taker, job)
             started.setdefault(ours, Counter()).update(dict(items))
             lacks = (_missing(theirs, j) / (capacity[j] or 1) for j, _ in job.demand.total)
             short[theirs] = max(lacks, default=0.0)

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.engine.candidates.units import Unit
-from pumice.engine.fairness.orders.serving_order import TIE, part_of
-from pumice.engine.fairness.preemption_rules.rules import Judge, parting
+from pumice.engine.candidates.units import AllocationUnit
+from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, part_of
+from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, lowest_common_ancestor
 from pumice.engine.fairness.preemption_rules.task_rights import spares
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
-from pumice.engine.preemption.freeable_capacity import HOPELESS, Freeable
-from pumice.engine.preemption.preemptible_tasks import Pool, runs
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
+from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, is_running
 from pumice.engine.preemption.split_improvement import improves_split
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
@@ -52,25 +52,25 @@ Rank = tuple[int, tuple[tuple[float, int], ...], int, int, "_Last"]
 Asked = tuple[Rank, Task, JobNode]
 
 
-class Hunt:
+class VictimSearch:
     """The search for victims on behalf of one taker."""
 
     def __init__(
         self,
         context: SchedulingContext,
         taker: JobNode,
-        unit: Unit,
-        judge: Judge,
+        unit: AllocationUnit,
+        judge: PreemptionRule,
         levels: list[ShareNode],
-        pool: Pool,
-        freeable: Callable[[ShareNode | None], Freeable],
+        pool: PreemptibleTasks,
+        freeable: Callable[[ShareNode | None], FreeableCapacity],
         *,
         across: bool,
     ) -> None:
         self._context = context
         self._taker = taker
         self._unit = unit
-        self.judge = judge
+        self.rule = judge
         self._levels = levels
         self._pool = pool
         self._freeable = freeable
@@ -79,12 +79,12 @@ class Hunt:
         self._size = part_of(unit.ask, context.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
-        self._refused: set[tuple[JobNode, Shape, ClusterNode | None]] = set()  # what a plugin does not let go
+        self._refused: set[tuple[JobNode, TaskShape, ClusterNode | None]] = set()  # what a plugin does not let go
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
         self.allowed_gang: JobNode | None = None
-        self.closely = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
+        self.pack_tightly = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
 
-    def find(self, shape: Shape, transaction: Transaction, *, victims: bool = True) -> Found | None:
+    def find_node(self, shape: TaskShape, transaction: Transaction, *, victims: bool = True) -> Found | None:
         """The node for a task of this shape, and who has to go there; None: there is no way."""
         self._ways.clear()
         self._asked_at.clear()
@@ -93,14 +93,14 @@ class Hunt:
             return free, []
         if not victims:
             return None
-        if not (self._freeable(self._levels[-1]).victims_for(shape) < HOPELESS).any():
+        if not (self._freeable(self._levels[-1]).victims_for(shape) < INFEASIBLE).any():
             return None  # not even if everybody went who might
         if self._context.decided.bound:
             found = self._at_level(shape, len(self._levels) - 1, transaction, strict=False, withdrawing=True)
             if found is not None:
                 return found
-        if self.closely:
-            return self._closely(shape, transaction)
+        if self.pack_tightly:
+            return self._pack_tightly(shape, transaction)
         for strict in (True, False):
             for number in range(len(self._levels)):
                 found = self._at_level(shape, number, transaction, strict=strict)
@@ -110,61 +110,61 @@ class Hunt:
                 break
         return None
 
-    def lift(self, refused: Callable[[], bool], transaction: Transaction) -> list[Victims] | None:
+    def free_quota(self, refused: Callable[[], bool], transaction: Transaction) -> list[Victims] | None:
         """Let tasks go until a limit is no longer in the way; they stay out. None: it can't be helped."""
         gone: list[Victims] = []
         for number in range(len(self._levels)):
             for task in list(self.in_order(number, strict=False)):
                 leaf = self._victim_leaf(task)
-                victims = self._together(task, leaf) if leaf is not None else ()
+                victims = self._eviction_group(task, leaf) if leaf is not None else ()
                 if leaf is not None and victims and self._evict(victims, leaf, transaction):
                     gone.append(victims)
                     if not refused():
                         return gone
         return None
 
-    def _without_victims(self, shape: Shape, transaction: Transaction) -> int | None:
+    def _without_victims(self, shape: TaskShape, transaction: Transaction) -> int | None:
         """A node with room for the task, or where enough is being freed that nobody waits for."""
         context = self._context
-        best = context.nodes.best(shape)
+        best = context.nodes.best_node(shape)
         if best >= 0:
             return best
         index = context.nodes.index
-        freed = [index[gone.node.name] for gone in transaction.departures() if gone.node.name in index]
+        freed = [index[gone.node.name] for gone in transaction.all_evictions() if gone.node.name in index]
         for i in dict.fromkeys((*context.nodes.freeing, *freed)):
             if _has_room(context.nodes.nodes[i], shape) and context.nodes.allows(shape, i):
                 return i
         return None
 
     def _at_level(
-        self, shape: Shape, number: int, transaction: Transaction, *, strict: bool, withdrawing: bool = False
+        self, shape: TaskShape, number: int, transaction: Transaction, *, strict: bool, withdrawing: bool = False
     ) -> Found | None:
         """The node where the fewest have to go; withdrawing: of those who only just got their place, no work lost."""
         best: Found | None = None
-        fewest = HOPELESS
+        fewest = INFEASIBLE
         freeable = self._freeable(None if withdrawing else self._levels[number])
         if not freeable.leaves:
             return None
         at_least = freeable.victims_for(shape)
-        for bound in np.unique(at_least[at_least < HOPELESS]).tolist():
+        for bound in np.unique(at_least[at_least < INFEASIBLE]).tolist():
             if bound >= fewest:
                 break
             for index, everybody in self._nodes_in_order(number, at_least == bound, strict=strict):
                 new = self._context.decided.bound
                 asked = [entry for entry in everybody if entry[1] in new] if withdrawing else everybody
                 victims = self._on_node(shape, index, asked, transaction)
-                count = sum(map(len, victims)) if victims is not None else HOPELESS
+                count = sum(map(len, victims)) if victims is not None else INFEASIBLE
                 if victims is not None and count < fewest:
                     best, fewest = (index, victims), count
                     if count <= bound:
                         return best
         return best
 
-    def _closely(self, shape: Shape, transaction: Transaction) -> Found | None:
+    def _pack_tightly(self, shape: TaskShape, transaction: Transaction) -> Found | None:
         """The node where the most tasks of the shape might fit, and who has to go there."""
         everywhere = len(self._levels) - 1
         freeable = self._freeable(self._levels[everywhere])
-        indices = np.flatnonzero(freeable.victims_for(shape) < HOPELESS).tolist()
+        indices = np.flatnonzero(freeable.victims_for(shape) < INFEASIBLE).tolist()
         for index in sorted(indices, key=lambda i: -freeable.slots_for(shape, i)):
             victims = self._on_node(shape, index, self._asked_on(index, everywhere, strict=False), transaction)
             if victims is not None:
@@ -193,10 +193,10 @@ class Hunt:
         """Who is asked on a node up to a level, in order."""
         everybody = self._asked_at.get(index)
         if everybody is None:
-            everybody = self._asked_at[index] = self._everybody_on(index)
+            everybody = self._asked_at[index] = self._all_victims_on(index)
         return [asked for asked in everybody if asked[0][0] <= number and (not strict or self._ways[asked[2]][1])]
 
-    def _everybody_on(self, index: int) -> list[Asked]:
+    def _all_victims_on(self, index: int) -> list[Asked]:
         asked: list[Asked] = []
         for task in self._context.nodes.nodes[index].tasks.values():
             leaf = self._victim_leaf(task)
@@ -212,12 +212,12 @@ class Hunt:
         for level in self._levels[: number + 1]:
             side = _side(level, self._taker)
             others = [child for child in level.children.values() if child is not side]
-            yield from self._asked([child for child in others if not strict or self.judge.beyond(child)])
+            yield from self._asked([child for child in others if not strict or self.rule.is_over_target(child)])
 
     def _asked(self, branches: Iterable[ShareNode]) -> Iterator[Task]:
         """The tasks below these, the branch furthest above its part first; where branches tie they are as one."""
-        ordered = sorted(branches, key=self._standing)
-        for _, tied in groupby(ordered, key=self._standing):
+        ordered = sorted(branches, key=self._still_running)
+        for _, tied in groupby(ordered, key=self._still_running):
             together = list(tied)
             yield from self._tasks([node for node in together if isinstance(node, JobNode)])
             below = [child for node in together for child in node.children.values()]
@@ -226,29 +226,29 @@ class Hunt:
             elif below:
                 yield from self._asked(below)
 
-    def _standing(self, node: ShareNode) -> tuple[float, int]:
+    def _still_running(self, node: ShareNode) -> tuple[float, int]:
         """Where a branch stands among its siblings: how far above its part, then the queue's priority."""
         if isinstance(node, JobNode):
             return 0.0, 0  # among jobs it is the tasks that count
         queue = self._context.sync.queue_of(node)
-        return -((self.judge.excess(node) + TIE) - TIE), queue.priority if queue is not None else 0
+        return -((self.rule.excess(node) + GRID_ROUNDER) - GRID_ROUNDER), queue.priority if queue is not None else 0
 
     def _tasks(self, leaves: list[JobNode]) -> Iterator[Task]:
         """The tasks of these jobs that might go, lowest priority first, then those that have run shortest."""
         heap = [
             (task.priority, -task.started, _Last(task.order), task)
             for leaf in leaves
-            if leaf in self._pool.tasks and self._has_to_lose(leaf)
+            if leaf in self._pool.tasks and self._has_excess(leaf)
             for task in self._pool.tasks[leaf]
-            if runs(self._context, task) and (leaf, task.shape, task.node) not in self._refused
+            if is_running(self._context, task) and (leaf, task.shape, task.node) not in self._refused
         ]
         heapify(heap)
         while heap:
             yield heappop(heap)[3]
 
-    def _has_to_lose(self, leaf: JobNode) -> bool:
+    def _has_excess(self, leaf: JobNode) -> bool:
         """Whether some task of a job might go, by what each of them asks for."""
-        return any(self.judge.may_lose(leaf, shape.ask) for shape in leaf.job.unfinished)
+        return any(self.rule.may_lose(leaf, shape.ask) for shape in leaf.job.unfinished)
 
     def _rank(self, task: Task, leaf: JobNode) -> Rank:
         """Where a task stands in that order."""
@@ -259,89 +259,93 @@ class Hunt:
 
     def _way_to(self, leaf: JobNode) -> tuple[int, bool, tuple[tuple[float, int], ...]]:
         """The level where the paths part, whether the branch there is above its part, and the way down to the job."""
-        level, _, branch = parting(self._taker, leaf)
+        level, _, branch = lowest_common_ancestor(self._taker, leaf)
         way: list[tuple[float, int]] = []
         node: ShareNode = leaf
         while node is not level and node.parent is not None:
-            if node.kind is not Kind.JOB:
-                way.append(self._standing(node))
+            if node.kind is not NodeKind.JOB:
+                way.append(self._still_running(node))
             node = node.parent
-        return self._depth.get(level, len(self._levels)), self.judge.beyond(branch), tuple(reversed(way))
+        return self._depth.get(level, len(self._levels)), self.rule.is_over_target(branch), tuple(reversed(way))
 
     # --- on one node ----------------------------------------------------------------------------------------------
 
-    def _on_node(self, shape: Shape, index: int, asked: list[Asked], transaction: Transaction) -> list[Victims] | None:
+    def _on_node(
+        self, shape: TaskShape, index: int, asked: list[Asked], transaction: Transaction
+    ) -> list[Victims] | None:
         """Who has to go from a node, at the least; nobody has gone when this returns.
 
         If the first of a job's tasks to go are too small, and the rest may not go after them, larger ones are tried
         first. Only where whole targets say what a job may lose: by keys alone two jobs could take turns that way.
         """
         found = self._in_turn(shape, index, asked, transaction)
-        if found is None and self.judge.by_target and len(asked) > 1:
+        if found is None and self.rule.by_target and len(asked) > 1:
             largest = sorted(asked, key=lambda entry: -part_of(entry[1].shape.ask, self._context.state.capacity))
             if largest != asked:
                 found = self._in_turn(shape, index, largest, transaction)
         return found
 
-    def _in_turn(self, shape: Shape, index: int, asked: list[Asked], transaction: Transaction) -> list[Victims] | None:
+    def _in_turn(
+        self, shape: TaskShape, index: int, asked: list[Asked], transaction: Transaction
+    ) -> list[Victims] | None:
         """Let go one after another, as far as that is legal, until the task fits; then whoever is not needed stays."""
         node = self._context.nodes.nodes[index]
         chosen: list[Victims] = []
         for _, task, leaf in asked:
             if self._fits(node, index, shape):
                 break
-            if not runs(self._context, task) or not self._helps(task, node, shape):
+            if not is_running(self._context, task) or not self._helps(task, node, shape):
                 continue
-            victims = self._together(task, leaf)
+            victims = self._eviction_group(task, leaf)
             if victims and self._evict(victims, leaf, transaction, for_good=not chosen):
                 chosen.append(victims)
         fits = self._fits(node, index, shape)
         if fits:
-            self._leave_in_peace(chosen, node, index, shape, transaction)
+            self._drop_unneeded_victims(chosen, node, index, shape, transaction)
         for victims in reversed(chosen):
-            spare(victims, transaction)
+            undo_evictions(victims, transaction)
         return chosen if fits else None
 
-    def _leave_in_peace(
-        self, chosen: list[Victims], node: ClusterNode, index: int, shape: Shape, transaction: Transaction
+    def _drop_unneeded_victims(
+        self, chosen: list[Victims], node: ClusterNode, index: int, shape: TaskShape, transaction: Transaction
     ) -> None:
         """Spare whoever is not needed, the furthest first."""
         for victims in list(reversed(chosen)):
-            spare(victims, transaction)
-            if self._fits(node, index, shape) and enough_is_left(self._context, victims[0].job, transaction):
+            undo_evictions(victims, transaction)
+            if self._fits(node, index, shape) and still_viable(self._context, victims[0].job, transaction):
                 chosen.remove(victims)
             else:
-                self.let_go(victims, transaction)
+                self.evict_all(victims, transaction)
 
     def _evict(self, victims: Victims, leaf: JobNode, transaction: Transaction, *, for_good: bool = False) -> bool:
         """Try it; undone at once if somebody objects. For good: nobody else is out who may come back."""
         items = victims[0].shape.ask if len(victims) == 1 else _sum(victims)
-        if not self.judge.may_lose(leaf, items):
+        if not self.rule.may_lose(leaf, items):
             return False
         if not self._plugins_agree(victims):
             if for_good and len(victims) == 1:
                 self._refused.add((leaf, victims[0].shape, victims[0].node))
             return False
-        if not self.let_go(victims, transaction):
+        if not self.evict_all(victims, transaction):
             return False
         whole = not leaf.job.running
-        if self.judge.agrees(leaf, items) and self._queues_may_lose(leaf, items):
-            if not whole or leaf is self.allowed_gang or self._may_go_whole(leaf, items, transaction):
+        if self.rule.agrees(leaf, items) and self._queues_may_lose(leaf, items):
+            if not whole or leaf is self.allowed_gang or self._may_evict_job(leaf, items, transaction):
                 return True
             self.gangs_spared[leaf] = part_of(items, self._context.state.capacity)
-        spare(victims, transaction)
+        undo_evictions(victims, transaction)
         return False
 
-    def let_go(self, victims: Victims, transaction: Transaction) -> bool:
+    def evict_all(self, victims: Victims, transaction: Transaction) -> bool:
         """They go; False, and nobody does, if one may not now that others have gone."""
         for i, task in enumerate(victims):
             if not self._context.policy.evictable(task):
-                spare(victims[:i], transaction)
+                undo_evictions(victims[:i], transaction)
                 return False
-            transaction.evict(task, self._heir(task) if len(victims) == 1 else None)
+            transaction.evict(task, self._beneficiary(task) if len(victims) == 1 else None)
         return True
 
-    def _heir(self, task: Task) -> JobNode | None:
+    def _beneficiary(self, task: Task) -> JobNode | None:
         """Who takes over a task's right to what it holds: not one on the same node, where room is to be made."""
         jobs, node = self._context.tree.jobs, task.node
         assert task.job is not None and node is not None
@@ -349,12 +353,12 @@ class Hunt:
         if spares(leaf, task.shape.ask):
             return None
         here = {jobs[other.job.key] for other in node.tasks.values() if other.job is not None and other.job.key in jobs}
-        return self.judge.heir(leaf, task.shape.ask, here)
+        return self.rule.beneficiary(leaf, task.shape.ask, here)
 
-    def _fits(self, node: ClusterNode, index: int, shape: Shape) -> bool:
+    def _fits(self, node: ClusterNode, index: int, shape: TaskShape) -> bool:
         return _has_room(node, shape) and self._context.nodes.allows(shape, index)
 
-    def _helps(self, task: Task, node: ClusterNode, shape: Shape) -> bool:
+    def _helps(self, task: Task, node: ClusterNode, shape: TaskShape) -> bool:
         """Whether a task has something of what is short; where pods stand in one another's way, any may help."""
         if shape.coupled:
             return True
@@ -365,7 +369,7 @@ class Hunt:
 
     def _victim_leaf(self, task: Task) -> JobNode | None:
         """The job of a task that may go, None if it may not."""
-        if task.job is None or task not in self._pool or not runs(self._context, task):
+        if task.job is None or task not in self._pool or not is_running(self._context, task):
             return None
         leaf = self._context.tree.jobs.get(task.job.key)
         if leaf is None or leaf is self._taker or leaf.job is not task.job:
@@ -374,7 +378,7 @@ class Hunt:
             return None
         if not self._context.policy.consent.given(self._taker, leaf, across=self._across):
             return None
-        return leaf if self.judge.may_lose(leaf, task.shape.ask) else None
+        return leaf if self.rule.may_lose(leaf, task.shape.ask) else None
 
     def _plugins_agree(self, victims: Victims) -> bool:
         policy, taker, unit = self._context.policy, self._taker, self._unit
@@ -385,7 +389,7 @@ class Hunt:
         """Whether the queues that lose by this may be asked at all, and keep what is guaranteed to them."""
         if not self._across:
             return True
-        level, _, _ = parting(self._taker, leaf)
+        level, _, _ = lowest_common_ancestor(self._taker, leaf)
         node: ShareNode | None = leaf.queue
         while node is not None and node is not level:
             queue = self._context.sync.queue_of(node)
@@ -396,18 +400,18 @@ class Hunt:
             node = node.parent
         return True
 
-    def _may_go_whole(self, leaf: JobNode, items: Items, transaction: Transaction) -> bool:
+    def _may_evict_job(self, leaf: JobNode, items: Items, transaction: Transaction) -> bool:
         """Whether it is worth it that a job has lost all it held."""
         capacity = self._context.state.capacity
-        if not self.judge.by_target:
+        if not self.rule.by_target:
             return len(leaf.job.tasks) == 1 or 2 * self._size >= part_of(items, capacity)
         gone = {
-            self._context.tree.jobs[d.task.job.key]: None for d in transaction.departures() if d.task.job is not None
+            self._context.tree.jobs[d.task.job.key]: None for d in transaction.all_evictions() if d.task.job is not None
         }
         units = [(taker, ask) for taker, ask, *_ in transaction.all_charges()]
         return improves_split(units, [job for job in gone if not job.job.running], capacity)
 
-    def _together(self, task: Task, leaf: JobNode) -> Victims:
+    def _eviction_group(self, task: Task, leaf: JobNode) -> Victims:
         """Who goes with a task: nobody, or the rest of a job that could not go on; () if that may not be."""
         job = leaf.job
         if self._context.policy.can_go_on(job, without=task):
@@ -437,20 +441,20 @@ class _Last:
         return hash(self.order)
 
 
-def enough_is_left(context: SchedulingContext, job: Job | None, transaction: Transaction) -> bool:
+def still_viable(context: SchedulingContext, job: Job | None, transaction: Transaction) -> bool:
     """Whether a job has lost nothing, or has gone whole, or can go on."""
     if job is None or not job.running or context.policy.can_go_on(job):
         return True
-    return all(gone.task.job is not job for gone in transaction.departures())
+    return all(gone.task.job is not job for gone in transaction.all_evictions())
 
 
-def spare(victims: Victims, transaction: Transaction) -> None:
+def undo_evictions(victims: Victims, transaction: Transaction) -> None:
     """They stay after all."""
     for task in reversed(victims):
-        transaction.spare(task)
+        transaction.undo_evict(task)
 
 
-def _has_room(node: ClusterNode, shape: Shape) -> bool:
+def _has_room(node: ClusterNode, shape: TaskShape) -> bool:
     return all(node.future(j) >= amount for j, amount in shape.items)
 
 

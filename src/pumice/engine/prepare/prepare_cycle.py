@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.prepare.shape_cleanup import forget_shapes
+from pumice.engine.prepare.shape_cleanup import drop_unused_shapes
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
@@ -27,36 +27,36 @@ def prepare_cycle(context: SchedulingContext) -> None:
     moved = changes.demand or changes.usage or changes.pods
     candidates.begin_cycle(changes.freed_nodes, changed=changes.pods, gates_moved=moved)
     _set_targets(context)
-    if moved or state.victims_touched:
+    if moved or state.victims_changed:
         changes.version += 1
     changes.clear()
-    state.jobs_touched.clear()
-    state.jobs_gone.clear()
-    state.queues_touched = state.nodes_described = state.victims_touched = False
+    state.changed_jobs.clear()
+    state.removed_jobs.clear()
+    state.queues_changed = state.nodes_changed = state.victims_changed = False
     context.nodes.compact()
-    forget_shapes(context)
+    drop_unused_shapes(context)
 
 
 def _follow_objects(context: SchedulingContext, resized: bool) -> None:
     """Queues first, because they give the tree; then nodes, because they decide what of a job is demand; then jobs."""
     state, changes, candidates, sync = context.state, context.changes, context.candidates, context.sync
-    if state.queues_touched or state.nodes_described:
+    if state.queues_changed or state.nodes_changed:
         jobs = dict.fromkeys(state.jobs.values())
     else:
-        jobs = state.jobs_touched | candidates.affected_by_capacity(changes.capacity)
-    if state.queues_touched:
+        jobs = state.changed_jobs | candidates.affected_by_capacity(changes.capacity)
+    if state.queues_changed:
         sync.follow_queues()
-    if state.nodes_described:
+    if state.nodes_changed:
         context.nodes.rebuild(state.nodes.values(), context.tree.width)
         changes.freed_nodes.clear()  # indices of the old table; every shape is looked at again
         candidates.nodes_rebuilt()
-    for key in state.jobs_gone:
+    for key in state.removed_jobs:
         sync.detach(key)
-    if state.queues_touched or resized:
+    if state.queues_changed or resized:
         context.policy.set_bounds()  # what a queue may hold decides what of its jobs is demand
     for job in jobs:
         sync.follow_job(job)
-    if state.queues_touched or resized or changes.stray_jobs:
+    if state.queues_changed or resized or changes.stray_jobs:
         sync.refuse_queues()
 
 
@@ -68,7 +68,7 @@ def _set_targets(context: SchedulingContext) -> None:
         changes.target_version += 1
     if changes.demand or changes.usage:
         moved = context.order.refresh_targets(demand_changed=changes.demand)
-        context.candidates.recheck_mixed(moved)
+        context.candidates.recheck_heterogeneous(moved)
 
 
 def capacity_came(context: SchedulingContext) -> None:

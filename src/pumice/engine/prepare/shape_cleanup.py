@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
-SHAPES = 1000
+FIRST_SHAPE_LIMIT = 1000
 """So many are kept in any case."""
 
 
-def forget_shapes(context: SchedulingContext) -> None:
+def drop_unused_shapes(context: SchedulingContext) -> None:
     """Drop the shapes that no task has and nothing is known of, once there are more than ``shape_limit``."""
     if len(context.state.shapes) <= context.shape_limit:
         return
     used = {task.shape for task in context.state.tasks.values()}
     used.update(context.candidates.units.of_shape)  # units that were tried in vain are remembered for a while
     for kept in (context.state.shapes, context.candidates, context.nodes):
-        kept.keep(used)
-    context.shape_limit = max(SHAPES, 2 * len(used))
+        kept.keep_shapes(used)
+    context.shape_limit = max(FIRST_SHAPE_LIMIT, 2 * len(used))

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
-from pumice.engine.recovery.partial_gangs import notice
-from pumice.model.queue_tree import Layout, inner_paths, lay_out
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.recovery.partial_gangs import detect_partial_gang
+from pumice.model.queue_tree import QueueTree, build_queue_tree, inner_paths
 from pumice.model.specs import JobPhase, Queue, QueueState
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
     from pumice.engine.state.job import Job
     from pumice.engine.state.task import Task
-    from pumice.engine.transaction import Departure
+    from pumice.engine.transaction import Eviction
 
 
 class TreeSync:
@@ -26,7 +26,7 @@ class TreeSync:
 
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
-        self.layout: Layout = lay_out({})  #: the path of every queue, and the queues that have none
+        self.queue_tree: QueueTree = build_queue_tree({})  #: the path of every queue, and the queues that have none
         self.refused_queues: dict[str, str] = {}  #: queues below which no job may start, and why
         self._leaf_queues: set[str] = set()  #: all and only queues that have a path and no queue below them
         self._open: dict[ShareNode, bool] = {}  #: whether a queue accepts work; filled on demand
@@ -39,28 +39,28 @@ class TreeSync:
         """Bring the upper part of the tree in line with the queues."""
         context = self._context
         state, tree = context.state, context.tree
-        self.layout = lay_out(state.queues)
-        parents = inner_paths(self.layout.places)
-        self._leaf_queues = {name for name, path in self.layout.path_of.items() if path not in parents}
+        self.queue_tree = build_queue_tree(state.queues)
+        parents = inner_paths(self.queue_tree.placements)
+        self._leaf_queues = {name for name, path in self.queue_tree.path_of.items() if path not in parents}
         self._open.clear()
-        context.candidates.lines.in_use = any(queue.fifo for queue in state.queues.values())
+        context.candidates.fifo_queues.enabled = any(queue.fifo for queue in state.queues.values())
         nodes: dict[tuple[str, ...], ShareNode] = {}
-        for path, place in self.layout.places.items():
-            node = tree.root if len(path) == 1 else tree.child(nodes[path[:-1]], Kind.QUEUE, path[-1])
+        for path, place in self.queue_tree.placements.items():
+            node = tree.root if len(path) == 1 else tree.child(nodes[path[:-1]], NodeKind.QUEUE, path[-1])
             nodes[path] = node
-            node.object = place.queue
+            node.queue_name = place.queue
             node.weight = float(place.weight)
-            node.rank = (place.created, Kind.QUEUE, path[-1])
+            node.rank = (place.created, NodeKind.QUEUE, path[-1])
             tree.mark(node)
         for key, leaf in list(tree.jobs.items()):
             if self._parent_of(leaf.job) is not leaf.parent:
                 self.detach(key)
         keep = set(nodes.values())
         for node in reversed(list(tree.root.walk())):
-            if node.kind is Kind.NAMESPACE:
+            if node.kind is NodeKind.NAMESPACE:
                 node.weight = float(state.namespace_weight(node.name))
                 tree.mark(node)
-            elif node.kind is Kind.QUEUE and node not in keep and not node.children:
+            elif node.kind is NodeKind.QUEUE and node not in keep and not node.children:
                 tree.remove(node)
         context.changes.demand = True
         context.order.restructure()
@@ -73,17 +73,17 @@ class TreeSync:
             self.refused_queues = refused
             self._open.clear()
             for leaf in self._context.tree.jobs.values():
-                self.refresh(leaf)
+                self.refresh_leaf(leaf)
 
     def queue_of(self, node: ShareNode) -> Queue | None:
         """The Queue object behind a node of the tree."""
-        return self._context.state.queues.get(node.object) if node.object is not None else None
+        return self._context.state.queues.get(node.queue_name) if node.queue_name is not None else None
 
-    def takes_jobs(self, queue: ShareNode) -> bool:
+    def is_leaf_queue(self, queue: ShareNode) -> bool:
         """Whether a queue may have jobs: it has an object and no queues below it."""
-        return queue.object is not None and queue.object in self._leaf_queues
+        return queue.queue_name is not None and queue.queue_name in self._leaf_queues
 
-    def shut_at(self, queue: ShareNode) -> Queue | None:
+    def closed_queue_above(self, queue: ShareNode) -> Queue | None:
         """The nearest queue, from this one up, that lets nothing start: not Open, or refused; None: all of them do."""
         above: ShareNode | None = queue
         while above is not None:
@@ -97,7 +97,7 @@ class TreeSync:
         """Whether a job's queue accepts work: it takes jobs, and neither it nor a queue above it is shut."""
         queue = leaf.queue
         if queue not in self._open:
-            self._open[queue] = self.takes_jobs(queue) and self.shut_at(queue) is None
+            self._open[queue] = self.is_leaf_queue(queue) and self.closed_queue_above(queue) is None
         return self._open[queue]
 
     # ---- jobs ------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class TreeSync:
         tree, changes = context.tree, context.changes
         parent = self._parent_of(job)
         leaf = tree.jobs.get(job.key)
-        context.unstartable.note(job.key)
+        context.unstartable.mark_changed(job.key)
         if leaf is not None and (leaf.parent is not parent or leaf.job is not job):
             self.detach(job.key)
             leaf, parent = None, self._parent_of(job)  # the namespace node may have been removed with its last job
@@ -127,25 +127,25 @@ class TreeSync:
             leaf.user = user
             changes.demand = True  # user limits bound targets
         context.state.set_rules(job, context.policy.node_rules(leaf))
-        self.refresh(leaf)
+        self.refresh_leaf(leaf)
 
-    def refresh(self, leaf: JobNode) -> None:
+    def refresh_leaf(self, leaf: JobNode) -> None:
         """A job changed: recompute its demand and its next unit, and which actions have to look at it."""
         context = self._context
         job, takes_work = leaf.job, self._is_open(leaf)
-        if context.candidates.refresh(leaf, open_queue=takes_work):
+        if context.candidates.refresh_job(leaf, open_queue=takes_work):
             context.changes.demand = True
         context.tree.touch(leaf)
         _keep(self._to_enqueue, leaf, takes_work and job.phase is JobPhase.PENDING)
         _keep(self._to_backfill, leaf, takes_work and any(shape.best_effort for shape in job.pending))
-        notice(context, job)
+        detect_partial_gang(context, job)
 
     def refresh_job(self, job: Job) -> None:
         """The same for a job, if it has a leaf."""
         if (leaf := self._context.tree.jobs.get(job.key)) is not None:
-            self.refresh(leaf)
+            self.refresh_leaf(leaf)
 
-    def victims_left(self, departures: Iterable[Departure]) -> None:
+    def victims_left(self, departures: Iterable[Eviction]) -> None:
         """Tasks were evicted: refresh their jobs, and note on which nodes capacity is being freed."""
         context = self._context
         for gone in departures:
@@ -158,28 +158,28 @@ class TreeSync:
     def detach(self, key: str) -> None:
         """Remove a job's leaf, and the namespace node above it if it was the last."""
         context = self._context
-        context.unstartable.note(key)
+        context.unstartable.mark_changed(key)
         leaf = context.tree.jobs.get(key)
         if leaf is None:
             return
-        context.candidates.retire(leaf)
+        context.candidates.remove_job(leaf)
         self._to_enqueue.pop(leaf, None)
         self._to_backfill.pop(leaf, None)
         for task in leaf.job.tasks.values():
             if task.status.held:
-                context.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
+                context.order.uncharge(leaf, task.shape.ask, task.started, 1, task.owed)
         parent = leaf.parent
         changes = context.changes
-        changes.stray_jobs = changes.stray_jobs or leaf.queue.object not in self._leaf_queues
-        context.order.forget(leaf)
+        changes.stray_jobs = changes.stray_jobs or leaf.queue.queue_name not in self._leaf_queues
+        context.order.remove_job(leaf)
         context.tree.remove(leaf)
-        if parent is not None and parent.kind is Kind.NAMESPACE and not parent.children:
+        if parent is not None and parent.kind is NodeKind.NAMESPACE and not parent.children:
             context.tree.remove(parent)
         context.decided.conditions.pop(key, None)
         context.partial_gangs.pop(key, None)
         changes.demand = True
 
-    def takes_work(self, job: Job) -> bool:
+    def may_start(self, job: Job) -> bool:
         """Whether a job may start something, as far as its queue goes."""
         leaf = self._context.tree.jobs.get(job.key)
         return leaf is not None and self._is_open(leaf)
@@ -197,36 +197,36 @@ class TreeSync:
         context = self._context
         if job.spec is None:
             return None
-        path = self.layout.path_of.get(job.spec.queue)
+        path = self.queue_tree.path_of.get(job.spec.queue)
         if path is None:
             return None
         node = context.tree.root
         for name in path[1:]:
-            found = node.children.get((Kind.QUEUE, name))
+            found = node.children.get((NodeKind.QUEUE, name))
             if found is None:
                 return None
             node = found
         queue = self.queue_of(node)
         if context.policy.namespace_level and not (queue is not None and queue.fifo):  # FIFO is across namespaces
-            namespace = node.children.get((Kind.NAMESPACE, job.spec.namespace))
+            namespace = node.children.get((NodeKind.NAMESPACE, job.spec.namespace))
             if namespace is None:
-                namespace = context.tree.child(node, Kind.NAMESPACE, job.spec.namespace)
+                namespace = context.tree.child(node, NodeKind.NAMESPACE, job.spec.namespace)
                 namespace.weight = float(context.state.namespace_weight(job.spec.namespace))
             node = namespace
         return node
 
     def _charge(self, leaf: JobNode, task: Task) -> None:
         self._context.changes.usage = True
-        self._context.order.hold(leaf, task.shape.ask, task.started, 1, task.owed)
+        self._context.order.charge(leaf, task.shape.ask, task.started, 1, task.owed)
 
     def validate(self) -> None:
         """Check the invariants stated above."""
-        tree, parents = self._context.tree, inner_paths(self.layout.places)
-        assert self._leaf_queues == {name for name, path in self.layout.path_of.items() if path not in parents}
+        tree, parents = self._context.tree, inner_paths(self.queue_tree.placements)
+        assert self._leaf_queues == {name for name, path in self.queue_tree.path_of.items() if path not in parents}
         for leaf in (*self._to_enqueue, *self._to_backfill):
             assert tree.jobs.get(leaf.job.key) is leaf, leaf
         for queue, is_open in self._open.items():
-            assert is_open == (self.takes_jobs(queue) and self.shut_at(queue) is None), queue
+            assert is_open == (self.is_leaf_queue(queue) and self.closed_queue_above(queue) is None), queue
 
 
 def _keep(chosen: dict[JobNode, None], leaf: JobNode, wanted: bool) -> None:

@@ -24,14 +24,14 @@ class UsageAccounting:
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
 
-    def entered(self, task: Task) -> None:
+    def task_entered(self, task: Task) -> None:
         """A task counts now as its status says."""
         context = self._context
         if task.status.held and task.job is not None:
             leaf = context.tree.jobs.get(task.job.key)
             if leaf is not None and leaf.job is task.job:
                 context.changes.usage = True
-                context.order.hold(leaf, task.shape.ask, task.started, 1, task.owed)
+                context.order.charge(leaf, task.shape.ask, task.started, 1, task.owed)
         if task.status.has_node and task.node is not None:
             context.last_start = max(context.last_start, task.started)
             context.changes.pods = True
@@ -43,14 +43,14 @@ class UsageAccounting:
             for plugin in context.policy.followers:
                 plugin.placed(task, task.node)
 
-    def leaving(self, task: Task) -> None:
+    def task_leaving(self, task: Task) -> None:
         """A task is about to stop counting as its status says."""
         context = self._context
         if task.status.held and task.job is not None:
             leaf = context.tree.jobs.get(task.job.key)
             if leaf is not None and leaf.job is task.job:
                 context.changes.usage = True
-                context.order.release(leaf, task.shape.ask, task.started, 1, task.owed)
+                context.order.uncharge(leaf, task.shape.ask, task.started, 1, task.owed)
         if task.status.has_node and task.node is not None:
             context.pipelined.tasks.pop(task, None)
             capacity_freed(context, task.node)

@@ -20,60 +20,60 @@ from pumice.engine.decisions import Evict
 from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
-from pumice.engine.transaction import Departure, Transaction
+from pumice.engine.transaction import Eviction, Transaction
 from pumice.model.specs import JobPhase, TaskStatus
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
-LIMIT = 30_000_000
+REPAIR_LIMIT = 30_000_000
 """For how long a part of a gang waits for the rest (microseconds)."""
 
 
-def notice(context: SchedulingContext, job: Job) -> None:
+def detect_partial_gang(context: SchedulingContext, job: Job) -> None:
     """A job changed: is it one of those, or no longer? Until it is whole its time runs, whatever is decided."""
     if not job.running:
-        job.whole, job.spent = False, 0
-    if job.whole or not job.shown:
+        job.gang_was_complete, job.spent = False, 0
+    if job.gang_was_complete or not job.shown:
         context.partial_gangs.pop(job.key, None)
-    elif job.key not in context.partial_gangs and _is_a_part(context, job):
+    elif job.key not in context.partial_gangs and _is_partial(context, job):
         context.partial_gangs[job.key] = context.now
 
 
-def mend(context: SchedulingContext) -> None:
+def repair_partial_gangs(context: SchedulingContext) -> None:
     """Find places for what is missing, those first who have waited longest; send back what had its time."""
     for key, since in sorted(context.partial_gangs.items(), key=lambda item: (item[1], item[0])):
         leaf = context.tree.jobs.get(key)
-        if leaf is None or leaf.job.whole:  # which the cluster may have shown since it was noticed
+        if leaf is None or leaf.job.gang_was_complete:  # which the cluster may have shown since it was noticed
             del context.partial_gangs[key]
         elif any(task.status is TaskStatus.BINDING for task in leaf.job.tasks.values()):
             continue  # the rest of it is on its way
-        elif since + LIMIT <= context.now:
-            _send_back(context, leaf)
-        elif not _complete(context, leaf) and since == context.now:
-            _tell(context, leaf.job, f"the rest must find a place within {LIMIT // 1_000_000} s, or these go")
+        elif since + REPAIR_LIMIT <= context.now:
+            _evict_part(context, leaf)
+        elif not _place_missing(context, leaf) and since == context.now:
+            _report(context, leaf.job, f"the rest must find a place within {REPAIR_LIMIT // 1_000_000} s, or these go")
 
 
-def _is_a_part(context: SchedulingContext, job: Job) -> bool:
+def _is_partial(context: SchedulingContext, job: Job) -> bool:
     """Whether a job that has not been whole has some of its start, by a decision of ours, and not all of it."""
     start = context.policy.start_size(job)
     seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
     has_all = len(seated) + job.succeeded >= start and makes_a_gang(job, seated, start)
-    return not has_all and bool(_to_give_back(job))
+    return not has_all and bool(_tasks_bound_by_us(job))
 
 
-def _to_give_back(job: Job) -> list[Task]:
+def _tasks_bound_by_us(job: Job) -> list[Task]:
     """What has its node by a decision of ours, in task order."""
     ours = [task for task in job.tasks.values() if task.status.shown and task.spec.placed]
-    return sorted((task for task in ours if not task.keeps_the_cluster_alive), key=lambda task: task.order)
+    return sorted((task for task in ours if not task.is_system_critical), key=lambda task: task.order)
 
 
-def _complete(context: SchedulingContext, leaf: JobNode) -> bool:
+def _place_missing(context: SchedulingContext, leaf: JobNode) -> bool:
     """Give what is missing its place, if all of it finds one."""
-    if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues and context.sync.takes_work(leaf.job):
+    if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues and context.sync.may_start(leaf.job):
         leaf.job.phase = JobPhase.INQUEUE  # it was let in before; that got lost
         context.decided.enqueue(leaf.job.key)
-        context.sync.refresh(leaf)
+        context.sync.refresh_leaf(leaf)
     unit = leaf.unit
     if unit is None or not context.candidates.is_open(unit) or context.policy.allocatable(leaf, unit) is not None:
         return False
@@ -81,30 +81,32 @@ def _complete(context: SchedulingContext, leaf: JobNode) -> bool:
     short = place_unit(context, transaction, leaf, unit)
     if short is not None:
         transaction.discard()
-        context.candidates.failed(unit, short)
+        context.candidates.mark_failed(unit, short)
         return False
     transaction.commit()
-    context.candidates.advance(leaf)
+    context.candidates.choose_next_unit(leaf)
     return True
 
 
-def _send_back(context: SchedulingContext, leaf: JobNode) -> None:
+def _evict_part(context: SchedulingContext, leaf: JobNode) -> None:
     """Let go what a job has of its gang."""
-    going = [task for task in _to_give_back(leaf.job) if context.eviction_backoff.retry_at(task.key) <= context.now]
+    going = [
+        task for task in _tasks_bound_by_us(leaf.job) if context.eviction_backoff.retry_at(task.key) <= context.now
+    ]
     if not going:
         return
-    _tell(context, leaf.job, f"the rest found no place within {LIMIT // 1_000_000} s, so these go")
+    _report(context, leaf.job, f"the rest found no place within {REPAIR_LIMIT // 1_000_000} s, so these go")
     transaction = Transaction(context)
     for task in going:
         transaction.evict(task)
     transaction.commit(explain=_explain)
 
 
-def _explain(gone: Departure) -> Evict:
+def _explain(gone: Eviction) -> Evict:
     return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, "", "mend")
 
 
-def _tell(context: SchedulingContext, job: Job, what: str) -> None:
+def _report(context: SchedulingContext, job: Job, what: str) -> None:
     has = sum(1 for task in job.tasks.values() if task.status.shown)
     message = f"{has} of the {context.policy.start_size(job)} pods that it must start with have a node; {what}"
     context.decided.condition_once(job.key, "GangIncomplete", message)

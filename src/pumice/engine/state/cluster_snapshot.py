@@ -14,7 +14,7 @@ from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, 
 
 
 @dataclass(frozen=True, slots=True)
-class JobStanding:
+class JobSnapshot:
     """A job: what was said of it (nothing, where only its pods are known), and how far it is."""
 
     key: str
@@ -24,7 +24,7 @@ class JobStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStanding:
+class TaskSnapshot:
     """A task: what was said of it, and where it is by decision."""
 
     spec: TaskSpec
@@ -36,12 +36,12 @@ class TaskStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClusterSnapshot:
     """All that a state knows, in an order in which it can be told. Nothing else need be known to go on from here."""
 
     objects: tuple[Described, ...] = ()  # all but jobs and tasks
-    jobs: tuple[JobStanding, ...] = ()
-    tasks: tuple[TaskStanding, ...] = ()
+    jobs: tuple[JobSnapshot, ...] = ()
+    tasks: tuple[TaskSnapshot, ...] = ()
     terms: tuple[PodTerm, ...] = ()  # what tasks, some of them gone, have said of other pods (see ``shape``)
     label_keys: tuple[str, ...] = ()
 
@@ -49,16 +49,16 @@ class Standing:
         return len(self.objects) + len(self.jobs) + len(self.tasks)
 
 
-def standing(state: ClusterState) -> Standing:
+def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
     """How a cluster stands; tasks in the order in which they started."""
     quotas = (quota for found in state.quotas.values() for quota in found.values())
     nodes = (node.spec for node in state.nodes.values() if node.spec is not None)
     tasks = sorted(state.tasks.values(), key=lambda task: (task.started, task.order))
-    return Standing(
+    return ClusterSnapshot(
         (*state.priority_classes.values(), *state.budgets.values(), *quotas, *state.queues.values(), *nodes),
-        tuple(JobStanding(job.key, job.spec, job.phase, job.whole) for job in state.jobs.values()),
+        tuple(JobSnapshot(job.key, job.spec, job.phase, job.gang_was_complete) for job in state.jobs.values()),
         tuple(
-            TaskStanding(
+            TaskSnapshot(
                 task.spec,
                 task.status,
                 task.node.name if task.node is not None and task.status.has_node else None,
@@ -72,18 +72,18 @@ def standing(state: ClusterState) -> Standing:
     )
 
 
-def tell_objects(state: ClusterState, was: Standing) -> None:
+def restore_objects(state: ClusterState, was: ClusterSnapshot) -> None:
     """Tell an empty state what there is, tasks excepted."""
     state.shapes.recall(was.terms, was.label_keys)
     for described in was.objects:
         state.apply(Changed(described))
     for job in was.jobs:
-        state.recall_job(job.key, job.spec, job.phase, whole=job.whole)
+        state.restore_job(job.key, job.spec, job.phase, whole=job.whole)
 
 
-def tell_tasks(state: ClusterState, was: Standing) -> None:
+def restore_tasks(state: ClusterState, was: ClusterSnapshot) -> None:
     """And now the tasks, each where it stood. Whoever watches hears of them."""
     for task in was.tasks:
-        state.recall_task(task.spec, task.status, task.node, task.started, owed=task.owed, evicted=task.evicted)
+        state.upsert_task(task.spec, task.status, task.node, task.started, owed=task.owed, evicted=task.evicted)
     for job in was.jobs:
-        state.jobs[job.key].whole = job.whole  # which nobody could tell while it held nothing
+        state.jobs[job.key].gang_was_complete = job.whole  # which nobody could tell while it held nothing

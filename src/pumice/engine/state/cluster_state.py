@@ -18,7 +18,7 @@ from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.label_index import LabelIndex
 from pumice.engine.state.task import Task, task_order
-from pumice.engine.state.task_shapes import Rules, Shape, ShapeTable, first_pair, selects
+from pumice.engine.state.task_shapes import Rules, ShapeTable, TaskShape, first_pair, selects
 from pumice.model.specs import (
     Constraints,
     DisruptionBudget,
@@ -37,13 +37,13 @@ BEEN_WHOLE = (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
 """What only a job says that had all of its minimum at some time."""
 
 
-class Watcher(Protocol):
+class UsageObserver(Protocol):
     """Who follows tasks as events move them (moves the engine makes itself are its own business)."""
 
-    def entered(self, task: Task) -> None:
+    def task_entered(self, task: Task) -> None:
         """A task counts now as its status says."""
 
-    def leaving(self, task: Task) -> None:
+    def task_leaving(self, task: Task) -> None:
         """A task is about to count no longer as its status says."""
 
 
@@ -63,13 +63,15 @@ class ClusterState:
         self.nodes: dict[str, ClusterNode] = {}
         self.capacity: list[int] = [0] * len(self.registry)
         self.pods_version = 0  # grows whenever something is said about a pod or a disruption budget
-        self.victims_touched = False  # who may be evicted, or have others evicted, was said anew
-        self.queues_touched = True
-        self.jobs_touched: dict[Job, None] = {}
-        self.arrivals: dict[str, None] = {}  # pods that turned up by bindings nobody here decided (see ``relieve``)
-        self.nodes_described = True  # nodes came, went or changed what they are
-        self.watcher: Watcher | None = None
-        self.jobs_gone: dict[str, None] = {}
+        self.victims_changed = False  # who may be evicted, or have others evicted, was said anew
+        self.queues_changed = True
+        self.changed_jobs: dict[Job, None] = {}
+        self.unexpected_pods: dict[
+            str, None
+        ] = {}  # pods that turned up by bindings nobody here decided (see ``relieve``)
+        self.nodes_changed = True  # nodes came, went or changed what they are
+        self.usage_observer: UsageObserver | None = None
+        self.removed_jobs: dict[str, None] = {}
         self._on_change: dict[type, Callable[[Any], None]] = {
             Queue: self._set_queue,
             Quota: self._set_quota,
@@ -117,20 +119,20 @@ class ClusterState:
     def _set_queue(self, queue: Queue) -> None:
         if self.queues.get(queue.name) != queue:
             self.queues[queue.name] = queue
-            self.queues_touched = True
+            self.queues_changed = True
 
     def _drop_queue(self, name: str) -> None:
         if self.queues.pop(name, None) is not None:
-            self.queues_touched = True
+            self.queues_changed = True
 
     def _set_quota(self, quota: Quota) -> None:
         self.quotas.setdefault(quota.namespace, {})[quota.name] = quota
-        self.queues_touched = True
+        self.queues_changed = True
 
     def _drop_quota(self, key: str) -> None:
         namespace, _, name = key.partition("/")
         if self.quotas.get(namespace, {}).pop(name, None) is not None:
-            self.queues_touched = True
+            self.queues_changed = True
 
     def _set_priority_class(self, priority_class: PriorityClass) -> None:
         self.priority_classes[priority_class.name] = priority_class
@@ -143,35 +145,35 @@ class ClusterState:
     def _set_budget(self, budget: DisruptionBudget) -> None:
         self.budgets[budget.key] = budget
         self.pods_version += 1
-        self.victims_touched = True
+        self.victims_changed = True
 
     def _drop_budget(self, key: str) -> None:
         self.budgets.pop(key, None)
         self.pods_version += 1
-        self.victims_touched = True
+        self.victims_changed = True
 
     def _reprioritise(self) -> None:
-        self.victims_touched = True
+        self.victims_changed = True
         for task in self.tasks.values():
             task.priority = self.task_priority(task.spec)
             task.order = task_order(task.spec, task.priority)
         for job in self.jobs.values():
             job.unsorted = True
-            self.jobs_touched[job] = None
+            self.changed_jobs[job] = None
 
     def _set_job(self, spec: JobSpec) -> None:
         job = self._job(spec.key)
         if job.spec is None:
             # What it says of its past counts when we first hear of it; from then on we know better.
-            job.whole = job.whole or spec.phase in BEEN_WHOLE
+            job.gang_was_complete = job.gang_was_complete or spec.phase in BEEN_WHOLE
         if job.spec is None or spec.phase is not JobPhase.PENDING:
             # Once we admitted a job, an update from before that does not take it back.
             job.phase = spec.phase
         if job.spec is not None and job.spec.preemptable is not spec.preemptable:
-            self.victims_touched = True
+            self.victims_changed = True
         job.spec = spec
         job.show(0)  # if its pods came first, or it needs fewer now
-        self.jobs_touched[job] = None
+        self.changed_jobs[job] = None
 
     def _drop_job(self, key: str) -> None:
         job = self.jobs.get(key)
@@ -187,7 +189,7 @@ class ClusterState:
         status, node, started = spec.status, spec.node, spec.started
         if task is not None and self._confirms(task, spec):
             if (spec.preemptable, spec.labels) != (task.spec.preemptable, task.spec.labels):
-                self.victims_touched = True
+                self.victims_changed = True
             self._labels.remove(task)
             shown = status.shown - task.status.shown
             task.spec, task.status = spec, status
@@ -212,18 +214,18 @@ class ClusterState:
             del self.tasks[spec.key]
             self._labels.remove(task)
         self.learn(spec.constraints)
-        self.recall_task(spec, status, node, started, owed=owed, evicted=evicted)
+        self.upsert_task(spec, status, node, started, owed=owed, evicted=evicted)
         if spec.placed and status.shown and node is not None and node != was:
-            self.arrivals.pop(spec.key, None)
-            self.arrivals[spec.key] = None  # the last to come is the last in line
+            self.unexpected_pods.pop(spec.key, None)
+            self.unexpected_pods[spec.key] = None  # the last to come is the last in line
 
-    def recall_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
+    def restore_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
         """A job is as it was (see ``standing``)."""
         job = self._job(key)
-        job.spec, job.phase, job.whole = spec, phase, whole
-        self.jobs_touched[job] = None
+        job.spec, job.phase, job.gang_was_complete = spec, phase, whole
+        self.changed_jobs[job] = None
 
-    def recall_task(
+    def upsert_task(
         self, spec: TaskSpec, status: TaskStatus, node: str | None, started: int, *, owed: bool, evicted: bool
     ) -> None:
         """A task that nobody knows here comes to stand where it does."""
@@ -239,8 +241,8 @@ class ClusterState:
 
     def _show(self, job: Job, shown: int) -> None:
         job.show(shown)
-        if not job.whole and job.spec is not None and job.running + job.succeeded < job.spec.minimum:
-            self.jobs_touched[job] = None  # what is shown is too little, and nobody may know yet
+        if not job.gang_was_complete and job.spec is not None and job.running + job.succeeded < job.spec.minimum:
+            self.changed_jobs[job] = None  # what is shown is too little, and nobody may know yet
 
     def _confirms(self, task: Task, spec: TaskSpec) -> bool:
         """Whether an update only says that a task is where we think it is: no account moves."""
@@ -261,7 +263,7 @@ class ClusterState:
             self.pods_version += 1
             self._forget(task)
             del self.tasks[key]
-            self.arrivals.pop(key, None)
+            self.unexpected_pods.pop(key, None)
             self._labels.remove(task)
 
     def _set_node(self, spec: NodeSpec) -> None:
@@ -269,14 +271,14 @@ class ClusterState:
         if node.spec == spec:
             return
         node.describe(spec, len(self.capacity))
-        self.nodes_described = True
+        self.nodes_changed = True
         self._touch_node(node)
 
     def _drop_node(self, name: str) -> None:
         node = self.nodes.get(name)
         if node is not None:
             node.describe(None, len(self.capacity))
-            self.nodes_described = True
+            self.nodes_changed = True
             self._touch_node(node)
 
     # --- moves: what the engine itself decides ---------------------------------------------------------
@@ -337,17 +339,17 @@ class ClusterState:
                 self._touch_node(node)
         if task.job is not None:
             task.job.enter(task)
-            self.jobs_touched[task.job] = None
-        if self.watcher is not None:
-            self.watcher.entered(task)
+            self.changed_jobs[task.job] = None
+        if self.usage_observer is not None:
+            self.usage_observer.task_entered(task)
 
     def _leave(self, task: Task) -> None:
         node, job = task.node, task.job
-        if self.watcher is not None:
-            self.watcher.leaving(task)
+        if self.usage_observer is not None:
+            self.usage_observer.task_leaving(task)
         if job is not None:
             job.leave(task)
-            self.jobs_touched[job] = None
+            self.changed_jobs[job] = None
         if node is not None and task.status.has_node:
             node.release(task)
             if not task.spec.managed or not node.schedulable:
@@ -364,17 +366,17 @@ class ClusterState:
         job = self.jobs.get(key)
         if job is None:
             job = self.jobs[key] = Job(key, len(self.capacity))
-            self.jobs_gone.pop(key, None)
+            self.removed_jobs.pop(key, None)
         return job
 
     def _touch_job(self, job: Job) -> None:
         """Mark a job; one that nothing speaks of any more goes."""
         if job.spec is None and not job.tasks and self.jobs.get(job.key) is job:
             del self.jobs[job.key]
-            self.jobs_touched.pop(job, None)
-            self.jobs_gone[job.key] = None
+            self.changed_jobs.pop(job, None)
+            self.removed_jobs[job.key] = None
         else:
-            self.jobs_touched[job] = None
+            self.changed_jobs[job] = None
 
     def _node(self, name: str) -> ClusterNode:
         node = self.nodes.get(name)
@@ -400,13 +402,13 @@ class ClusterState:
             job.widen(width)
         for node in self.nodes.values():
             node.widen(width)
-        self.nodes_described = True
+        self.nodes_changed = True
 
     def learn(self, constraints: Constraints) -> None:
         """If somebody's constraints speak of other pods, that may give waiting tasks an identity (see ``shape``)."""
         if not constraints.coupled:
             return
-        terms, new_keys = self.shapes.learn(constraints)
+        terms, new_keys = self.shapes.note_term(constraints)
         concerned: dict[Task, None] = {}
         if new_keys:
             concerned.update(dict.fromkeys(task for task in self.tasks.values() if task.shape.identity is not None))
@@ -419,7 +421,7 @@ class ClusterState:
                 task.shape = shape
                 self._enter(task, task.status, task.node, task.started)
 
-    def _shape(self, spec: TaskSpec, job: Job | None) -> Shape:
+    def _shape(self, spec: TaskSpec, job: Job | None) -> TaskShape:
         return self.shapes.of(spec, job.rules if job is not None else ())
 
     def set_rules(self, job: Job, rules: Rules) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from pumice.engine.state.task import Task, TaskOrder
-from pumice.engine.state.task_shapes import Rules, Shape
+from pumice.engine.state.task_shapes import Rules, TaskShape
 from pumice.model.specs import JobPhase, JobSpec, TaskStatus
 
 
@@ -20,6 +20,7 @@ class Job:
 
     __slots__ = (
         "evicted",
+        "gang_was_complete",
         "held",
         "key",
         "pending",
@@ -33,7 +34,6 @@ class Job:
         "tasks",
         "unfinished",
         "unsorted",
-        "whole",
     )
 
     def __init__(self, key: str, width: int) -> None:
@@ -43,13 +43,13 @@ class Job:
         self.rules: Rules = ()  # what plugins say of where its tasks may run: part of their shapes
         self.tasks: dict[str, Task] = {}
         self.held: list[int] = [0] * width
-        self.unfinished: dict[Shape, int] = {}
-        self.evicted: dict[Shape, int] = {}  # tasks on their way out because we said so
-        self.pending: dict[Shape, list[Task]] = {}  # the next to start is last
+        self.unfinished: dict[TaskShape, int] = {}
+        self.evicted: dict[TaskShape, int] = {}  # tasks on their way out because we said so
+        self.pending: dict[TaskShape, list[Task]] = {}  # the next to start is last
         self.unsorted = False
         self.running = 0  # tasks that hold a place
         self.shown = 0  # those of them that the cluster has shown there
-        self.whole = False  # whether all of its minimum was shown at some time since it last held nothing
+        self.gang_was_complete = False  # whether all of its minimum was shown at some time since it last held nothing
         self.spent = 0  # tasks that had their place and failed there since it last held nothing
         self.succeeded = 0
 
@@ -99,7 +99,7 @@ class Job:
         elif task.evicted:
             self._count_evicted(shape, -1)
 
-    def _count_evicted(self, shape: Shape, change: int) -> None:
+    def _count_evicted(self, shape: TaskShape, change: int) -> None:
         self.evicted[shape] = self.evicted.get(shape, 0) + change
         if not self.evicted[shape]:
             del self.evicted[shape]
@@ -156,8 +156,8 @@ class Job:
         """The cluster shows so many more of its tasks where they should be; with that it may be whole."""
         self.shown += more
         had_their_place = self.shown + self.succeeded + self.spent
-        if not self.whole and self.spec is not None and had_their_place >= self.spec.min_member:
-            self.whole = not self.spec.min_task_member or self._roles_shown(self.spec.min_task_member)
+        if not self.gang_was_complete and self.spec is not None and had_their_place >= self.spec.min_member:
+            self.gang_was_complete = not self.spec.min_task_member or self._roles_shown(self.spec.min_task_member)
 
     def _roles_shown(self, minimums: Mapping[str, int]) -> bool:
         over = (TaskStatus.SUCCEEDED, TaskStatus.FAILED) if self.spent else (TaskStatus.SUCCEEDED,)

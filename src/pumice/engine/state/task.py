@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import TaskSpec, TaskStatus
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Task:
 
     __slots__ = ("evicted", "job", "key", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
 
-    def __init__(self, spec: TaskSpec, shape: Shape, priority: int) -> None:
+    def __init__(self, spec: TaskSpec, shape: TaskShape, priority: int) -> None:
         self.spec = spec
         self.key = spec.key  # namespace and name: one string for all the tables in which it stands
         self.shape = shape
@@ -37,7 +37,7 @@ class Task:
         self.owed = True  # whether its job was owed when it started (docs/fairness.md, section 3.2, ties in rounding)
 
     @property
-    def keeps_the_cluster_alive(self) -> bool:
+    def is_system_critical(self) -> bool:
         """Whether it is part of the system: never a victim, whatever a configuration says.
 
         See docs/fairness.md, section 9.9.

@@ -23,7 +23,7 @@ Rules = tuple[tuple[str, Hashable], ...]
 """What plugins say of a job, each by its name. Most jobs have none."""
 
 
-class Shape:
+class TaskShape:
     """A request with its constraints, shared by all tasks that are alike. Compared by identity."""
 
     __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "rules")
@@ -60,7 +60,7 @@ class ShapeTable:
     """All shapes in use, and the anti-affinity terms that give tasks an identity."""
 
     def __init__(self) -> None:
-        self._shapes: dict[tuple[Items, Constraints, Identity | None, Rules], Shape] = {}
+        self._shapes: dict[tuple[Items, Constraints, Identity | None, Rules], TaskShape] = {}
         self._made = 0
         self._keys: dict[str, None] = {}  # label keys that some selector mentions
         self._repelling: dict[PodTerm, None] = {}
@@ -70,10 +70,10 @@ class ShapeTable:
     def __len__(self) -> int:
         return len(self._shapes)
 
-    def __iter__(self) -> Iterator[Shape]:
+    def __iter__(self) -> Iterator[TaskShape]:
         return iter(self._shapes.values())
 
-    def of(self, spec: TaskSpec, rules: Rules = ()) -> Shape:
+    def of(self, spec: TaskSpec, rules: Rules = ()) -> TaskShape:
         """The shape of a task whose job is under these rules, made on first sight."""
         items = tuple((j, amount) for j, amount in enumerate(spec.request) if amount)
         constraints = spec.constraints
@@ -83,15 +83,15 @@ class ShapeTable:
         key = (items, constraints, who, rules)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(self._made, items, constraints, who, rules)
+            shape = self._shapes[key] = TaskShape(self._made, items, constraints, who, rules)
             self._made += 1
         return shape
 
-    def keep(self, used: Container[Shape]) -> None:
+    def keep_shapes(self, used: Container[TaskShape]) -> None:
         """Forget all shapes but these."""
         self._shapes = {key: shape for key, shape in self._shapes.items() if shape in used}
 
-    def learn(self, constraints: Constraints) -> tuple[list[PodTerm], bool]:
+    def note_term(self, constraints: Constraints) -> tuple[list[PodTerm], bool]:
         """Note what a task's constraints say of other pods.
 
         Returns the anti-affinity terms not known before, and whether a label key was mentioned for the first time.
@@ -117,7 +117,7 @@ class ShapeTable:
 
     def recall(self, terms: Iterable[PodTerm], keys: Iterable[str]) -> None:
         """Know what another table had learnt, before the first shape."""
-        self.learn(Constraints(anti_affinity=tuple(terms)))
+        self.note_term(Constraints(anti_affinity=tuple(terms)))
         self._keys = dict.fromkeys(keys)
 
     def _needs_identity(self, spec: TaskSpec) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, dominant_share
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.model.specs import JobPhase
 from pumice.observability.metrics.metric_families import gauges
 
@@ -54,9 +54,9 @@ class _Amounts:
 def of_queues(engine: Engine) -> Families:
     """A series for each queue by its name, and for each inner node without a Queue object by its path."""
     registry, capacity = engine.state.registry, engine.state.capacity
-    queues = [node for node in engine.tree.root.walk() if node.kind is Kind.QUEUE]
+    queues = [node for node in engine.tree.root.walk() if node.kind is NodeKind.QUEUE]
     # No queue has a name with a slash in it, so a path is never the name of a queue. Root has no path but its name.
-    nodes = {node.object or node.path: node for node in queues}
+    nodes = {node.queue_name or node.path: node for node in queues}
     phases, asked, missing = _counted(engine)
     shares: dict[str, float] = {}
     weights: dict[str, float] = {}
@@ -78,10 +78,10 @@ def of_queues(engine: Engine) -> Families:
     shown: dict[str, ShareNode] = {}
     for name, node in nodes.items():
         queue = engine.context.sync.queue_of(node)
-        if queue is None and node.object is not None:
+        if queue is None and node.queue_name is not None:
             continue
         shown[name] = node
-        due = engine.order.due_to(node)
+        due = engine.order.entitlement_of(node)
         allocated.add(name, enumerate(node.held))
         request.add(name, enumerate(asked.get(node, [0] * len(node.held))))
         deserved.add(name, enumerate(due))
@@ -135,7 +135,7 @@ def _counted(
             for j, amount in shape.ask:
                 sums[j] += amount * tasks
         missing[queue] = missing.get(queue, 0.0) + _missing(leaf, capacity)
-    inner = [node for node in engine.tree.root.walk() if node.kind is Kind.QUEUE]
+    inner = [node for node in engine.tree.root.walk() if node.kind is NodeKind.QUEUE]
     for node in reversed(inner):  # children first
         above = node.parent
         if above is not None and node in phases:
@@ -150,7 +150,7 @@ def _counted(
 def _missing(leaf: JobNode, capacity: Sequence[int]) -> float:
     return sum(
         (whole - held) / capacity[j]
-        for j, (whole, held) in enumerate(zip(leaf.whole, leaf.held, strict=True))
+        for j, (whole, held) in enumerate(zip(leaf.integer_target, leaf.held, strict=True))
         if whole > held and capacity[j]
     )
 

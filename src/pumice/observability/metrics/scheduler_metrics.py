@@ -38,7 +38,7 @@ class SchedulerMetrics:
         self._scheduler = scheduler
         self._meter = CycleMetrics()
         scheduler.watchers.append(self._meter.observe_cycle)
-        scheduler.engine.entering = self._meter.enter_phase
+        scheduler.engine.on_step = self._meter.enter_phase
 
     def collect(self) -> list[Metric]:
         """All there is to say."""
@@ -61,7 +61,7 @@ class SchedulerMetrics:
         yield counts("pumice_events", "What the engine was told.", "kind", meter.events)
         yield counts("pumice_decisions", "What the engine has decided.", "kind", meter.decisions)
         yield count("pumice_solves", "How often targets were set anew.", engine.context.changes.target_version)
-        takers = (engine.context.reclaims, engine.context.preempts)
+        takers = (engine.context.reclaimers, engine.context.preemptors)
         yield counts(
             "volcano_eviction_transactions",
             "How often a job took room from others, however many pods that cost.",
@@ -80,7 +80,7 @@ class SchedulerMetrics:
         yield as_named(
             "volcano_total_preemption_attempts",
             "How often a job took from its own queue.",
-            {(): engine.context.preempts.committed},
+            {(): engine.context.preemptors.committed},
         )
         scheduler = self._scheduler
         yield gauge(

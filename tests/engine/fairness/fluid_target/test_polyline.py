@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.engine.fairness.fluid_target.polyline import (
+    CurvePoint,
     Curves,
-    Place,
     add_up,
     crossings,
     end_to_end,
@@ -100,8 +100,8 @@ def test_no_crossing_from_one_curve_to_the_next() -> None:
 
 def test_places_and_ways_are_each_others_inverse() -> None:
     # Halted from sliver 0.1 to 0.3; rising from 0.5 to 0.7, where a sliver means nothing; and already at the end.
-    a = Place(np.array([0.5, 0.5, 0.5]), np.array([0.1, 0.3, 0.3]))
-    b = Place(np.array([0.5, 0.7, 0.5]), np.array([0.3, 0.0, 0.3]))
+    a = CurvePoint(np.array([0.5, 0.5, 0.5]), np.array([0.1, 0.3, 0.3]))
+    b = CurvePoint(np.array([0.5, 0.7, 0.5]), np.array([0.3, 0.0, 0.3]))
     there = place_between(a, b, np.array([0.5, 0.25, 0.0]))
     assert there.level == pytest.approx([0.5, 0.55, 0.5])
     assert there.sliver == pytest.approx([0.2, 0.0, 0.3])
@@ -110,22 +110,22 @@ def test_places_and_ways_are_each_others_inverse() -> None:
 
 def test_next_to_nothing_of_the_way_is_no_step_back() -> None:
     # From (0.5, 0.3), the end of a halt, up: so near that the level is the same number, the halt is still behind.
-    a, b = Place(np.array([0.5]), np.array([0.3])), Place(np.array([0.7]), np.array([0.0]))
+    a, b = CurvePoint(np.array([0.5]), np.array([0.3])), CurvePoint(np.array([0.7]), np.array([0.0]))
     there = place_between(a, b, np.array([1e-18]))
     assert (there.level[0], there.sliver[0]) == (0.5, 0.3)
 
 
 def test_a_curve_that_has_not_begun_does_not_follow_the_slivers_of_others() -> None:
     # It begins at 0.5, where it halts. Others halt at 0.2, and are half way: it is still at its start.
-    points = Place(np.array([0.5, 0.5, 0.8]), np.array([0.0, 0.1, 0.0]))
-    a, _, way = locate(Place(np.array([0.2]), np.array([0.05])), np.array([0]), points)
+    points = CurvePoint(np.array([0.5, 0.5, 0.8]), np.array([0.0, 0.1, 0.0]))
+    a, _, way = locate(CurvePoint(np.array([0.2]), np.array([0.05])), np.array([0]), points)
     assert (a.tolist(), way.tolist()) == ([0], [0.0])
-    a, _, way = locate(Place(np.array([0.5]), np.array([0.05])), np.array([0]), points)
+    a, _, way = locate(CurvePoint(np.array([0.5]), np.array([0.05])), np.array([0]), points)
     assert (a.tolist(), way.tolist()) == ([0], [0.5])
 
 
 def test_curves_one_after_another_go_on_from_each_others_ends() -> None:
     # Two of owner 0 that give 3 and 2, one of owner 1.
-    place = Place(np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]), np.zeros(6))
+    place = CurvePoint(np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]), np.zeros(6))
     curves = Curves(np.array([0, 0, 1, 1, 2, 2]), place, np.array([[0.0], [3.0], [0.0], [2.0], [0.0], [7.0]]))
     assert end_to_end(curves, np.array([0, 0, 0, 0, 1, 1])).ravel().tolist() == [0, 3, 3, 5, 0, 7]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.engine.fairness.fluid_target import solver_phase as phase
-from pumice.engine.fairness.fluid_target.solver import solve
+from pumice.engine.fairness.fluid_target.solver import solve_targets
 from tests.support.share_trees import (
     Tree,
     assert_close,
@@ -182,7 +182,7 @@ def test_large_clusters_equal_the_exact_fluid(seed: int, servers: int) -> None:
 def test_a_hundred_thousand_leaves_and_one_as_heavy_as_all() -> None:
     # The heavy one gets a half, tasks of 5e-7: a million. The others 5e-6 each, tasks of 1e-7: 50, of 51 and more.
     count = 100_000
-    target = solve(
+    target = solve_targets(
         np.append(-1, np.zeros(count + 1, dtype=np.int64)),
         np.append(np.ones(count + 1), float(count)),
         np.arange(1, count + 2),
@@ -291,13 +291,13 @@ def test_a_piece_that_needs_what_is_used_up_is_passed_over() -> None:
 def test_a_single_node() -> None:
     # 0.1 and 0.2 a task: 5 fit, whatever the weight.
     root, leaf, direction = np.array([-1]), np.array([0]), np.array([[0.1, 0.2]])
-    assert solve(root, np.array([3.0]), leaf, direction, np.array([np.inf])).tolist() == [5.0]
-    assert solve(root, np.array([3.0]), leaf, direction, np.array([2.0])).tolist() == [2.0]
+    assert solve_targets(root, np.array([3.0]), leaf, direction, np.array([np.inf])).tolist() == [5.0]
+    assert solve_targets(root, np.array([3.0]), leaf, direction, np.array([2.0])).tolist() == [2.0]
 
 
 def test_no_leaves() -> None:
     nothing = np.empty(0, dtype=np.int64)
-    got = solve(np.array([-1, 0]), np.ones(2), nothing, np.empty((0, 2)), np.empty(0), nothing)
+    got = solve_targets(np.array([-1, 0]), np.ones(2), nothing, np.empty((0, 2)), np.empty(0), nothing)
     assert got.shape == (0,)
 
 
@@ -321,7 +321,7 @@ def test_who_asks_for_nothing_gets_its_demand_even_without_limit() -> None:
 
 def test_a_demand_that_fits_is_met_to_the_last_bit() -> None:
     demand = [0.1, 3.0, 1e6 / 3]
-    got = solve(np.array([-1, 0, 0, 0]), np.ones(4), np.arange(1, 4), np.full((3, 1), 1e-7), np.array(demand))
+    got = solve_targets(np.array([-1, 0, 0, 0]), np.ones(4), np.arange(1, 4), np.full((3, 1), 1e-7), np.array(demand))
     assert got.tolist() == demand
 
 
@@ -368,7 +368,7 @@ def test_a_resource_that_ends_where_a_sibling_halts() -> None:
 def test_a_long_chain() -> None:
     count = 300
     parent = np.arange(-1, count - 1)
-    got = solve(parent, np.full(count, 0.3), parent[-1:] + 1, np.array([[0.25]]), np.array([np.inf]))
+    got = solve_targets(parent, np.full(count, 0.3), parent[-1:] + 1, np.array([[0.25]]), np.array([np.inf]))
     assert got.tolist() == [4.0]
 
 
@@ -382,6 +382,6 @@ def test_arguments_are_left_as_they_were() -> None:
         np.array([1, 0]),
     )
     before = [a.copy() for a in arguments]
-    solve(*arguments)
+    solve_targets(*arguments)
     for was, now in zip(before, arguments, strict=True):
         assert (was == now).all()

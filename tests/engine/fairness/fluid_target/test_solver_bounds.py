@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from pumice.engine.fairness.fluid_target.solver_bounds import Bounds, bounds_of
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, bounds_of
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from tests.support.bounded_groves import above_limits, bounded_groves
 from tests.support.groves import WIDTH, Grove
 
 
-def collected(grove: Grove) -> Bounds | None:
-    inner = [node for node in grove.tree.root.walk() if node.kind is not Kind.JOB]
+def collected(grove: Grove) -> SolverBounds | None:
+    inner = [node for node in grove.tree.root.walk() if node.kind is not NodeKind.JOB]
     grove.tree.bounds = bounds_of(inner, grove.capacity)
     return grove.tree.bounds
 

@@ -11,9 +11,9 @@ from hypothesis import given
 
 from pumice.engine.fairness.fluid_target import solver as entitlement
 from pumice.engine.fairness.fluid_target import solver_phase as phase
-from pumice.engine.fairness.fluid_target.solver import solve
-from pumice.engine.fairness.fluid_target.solver_limits import Limits
-from pumice.engine.fairness.fluid_target.solver_phase import Phase
+from pumice.engine.fairness.fluid_target.solver import solve_targets
+from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
+from pumice.engine.fairness.fluid_target.solver_phase import SolverPhase
 from tests.support.bounded_trees import BoundedTree, bounded_trees
 from tests.support.share_trees import Tree, assert_close, halting_trees, satisfied, trees, wide_tree
 
@@ -271,14 +271,14 @@ def test_there_is_no_phase_for_each_limit(binding: str) -> None:
         queue: [None, most] if j else [most, None] for queue, most in zip(queues, limit, strict=True)
     }
     bounded = BoundedTree(tree, ceilings)
-    made: list[Phase] = []
+    made: list[SolverPhase] = []
 
-    class Counted(Phase):
+    class Counted(SolverPhase):
         def __init__(self, *arguments: object) -> None:
             made.append(self)
             super().__init__(*arguments)  # type: ignore[arg-type]  # whatever a phase is made with
 
-    with patch.object(entitlement, "Phase", Counted), patch.object(phase, "Phase", Counted):
+    with patch.object(entitlement, "SolverPhase", Counted), patch.object(phase, "SolverPhase", Counted):
         target = bounded.target()
     for queue, most in zip(queues, limit, strict=True):
         assert abs(bounded.held(target, tree.below(queue), j) - float(most)) < A_HAIR
@@ -293,10 +293,10 @@ def test_five_thousand_leaves_with_a_ceiling_on_each_queue() -> None:
     count = len(parent)
     ceiling = np.full((count, 1), np.inf)
     ceiling[1 : queues + 1, 0] = (1 + np.arange(queues) % 5) / 10 / queues
-    limits = Limits(
+    limits = SolverLimits(
         ceiling, np.zeros((count, 1)), np.full(queues * jobs, -1), np.empty((0, 1)), np.empty(0, dtype=np.int64)
     )
-    target = solve(
+    target = solve_targets(
         parent,
         np.ones(count),
         np.arange(queues + 1, count),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from tests.oracles.exact_fluid import exact_fluid
 from tests.support.bounded_groves import bounded_groves, limit, most, reserved, user_most
 from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves
@@ -232,7 +232,7 @@ def test_an_idle_queues_guarantee_is_not_lent(guarantee: list[int] | None, want:
     q1, q2 = grove.group(weight=1.0), grove.group(weight=3.0)
     q1.guarantee = guarantee
     for weight, asks in ((2.0, 5), (6.0, 20)):
-        grove.job(grove.group(q2, weight, Kind.NAMESPACE), [(((CPU, 1000),), asks)])
+        grove.job(grove.group(q2, weight, NodeKind.NAMESPACE), [(((CPU, 1000),), asks)])
     set_targets(grove.tree, grove.capacity)
     assert [job.target for job in grove.jobs] == want
 
@@ -251,7 +251,7 @@ def test_equal_jobs_of_different_users() -> None:
     # 12 cpu. Ann has two jobs in two namespaces and may have 3: 1.5 each. Bob's two are alike and share the rest.
     grove = Grove([12_000, 0, 0, 0])
     queue = grove.group()
-    homes = [grove.group(queue, kind=Kind.NAMESPACE) for _ in range(2)]
+    homes = [grove.group(queue, kind=NodeKind.NAMESPACE) for _ in range(2)]
     queue.user_ceilings = {"ann": [3000, 0, 0, 0]}
     for user in ("ann", "bob"):
         for home in homes:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.integer_target.rounding import Rounding, set_whole_targets
+from pumice.engine.fairness.integer_target.rounding import IntegerTargets, set_integer_targets
 from pumice.engine.fairness.integer_target.task_line import line_of
 from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode
 from pumice.model.specs import Items
@@ -35,8 +35,8 @@ def slow_whole_targets(grove: Grove) -> dict[str, Vector]:
         assert isinstance(node, ShareNode)
         served = max((start for job in below(node) for start in job.owed_starts), default=0)
         if isinstance(node, JobNode):
-            return node.rank_class, node.before, -round(want * STEPS), node.after, served, node.turn, node.rank
-        return -round(want * STEPS), served, node.turn, node.rank
+            return node.rank_class, node.before, -round(want * STEPS), node.after, served, node.last_turn, node.rank
+        return -round(want * STEPS), served, node.last_turn, node.rank
 
     def within_limits(name: str, asks: dict[int, int], whole: dict[str, dict[int, int]]) -> bool:
         """Whether one unit more leads to no claim, at any level, and to no user, above a limit."""
@@ -101,20 +101,20 @@ def line(job: JobNode, grove: Grove) -> list[LineUnit]:
 @given(groves())
 def test_whole_targets_equal_the_slow_version(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
-    set_whole_targets(grove.tree, grove.capacity)
-    assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
+    set_integer_targets(grove.tree, grove.capacity)
+    assert {job.name: job.integer_target for job in grove.jobs} == slow_whole_targets(grove)
 
 
 @given(groves(), st.data())
 def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject) -> None:
     # Passes below which nothing changed are kept from one rounding to the next; what was kept must not show.
-    rounding = Rounding(grove.tree)
+    rounding = IntegerTargets(grove.tree)
     for stamp in range(30, 30 + data.draw(st.integers(2, 8))):
-        before = {job: (list(job.whole), job.whole_counts) for job in grove.jobs}
+        before = {job: (list(job.integer_target), job.whole_counts) for job in grove.jobs}
         set_targets(grove.tree, grove.capacity)
         changed = rounding.run(grove.capacity)
-        assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
-        assert set(changed) == {job for job in grove.jobs if (job.whole, job.whole_counts) != before[job]}
+        assert {job.name: job.integer_target for job in grove.jobs} == slow_whole_targets(grove)
+        assert set(changed) == {job for job in grove.jobs if (job.integer_target, job.whole_counts) != before[job]}
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(CHANGES)):
             case "start" if job.demand.parts:
@@ -176,24 +176,24 @@ def crowded(seed: int) -> Grove:
 @given(st.integers(0, 2**32))
 def test_whole_targets_equal_the_slow_version_where_it_is_crowded(seed: int) -> None:
     for grove in map(crowded, range(seed, seed + 4)):
-        set_whole_targets(grove.tree, grove.capacity)
-        assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
+        set_integer_targets(grove.tree, grove.capacity)
+        assert {job.name: job.integer_target for job in grove.jobs} == slow_whole_targets(grove)
 
 
 @given(groves())
 def test_whole_targets_fit_together(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
-    set_whole_targets(grove.tree, grove.capacity)
+    set_integer_targets(grove.tree, grove.capacity)
     for j in range(WIDTH):
         # A target a millionth below a whole number is that number: so much may be too much.
         slack = 1e-6 * sum(n for job in grove.jobs for items, _ in job.demand.pieces for k, n in items if k == j)
-        assert sum(job.whole[j] for job in grove.jobs) <= grove.capacity[j] + slack
+        assert sum(job.integer_target[j] for job in grove.jobs) <= grove.capacity[j] + slack
 
 
 @given(groves())
 def test_nobody_at_any_level_is_short_by_a_unit_that_waits_below(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
-    set_whole_targets(grove.tree, grove.capacity)
+    set_integer_targets(grove.tree, grove.capacity)
     assert short_by_a_unit(grove) == []
 
 
@@ -204,7 +204,7 @@ def short_by_a_unit(grove: Grove) -> list[tuple[str, str, Items]]:
         for node in grove.groups[1:] + grove.jobs
         for job in below(node)
         for unit in units_left(job)
-        if all(amount * EXACT <= node.exact[j] - node.whole[j] * EXACT for j, amount in unit)
+        if all(amount * EXACT <= node.exact[j] - node.integer_target[j] * EXACT for j, amount in unit)
     ]
 
 
@@ -222,11 +222,11 @@ def units_left(job: JobNode) -> list[Items]:
 def test_with_everybody_at_its_whole_target_nothing_moves(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
     for _ in range(3):
-        set_whole_targets(grove.tree, grove.capacity)
-        whole = {job.name: list(job.whole) for job in grove.jobs}
+        set_integer_targets(grove.tree, grove.capacity)
+        whole = {job.name: list(job.integer_target) for job in grove.jobs}
         take_up(grove)
-    set_whole_targets(grove.tree, grove.capacity)
-    assert {job.name: job.whole for job in grove.jobs} == whole
+    set_integer_targets(grove.tree, grove.capacity)
+    assert {job.name: job.integer_target for job in grove.jobs} == whole
 
 
 def take_up(grove: Grove) -> None:
@@ -241,7 +241,7 @@ def take_up(grove: Grove) -> None:
 
 def taken_of(job: JobNode) -> list[Items]:
     """What the tasks of its whole target ask for: found by what they are together."""
-    left, found = list(job.whole), []
+    left, found = list(job.integer_target), []
     for (items, count), _ in zip(job.demand.parts, job.targets, strict=False):
         for _ in range(count):
             if all(amount <= left[j] for j, amount in items):
@@ -255,8 +255,8 @@ def taken_of(job: JobNode) -> list[Items]:
 def test_whole_targets_within_limits_equal_the_slow_version(grove: Grove, data: st.DataObject) -> None:
     for stamp in range(30, 30 + data.draw(st.integers(1, 3))):
         set_targets(grove.tree, grove.capacity)
-        set_whole_targets(grove.tree, grove.capacity)
-        assert {job.name: job.whole for job in grove.jobs} == slow_whole_targets(grove)
+        set_integer_targets(grove.tree, grove.capacity)
+        assert {job.name: job.integer_target for job in grove.jobs} == slow_whole_targets(grove)
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(["limits", "start", "demand"])):
             case "limits":
@@ -271,8 +271,8 @@ def test_whole_targets_within_limits_equal_the_slow_version(grove: Grove, data: 
 @given(bounded_groves())
 def test_whole_targets_are_within_all_limits(grove: Grove) -> None:
     set_targets(grove.tree, grove.capacity)
-    set_whole_targets(grove.tree, grove.capacity)
-    assert above_limits(grove, {job: job.whole for job in grove.jobs}) == []
+    set_integer_targets(grove.tree, grove.capacity)
+    assert above_limits(grove, {job: job.integer_target for job in grove.jobs}) == []
 
 
 # --- by hand -------------------------------------------------------------------------------------------------
@@ -285,8 +285,8 @@ def hand_made(*capacity: int) -> Grove:
 
 def rounded(grove: Grove) -> list[Vector]:
     set_targets(grove.tree, grove.capacity)
-    set_whole_targets(grove.tree, grove.capacity)
-    return [[amount // 1000 for amount in job.whole] for job in grove.jobs]
+    set_integer_targets(grove.tree, grove.capacity)
+    return [[amount // 1000 for amount in job.integer_target] for job in grove.jobs]
 
 
 def test_a_hundred_jobs_entitled_to_two_fifths_have_forty_tasks() -> None:
@@ -334,7 +334,7 @@ def test_gangs_take_turns_by_who_was_served_last_while_owed() -> None:
     while grove.running:
         grove.end(grove.tree, 0)
     assert [w[CPU] for w in rounded(grove)] == [0, 8]
-    assert second.turn == 0
+    assert second.last_turn == 0
 
 
 def test_an_incumbent_keeps_what_rounding_could_give_to_either() -> None:
@@ -474,5 +474,5 @@ def test_a_target_that_is_whole_by_a_hair_steps_back_at_a_ceiling() -> None:
         queue.ceiling = [0, ceiling, 0, 0]
         set_targets(grove.tree, grove.capacity)
         assert [job.target for job in grove.jobs] == [4.0, 4.0]
-        set_whole_targets(grove.tree, grove.capacity)
-        assert [job.whole[MEMORY] // 10**9 for job in grove.jobs] == whole
+        set_integer_targets(grove.tree, grove.capacity)
+        assert [job.integer_target[MEMORY] // 10**9 for job in grove.jobs] == whole

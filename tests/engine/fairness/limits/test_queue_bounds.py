@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.limits.queue_bounds import beyond_limits
-from pumice.engine.fairness.share_tree.tree import Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
 from pumice.model.specs import Queue
 from tests.support.forests import Forest, cpu
 
@@ -84,7 +84,7 @@ def test_a_parent_that_promised_too_much_breaks_nothing() -> None:
 
 def test_a_node_without_an_object_bounds_nobody() -> None:
     forest = Forest(Queue("a", capability=cpu(5)), Queue("b", parent="a"))
-    forest.node["a"].object = None
+    forest.node["a"].queue_name = None
     forest.resize(100, 100)
     assert forest.ceiling("b")[0] == 100
 
@@ -134,7 +134,7 @@ def test_a_guarantee_that_is_used_reserves_nothing_more() -> None:
     forest.hold("a", 30)
     forest.hold("b", 70)
     assert forest.refused("a", 1) is None  # all is in use: that is for the nodes to say
-    forest.tree.release(forest.job("a"), cpu(5), 1)
+    forest.tree.uncharge(forest.job("a"), cpu(5), 1)
     assert forest.refused("b", 1) == "b"
 
 
@@ -169,7 +169,7 @@ def forests(draw: st.DrawFn) -> Forest:
 
 def claimed_slowly(node: ShareNode) -> int:
     """max(guarantee, what its jobs hold and its child queues claim)."""
-    children = [child for child in node.children.values() if child.kind is Kind.QUEUE]
+    children = [child for child in node.children.values() if child.kind is NodeKind.QUEUE]
     own = node.held[CPU] - sum(child.held[CPU] for child in children)
     return max(node.guarantee[CPU] if node.guarantee else 0, own + sum(map(claimed_slowly, children)))
 
@@ -181,10 +181,10 @@ def test_claims_follow_what_is_held(forest: Forest, data: st.DataObject) -> None
     for _ in range(data.draw(st.integers(1, 25))):
         if running and data.draw(st.booleans()):
             name = running.pop(data.draw(st.integers(0, len(running) - 1)))
-            forest.tree.release(forest.job(name), cpu(2), 1)
+            forest.tree.uncharge(forest.job(name), cpu(2), 1)
         else:
             running.append(data.draw(st.sampled_from(names)))
-            forest.tree.hold(forest.job(running[-1]), cpu(2), 1)
+            forest.tree.charge(forest.job(running[-1]), cpu(2), 1)
         if data.draw(st.integers(0, 9)) == 0:
             changed = data.draw(st.sampled_from(names))
             guarantee = data.draw(st.just(()) | st.integers(1, 6).map(cpu))

@@ -8,7 +8,7 @@ import pytest
 
 from kubebase.resource_vector import CPU, MEMORY, Registry
 from pumice.engine.fairness.limits.queue_violations import clamped, violations
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items, JobPhase, Queue
 from tests.support.forests import WIDTH, Forest
@@ -79,7 +79,7 @@ def test_a_job_above_the_leaves() -> None:
     forest = Forest(Queue("a"), Queue("b", parent="a"))
     forest.job("b")
     job = Job("ns/j", WIDTH)
-    namespace = forest.tree.child(forest.node["a"], Kind.NAMESPACE, "ns")
+    namespace = forest.tree.child(forest.node["a"], NodeKind.NAMESPACE, "ns")
     forest.tree.add_job(job, namespace)
     wrong = violations(forest.tree, forest.queues, Registry())
     assert wrong == {"a": "job ns/j is in it, but a queue with queues below it takes no jobs"}

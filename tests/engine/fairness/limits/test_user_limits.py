@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.engine.fairness.limits.user_limits import (
-    UserRule,
+    UserLimitRule,
     base_of,
     child_queues,
     configured_capacity,
     static_parts,
     user_rule,
 )
-from pumice.engine.fairness.share_tree.tree import Kind, ShareTree
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareTree
 from pumice.model.specs import Queue
 
-PERCENT = UserRule(25, None)
+PERCENT = UserLimitRule(25, None)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_nothing_said_is_no_limit(percent, factor):
 
 
 def test_of_nought_percent_an_equal_part_is_left():
-    assert UserRule(0, None).limit(12_000, 12_000, 100) == 120
+    assert UserLimitRule(0, None).limit(12_000, 12_000, 100) == 120
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def make_tree(*paths: tuple[str, float]) -> ShareTree:
     for path, weight in paths:
         node = tree.root
         for name in path.split("/"):
-            node = tree.child(node, Kind.QUEUE, name)
+            node = tree.child(node, NodeKind.QUEUE, name)
         node.weight = weight
     return tree
 
 
 def test_parts_by_weight_alone_multiply_down_the_path():
     tree = make_tree(("eng", 2), ("eng/web", 0.6), ("eng/db", 0.4), ("sci", 1))
-    tree.child(tree.root.children[Kind.QUEUE, "sci"], Kind.NAMESPACE, "ns").weight = 5
+    tree.child(tree.root.children[NodeKind.QUEUE, "sci"], NodeKind.NAMESPACE, "ns").weight = 5
     parts = {node.path: part for node, part in static_parts(tree.root).items()}
     # Decimals as they are written: 0.6 of 2/3 is 2/5 exactly.
     assert parts == {
@@ -103,7 +103,7 @@ def test_parts_by_weight_alone_multiply_down_the_path():
 
 
 def test_what_a_queue_deserves_counts_where_it_says_so_and_its_weight_elsewhere():
-    node = make_tree(("q", 1)).root.children[Kind.QUEUE, "q"]
+    node = make_tree(("q", 1)).root.children[NodeKind.QUEUE, "q"]
     queue = Queue("q", deserved=((0, 5000), (2, 0)))
     capacity = [16_000, 1000, 10]
     assert configured_capacity(queue, Fraction(1, 3), node, capacity) == [5000, Fraction(1000, 3), 0]
@@ -123,7 +123,7 @@ def test_what_a_queue_deserves_counts_where_it_says_so_and_its_weight_elsewhere(
     held=st.integers(0, 10**6),
 )
 def test_whole_limits_say_what_fractions_would(percent, factor, configured, used, unit, users, held):
-    limit = UserRule(percent, factor).limit(configured, base_of(configured, used, unit), users)
+    limit = UserLimitRule(percent, factor).limit(configured, base_of(configured, used, unit), users)
     base = configured if used < configured else Fraction(used + unit)
     terms = []
     if percent is not None and users > 1:
@@ -146,6 +146,6 @@ def test_whole_limits_say_what_fractions_would(percent, factor, configured, used
 )
 def test_of_those_who_wait_somebody_may_always_go_on(percent, configured, held, others, unit):
     """Whoever holds least; ``others``: what users hold who do not wait."""
-    rule = UserRule(percent, None)
+    rule = UserLimitRule(percent, None)
     limit = rule.by_percent(base_of(configured, sum(held) + others, unit), len(held))
     assert limit is None or min(held) < limit

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.engine.fairness.limits.water_filling import Wish, deserve, water_fill
-from pumice.engine.fairness.share_tree.tree import Kind, ShareNode
+from pumice.engine.fairness.limits.water_filling import Claimant, deserve, water_fill
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
 from tests.support.groves import Grove
 
 
-def wish(weight: int, least: int, most: int, age: int = 0) -> Wish:
-    return Wish(weight, least, most, (age, 0, ""))
+def wish(weight: int, least: int, most: int, age: int = 0) -> Claimant:
+    return Claimant(weight, least, most, (age, 0, ""))
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def wish(weight: int, least: int, most: int, age: int = 0) -> Wish:
         (5, [], []),
     ],
 )
-def test_levels(amount: int, wishes: list[Wish], parts: list[int]) -> None:
+def test_levels(amount: int, wishes: list[Claimant], parts: list[int]) -> None:
     assert water_fill(amount, wishes) == parts
 
 
 @st.composite
-def levels(draw: st.DrawFn) -> tuple[int, list[Wish]]:
+def levels(draw: st.DrawFn) -> tuple[int, list[Claimant]]:
     wishes = []
     for age in range(draw(st.integers(1, 7))):
         least = draw(st.integers(0, 8) | st.just(0))
@@ -75,7 +75,7 @@ def exact_level(amount: int, bounds: list[tuple[int, int, int]]) -> list[Fractio
 
 
 @given(levels())
-def test_parts_are_the_exact_ones_rounded(case: tuple[int, list[Wish]]) -> None:
+def test_parts_are_the_exact_ones_rounded(case: tuple[int, list[Claimant]]) -> None:
     amount, wishes = case
     promised = sum(w.least for w in wishes)
     bounds = [(w.weight, w.least, w.most) if promised <= amount else (w.weight, 0, w.least) for w in wishes]
@@ -92,7 +92,7 @@ def test_parts_are_the_exact_ones_rounded(case: tuple[int, list[Wish]]) -> None:
 
 
 @given(levels(), st.randoms())
-def test_nobody_gains_from_its_place_in_the_list(case: tuple[int, list[Wish]], rng: Random) -> None:
+def test_nobody_gains_from_its_place_in_the_list(case: tuple[int, list[Claimant]], rng: Random) -> None:
     amount, wishes = case
     before = dict(zip(wishes, water_fill(amount, wishes), strict=True))
     rng.shuffle(wishes)
@@ -154,7 +154,7 @@ def test_children_never_deserve_more_than_their_parent(shape: list[tuple[int, in
         asks(grove.group(grove.groups[above % len(grove.groups)], weight), wanted)
     deserved = deserve(grove.tree, grove.capacity)
     for node, mine in deserved.items():
-        children = [child for child in node.children.values() if child.kind is Kind.QUEUE]
+        children = [child for child in node.children.values() if child.kind is NodeKind.QUEUE]
         handed_out = sum(dict(deserved[child]).get(CPU, 0) for child in children)
         wanted = sum(child.request[CPU] for child in children)
         assert handed_out == min(dict(mine).get(CPU, 0), wanted)

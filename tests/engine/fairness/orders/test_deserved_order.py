@@ -49,16 +49,16 @@ class Queues:
 
     def job(self, queue: ShareNode) -> JobNode:
         leaf = self.grove.job(queue, [(((CPU, 1),), 100)])
-        self.order.offer(leaf, ((CPU, 1),), True)
+        self.order.set_candidate(leaf, ((CPU, 1),), True)
         return leaf
 
     def serve(self, times: int) -> list[str]:
         served = []
         for _ in range(times):
-            leaf = self.order.pick()
+            leaf = self.order.next_job()
             assert leaf is not None
             self.stamp += 1
-            self.order.hold(leaf, ((CPU, 1),), self.stamp)
+            self.order.charge(leaf, ((CPU, 1),), self.stamp)
             served.append(leaf.queue.name)
         return served
 
@@ -118,9 +118,9 @@ def test_jobs_go_by_share_only_where_a_plugin_says_so(by_share: bool, first: str
     # j2 holds more, j3 was served later.
     queues = Queues(jobs_by_share=by_share)
     queue = queues.grove.group()
-    queues.order.hold(queues.job(queue), ((CPU, 5),), 1)
-    queues.order.hold(queues.job(queue), ((CPU, 1),), 2)
-    picked = queues.order.pick()
+    queues.order.charge(queues.job(queue), ((CPU, 5),), 1)
+    queues.order.charge(queues.job(queue), ((CPU, 1),), 2)
+    picked = queues.order.next_job()
     assert picked is not None and picked.name == first
 
 
@@ -128,7 +128,7 @@ def test_keys_for_taking_back_leave_priority_out() -> None:
     queues = Queues(jobs_by_share=True)
     queue = queues.grove.group()
     leaf = queues.job(queue)
-    queues.order.hold(leaf, ((CPU, 5),), 1)
+    queues.order.charge(leaf, ((CPU, 5),), 1)
     queues.order.follow({queue: ((CPU, 4),)}, {queue: 9})
     assert queues.order.key_of(queue) == 1.25
     assert queues.order.key_of(leaf) == pytest.approx(0.05)  # 5 of 100

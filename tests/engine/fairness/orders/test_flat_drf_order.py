@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, dominant_share
-from pumice.engine.fairness.orders.serving_order import DrfOrder, PlainOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.orders.serving_order import FirstComeOrder, FlatDrfOrder
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from tests.support.groves import Grove, asks, below, groves
 
 STEPS = 2**30
@@ -19,7 +19,7 @@ STEPS = 2**30
 
 def slow_place(grove: Grove, node: ShareNode) -> tuple[object, ...]:
     """The key of a node from the jobs below it; a queue is as its best child that can be served."""
-    if node.kind is Kind.QUEUE:
+    if node.kind is NodeKind.QUEUE:
         best = min(slow_place(grove, child) for child in node.children.values() if can_be_served(child))
         return (*best[:-1], (*best[-1], *node.rank))
     held = [sum(job.held[j] for job in below(node)) for j in range(len(grove.capacity))]
@@ -48,14 +48,14 @@ def slow_pick(grove: Grove) -> JobNode | None:
 
 @given(groves() | groves(namespaces=True), st.data())
 def test_every_pick_is_the_first_of_a_slow_walk(grove: Grove, data: st.DataObject) -> None:
-    if any(job.parent.kind is Kind.NAMESPACE for job in grove.jobs):
+    if any(job.parent.kind is NodeKind.NAMESPACE for job in grove.jobs):
         for job in grove.jobs:  # the keys of a queue's children must be comparable
             job.before = ()
-    order = DrfOrder(grove.tree, grove.capacity)
+    order = FlatDrfOrder(grove.tree, grove.capacity)
     for job in grove.jobs:
-        order.offer(job, data.draw(asks), True)
+        order.set_candidate(job, data.draw(asks), True)
     for stamp in range(30, 50):
-        picked = order.pick()
+        picked = order.next_job()
         assert picked is slow_pick(grove)
         if picked is not None:
             assert order.explain()[-1].node == picked.path
@@ -65,7 +65,7 @@ def test_every_pick_is_the_first_of_a_slow_walk(grove: Grove, data: st.DataObjec
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(["offer", "end", "weight"])):
             case "offer":
-                order.offer(job, data.draw(st.none() | asks), data.draw(st.booleans()))
+                order.set_candidate(job, data.draw(st.none() | asks), data.draw(st.booleans()))
             case "end" if grove.running:
                 grove.end(order, data.draw(st.integers(0, len(grove.running) - 1)))
             case "weight":
@@ -76,9 +76,9 @@ def test_every_pick_is_the_first_of_a_slow_walk(grove: Grove, data: st.DataObjec
 
 @given(groves(), st.data())
 def test_keys_are_total_orders(grove: Grove, data: st.DataObject) -> None:
-    order = DrfOrder(grove.tree, grove.capacity)
+    order = FlatDrfOrder(grove.tree, grove.capacity)
     for job in grove.jobs:
-        order.offer(job, data.draw(asks), True)
+        order.set_candidate(job, data.draw(asks), True)
     for node in grove.tree.root.walk():
         entries = [order.entry(child)[:-1] for child in node.children.values() if child.able_asks]
         assert sorted(data.draw(st.permutations(entries))) == sorted(entries)
@@ -89,18 +89,18 @@ def test_the_smallest_dominant_share_first() -> None:
     # 100 cpu, 400 GB. A 30/40: .30 cpu; B 10/200: .50 memory; C 20/80: .20 of both.
     grove = Grove([100_000, 400 * 10**9, 0, 0])
     queue = grove.group()
-    order = DrfOrder(grove.tree, grove.capacity)
+    order = FlatDrfOrder(grove.tree, grove.capacity)
     shares = []
     for name, cpu, memory in (("A", 30, 40), ("B", 10, 200), ("C", 20, 80)):
         job = grove.job(queue, name=name)
         grove.start(order, job, ((CPU, cpu * 1000), (MEMORY, memory * 10**9)), 1)
-        order.offer(job, ((CPU, 1),), True)
+        order.set_candidate(job, ((CPU, 1),), True)
         shares.append(dominant_share(job.held, grove.capacity))
     assert shares == pytest.approx([0.3, 0.5, 0.2])
     served = []
-    while (job := order.pick()) is not None:
+    while (job := order.next_job()) is not None:
         served.append(job.name)
-        order.offer(job, None, False)
+        order.set_candidate(job, None, False)
     assert served == ["C", "A", "B"]
 
 
@@ -108,46 +108,46 @@ def test_weights_below_one_count_as_they_are() -> None:
     # .30 / .6 = .5 against .25 / .4 = .625: the first. (Raised to 1 they would say .30 against .25: the second.)
     grove = Grove([100, 100, 0, 0])
     queue = grove.group()
-    names = [grove.group(queue, weight, Kind.NAMESPACE) for weight in (0.6, 0.4)]
-    order = DrfOrder(grove.tree, grove.capacity)
+    names = [grove.group(queue, weight, NodeKind.NAMESPACE) for weight in (0.6, 0.4)]
+    order = FlatDrfOrder(grove.tree, grove.capacity)
     a, b = (grove.job(namespace) for namespace in names)
     for job, cpu in ((a, 30), (b, 25)):
-        order.offer(job, ((CPU, 1),), True)
+        order.set_candidate(job, ((CPU, 1),), True)
         grove.start(order, job, ((CPU, cpu),), 1)
-    assert order.pick() is a
+    assert order.next_job() is a
     grove.start(order, a, ((CPU, 8),), 2)  # .38 / .6 = .633
-    assert order.pick() is b
+    assert order.next_job() is b
 
 
 def test_queues_whose_best_children_tie_go_by_age() -> None:
     # A namespace is as old in one queue as in the other; the queue that was made first is served first.
     grove = Grove([100, 100, 0, 0])
-    order = DrfOrder(grove.tree, grove.capacity)
+    order = FlatDrfOrder(grove.tree, grove.capacity)
     young, old = grove.group(), grove.group()
-    young.rank, old.rank = (9, Kind.QUEUE, "a"), (1, Kind.QUEUE, "b")
+    young.rank, old.rank = (9, NodeKind.QUEUE, "a"), (1, NodeKind.QUEUE, "b")
     jobs = []
     for queue in (young, old):
-        namespace = grove.tree.child(queue, Kind.NAMESPACE, "ns")
+        namespace = grove.tree.child(queue, NodeKind.NAMESPACE, "ns")
         job = grove.job(namespace, name=f"in {queue.name}")
-        job.rank = (5, Kind.JOB, "same")
-        order.offer(job, ((CPU, 1),), True)
+        job.rank = (5, NodeKind.JOB, "same")
+        order.set_candidate(job, ((CPU, 1),), True)
         jobs.append(job)
-    assert order.pick() is jobs[1]
+    assert order.next_job() is jobs[1]
     grove.start(order, jobs[1], ((CPU, 1),), 1)
-    assert order.pick() is jobs[0]
+    assert order.next_job() is jobs[0]
 
 
 def test_without_shares_it_is_tiers_then_age_then_name() -> None:
     grove = Grove([10, 10, 0, 0])
     queue = grove.group()
-    order = PlainOrder(grove.tree, grove.capacity)
+    order = FirstComeOrder(grove.tree, grove.capacity)
     for name, before, created in (("c", 1, 0), ("b", 0, 2), ("a", 0, 2), ("d", 0, 1)):
         job = grove.job(queue, name=name, before=(before,))
-        job.rank = (created, Kind.JOB, name)
-        order.offer(job, ((CPU, 1),), True)
+        job.rank = (created, NodeKind.JOB, name)
+        order.set_candidate(job, ((CPU, 1),), True)
         grove.start(order, job, ((CPU, 1),), 1)
     served = []
-    while (job := order.pick()) is not None:
+    while (job := order.next_job()) is not None:
         served.append(job.name)
-        order.offer(job, None, False)
+        order.set_candidate(job, None, False)
     assert served == ["d", "a", "b", "c"]

@@ -41,23 +41,23 @@ def test_children_are_scaled_to_the_least_share_among_them() -> None:
     ]
     assert [level.key for level in levels] == pytest.approx([0.2, 0.2], abs=2**-30)
     assert [level.runner_up_key for level in levels] == pytest.approx([0.5, 0.8], abs=2**-30)
-    assert world.order.pick() is world.tree.jobs["n21"]
+    assert world.order.next_job() is world.tree.jobs["n21"]
 
 
 def test_blocked_children_are_not_scaled() -> None:
     # n22 has nothing to start, n21 asks for both: Y = {cpu, gpu}, n2: M = .2, V = (.2, 0) + (0, .8): s = .8.
     world = two_branches(n22_asks=None, n22_able=False)
-    world.order.offer(world.tree.jobs["n21"], ((CPU, 1), (GPU, 1)), True)
-    assert world.order.pick() is world.tree.jobs["n11"]
+    world.order.set_candidate(world.tree.jobs["n21"], ((CPU, 1), (GPU, 1)), True)
+    assert world.order.next_job() is world.tree.jobs["n11"]
 
 
 def test_resources_nobody_can_take_do_not_count() -> None:
     # No gpu can be placed: Y = {cpu}, n22 is blocked and holds no cpu, n2: V = .2 on cpu < .5 of n1.
     world = two_branches(n22_asks=((GPU, 1),), n22_able=False)
-    assert world.order.pick() is world.tree.jobs["n21"]
+    assert world.order.next_job() is world.tree.jobs["n21"]
     # n21 takes four more: n2 has .6 on cpu, n1 comes first.
     world.start(world.tree.jobs["n21"], ((CPU, 4),))
-    assert world.order.pick() is world.tree.jobs["n11"]
+    assert world.order.next_job() is world.tree.jobs["n11"]
 
 
 def test_who_waits_for_room_counts_in_the_least_but_is_passed_over() -> None:
@@ -68,10 +68,10 @@ def test_who_waits_for_room_counts_in_the_least_but_is_passed_over() -> None:
     n11 = world.job(n1, ((CPU, 1),), holds=((CPU, 3),))
     n21 = world.job(n2, ((CPU, 1),), holds=((CPU, 4),))
     n22 = world.job(n2, ((CPU, 8),), able=False, holds=((CPU, 1),))
-    assert world.order.pick() is n21
+    assert world.order.next_job() is n21
     # With nothing to start it is blocked: V = .4 + .1 = .5 > .3.
-    world.order.offer(n22, None, False)
-    assert world.order.pick() is n11
+    world.order.set_candidate(n22, None, False)
+    assert world.order.next_job() is n11
 
 
 def test_a_newcomer_pulls_its_group_to_the_front() -> None:
@@ -80,9 +80,9 @@ def test_a_newcomer_pulls_its_group_to_the_front() -> None:
     n1, n2 = world.group(), world.group()
     n11 = world.job(n1, ((CPU, 1),), holds=((CPU, 1),))
     world.job(n2, ((CPU, 1),), holds=((CPU, 9),))
-    assert world.order.pick() is n11
+    assert world.order.next_job() is n11
     newcomer = world.job(n2, ((CPU, 1),))
-    assert world.order.pick() is newcomer
+    assert world.order.next_job() is newcomer
 
 
 def test_weights_inside_a_branch_leave_the_split_between_branches_alone() -> None:
@@ -107,18 +107,18 @@ def test_tiers_come_before_the_share_among_jobs_only() -> None:
     n11.before, n21.before, n22.before = (-9,), (0,), (-1,)
     for leaf in world.leaves:
         world.tree.mark(leaf)
-    assert world.order.pick() is n22
+    assert world.order.next_job() is n22
     # .1 + .1 scaled is .2 < .4; with 4 and 5 it is .8.
     world.start(n21, ((CPU, 3),))
     world.start(n22, ((CPU, 3),))
-    assert world.order.pick() is n11
+    assert world.order.next_job() is n11
 
 
 def test_places_on_nodes_are_no_share() -> None:
     world = World({CPU: 10, PODS: 10})
     many = world.job(world.tree.root, ((CPU, 1), (PODS, 1)), holds=((CPU, 1), (PODS, 9)))
     world.job(world.tree.root, ((CPU, 1), (PODS, 1)), holds=((CPU, 2), (PODS, 1)))
-    assert world.order.pick() is many
+    assert world.order.next_job() is many
     assert list(world.order.lanes) == [(CPU,)]
 
 
@@ -126,14 +126,14 @@ def test_something_held_of_a_resource_of_which_there_is_none_is_all_of_it() -> N
     world = World({CPU: 10, GPU: 0})
     world.job(world.tree.root, ((CPU, 1), (GPU, 1)), holds=((GPU, 1),))
     other = world.job(world.tree.root, ((CPU, 1),), holds=((CPU, 9),))
-    assert world.order.pick() is other
+    assert world.order.next_job() is other
 
 
 def test_nobody_to_serve() -> None:
     world = World({CPU: 10})
-    assert world.order.pick() is None
+    assert world.order.next_job() is None
     world.job(world.group(), ((CPU, 1),), able=False)
-    assert world.order.pick() is None
+    assert world.order.next_job() is None
     assert world.order.explain() == ()
 
 
@@ -169,11 +169,11 @@ class Pool(World):
     def offer_all(self) -> None:
         for leaf, shape in self.shape.items():
             fits = all(amount <= self.free[j] for j, amount in shape)
-            self.order.offer(leaf, shape if self.waiting[leaf] else None, fits)
+            self.order.set_candidate(leaf, shape if self.waiting[leaf] else None, fits)
 
     def fill(self) -> None:
         """Serve until nothing fits."""
-        while (leaf := self.order.pick()) is not None:
+        while (leaf := self.order.next_job()) is not None:
             self.place(leaf)
 
     def place(self, leaf: JobNode) -> None:

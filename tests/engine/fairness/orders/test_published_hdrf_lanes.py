@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.engine.fairness.orders import published_hdrf as paper
-from pumice.engine.fairness.orders.published_hdrf import GRID, LANES, Group, Lane, Standing
-from pumice.engine.fairness.share_tree.tree import Kind, ShareNode
+from pumice.engine.fairness.orders.published_hdrf import GRID, LANES, Group, NodeShare, ResourceLane
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
 from pumice.model.specs import Items
 from tests.oracles.paper_recursion import paper_pick, ratings
 from tests.support.paper_world import GPU, PLACES, World
@@ -84,23 +84,23 @@ def happen(world: World, event: Event) -> None:
     match kind:
         case "start" if leaf is not None:
             world.start(leaf, items)
-        case "serve" if (picked := world.order.pick()) is not None:
+        case "serve" if (picked := world.order.next_job()) is not None:
             assert picked.ask is not None
             world.start(picked, picked.ask)
         case "end" if world.running:
             world.end(who % len(world.running))
         case "offer" if leaf is not None:
-            world.order.offer(leaf, None if what % 5 == 0 else items, flag)
+            world.order.set_candidate(leaf, None if what % 5 == 0 else items, flag)
         case "room":  # of some resources there is nothing left, so Y changes
             scarce = [j for k, j in enumerate(PLACES) if what >> k & 1]
             for each in world.leaves:
-                world.order.offer(each, each.ask, all(j not in scarce for j, _ in each.ask or ()))
+                world.order.set_candidate(each, each.ask, all(j not in scarce for j, _ in each.ask or ()))
         case "add job":
             world.job(group, None if what % 5 == 0 else items, flag, weight=WEIGHTS[what % len(WEIGHTS)])
         case "remove job" if leaf is not None:
             world.remove(leaf)
         case "add group" if depth(group) < 4:
-            world.group(group, WEIGHTS[what % len(WEIGHTS)], Kind.NAMESPACE if flag else Kind.QUEUE)
+            world.group(group, WEIGHTS[what % len(WEIGHTS)], NodeKind.NAMESPACE if flag else NodeKind.QUEUE)
         case "remove group" if group.parent is not None and not group.children:
             world.tree.remove(group)
             world.groups.remove(group)
@@ -115,7 +115,7 @@ def happen(world: World, event: Event) -> None:
             world.tree.mark(leaf)
 
 
-def state(lane: Lane) -> dict[ShareNode, object]:
+def state(lane: ResourceLane) -> dict[ShareNode, object]:
     """All that a lane says of its nodes."""
     return {
         node: (standing.blocked, standing.share, standing.term)
@@ -132,15 +132,15 @@ def check(world: World) -> None:
     order = world.order
     expected = paper_pick(world.tree, world.capacity, int(GRID))
     levels = order.explain()
-    assert order.pick() is expected
+    assert order.next_job() is expected
     if expected is None:
         assert levels == ()
         return
     # What is kept up to date is what a rebuild gives, and the front has been left as it was.
-    fresh = Lane(world.tree, world.capacity, tuple(j for j, _ in order.lane.scale))
+    fresh = ResourceLane(world.tree, world.capacity, tuple(j for j, _ in order.lane.scale))
     fresh.build()
     assert state(order.lane) == state(fresh)
-    assert order.pick() is expected
+    assert order.next_job() is expected
     # The grid does no harm: the shares that decided are those of the exact rule.
     exact = {node.path: rating for node, rating in ratings(world.tree, world.capacity).items()}
     assert levels[-1].node == expected.path and len(levels) == depth(expected)
@@ -194,7 +194,7 @@ def wide_world() -> World:
     for i in range(1000):
         ask = ((CPU, 1 + i % 7),) if i % 3 else ((CPU, 1), (GPU, 1 + i % 5))
         world.job(groups[i % len(groups)], ask, holds=ask)
-    world.order.pick()
+    world.order.next_job()
     return world
 
 
@@ -214,7 +214,7 @@ class Calls:
 
 def test_an_event_costs_one_path_however_many_jobs_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     world = wide_world()
-    moves = Calls(monkeypatch, Standing, "move")
+    moves = Calls(monkeypatch, NodeShare, "move")
     entries = Calls(monkeypatch, paper, "entry_of")
     for index in range(200):
         moves.number = 0
@@ -223,7 +223,7 @@ def test_an_event_costs_one_path_however_many_jobs_there_are(monkeypatch: pytest
         else:
             leaf = world.leaves[index * 4]
             world.start(leaf, leaf.ask or ())
-        world.order.pick()
+        world.order.next_job()
         assert moves.number <= 4  # the job and the three groups above it
     # Each event gives those four new entries, at most; and everybody else at most the one to begin with.
     assert entries.number <= 4 * 200 + 1000 + 4 + 16 + 64
@@ -232,10 +232,10 @@ def test_an_event_costs_one_path_however_many_jobs_there_are(monkeypatch: pytest
 def test_a_job_that_changes_nothing_above_ends_the_climb(monkeypatch: pytest.MonkeyPatch) -> None:
     # It loses its room: it is as blocked, and holds as much, as before. Only the fronts hear of it.
     world = wide_world()
-    moves = Calls(monkeypatch, Standing, "move")
+    moves = Calls(monkeypatch, NodeShare, "move")
     leaf = world.leaves[123]
-    world.order.offer(leaf, leaf.ask, False)
-    assert world.order.pick() is not None
+    world.order.set_candidate(leaf, leaf.ask, False)
+    assert world.order.next_job() is not None
     assert moves.number == 1
 
 
@@ -247,9 +247,9 @@ def test_those_without_room_cost_a_pick_nothing(monkeypatch: pytest.MonkeyPatch)
         world.job(group, ((CPU, 5),), able=False)
     one = world.job(group, ((CPU, 1),), holds=((CPU, 10),))
     entries = Calls(monkeypatch, paper, "entry_of")
-    counts = Calls(monkeypatch, Lane, "_counts")
+    counts = Calls(monkeypatch, ResourceLane, "_counts")
     for _ in range(20):
-        assert world.order.pick() is one
+        assert world.order.next_job() is one
         world.start(one, ((CPU, 1),))
     assert entries.number == 2 * 20  # the job and its group, each time anew
     assert counts.number <= 2 * 2 * 20
@@ -260,18 +260,18 @@ def test_jobs_that_come_and_go_leave_nothing_behind() -> None:
     stay = world.job(world.group(), ((CPU, 1),))
     other = world.group()
     for round_ in range(500):
-        space = world.group(other, kind=Kind.NAMESPACE)
+        space = world.group(other, kind=NodeKind.NAMESPACE)
         come = [world.job(space, ((CPU, 1),) if k else ((GPU, 1),)) for k in range(5)]
-        picked = world.order.pick()
+        picked = world.order.next_job()
         assert picked is not None
         world.start(picked, picked.ask or ())
-        world.order.offer(come[0], ((GPU, 1),), round_ % 2 == 0)
-        world.order.pick()
+        world.order.set_candidate(come[0], ((GPU, 1),), round_ % 2 == 0)
+        world.order.next_job()
         for leaf in come:
             world.remove(leaf)
         world.tree.remove(space)
         world.groups.remove(space)
-    assert world.order.pick() is stay
+    assert world.order.next_job() is stay
     lane = world.order.lane
     assert set(lane.of) == {world.tree.root, stay.parent, stay}
     assert len(world.order.lanes) == 2
@@ -282,7 +282,7 @@ def test_jobs_that_come_and_go_leave_nothing_behind() -> None:
                 assert len(standing.heap) <= 4 * standing.members + 64 + 1
                 assert len(standing.shares.heap) <= 2 * len(standing.shares.count) + 64
                 assert set(standing.changed) <= set(lane.of.values())
-    assert not any(node.front.changed for node in world.tree.root.walk())
+    assert not any(node.child_heap.changed for node in world.tree.root.walk())
 
 
 def test_what_no_pick_reads_does_not_pile_up() -> None:
@@ -295,10 +295,10 @@ def test_what_no_pick_reads_does_not_pile_up() -> None:
     world.job(second, None, holds=((CPU, 9),))
     for _ in range(300):
         leaf = world.job(second, ((CPU, 1),), holds=((CPU, 1),))
-        assert world.order.pick() is always
+        assert world.order.next_job() is always
         world.remove(leaf)
         world.start(grows, ((CPU, 1),))
-    assert world.order.pick() is always
+    assert world.order.next_job() is always
     read, unread = world.order.lane.of[first], world.order.lane.of[second]
     assert isinstance(read, Group) and len(read.heap) <= 4 * 2 + 64
     assert isinstance(unread, Group) and (len(unread.changed), len(unread.heap)) == (1, 0)
@@ -310,9 +310,9 @@ def test_a_lane_far_behind_is_dropped_and_one_that_is_near_catches_up() -> None:
         world.job(world.tree.root, ((CPU, 1),))
     gpu = world.job(world.tree.root, ((GPU, 1),))
 
-    def lane_for(*, gpus: bool) -> Lane:
-        world.order.offer(gpu, ((GPU, 1),), gpus)
-        world.order.pick()
+    def lane_for(*, gpus: bool) -> ResourceLane:
+        world.order.set_candidate(gpu, ((GPU, 1),), gpus)
+        world.order.next_job()
         return world.order.lane
 
     both, cpu_only = lane_for(gpus=True), lane_for(gpus=False)
@@ -320,7 +320,7 @@ def test_a_lane_far_behind_is_dropped_and_one_that_is_near_catches_up() -> None:
     for changes, kept in ((100, True), (390, False)):
         for leaf in world.leaves[:changes]:
             world.start(leaf, ((CPU, 1),))
-            world.order.pick()
+            world.order.next_job()
         assert ((CPU, GPU) in world.order.lanes) is kept
         assert (lane_for(gpus=True) is both) is kept
         assert lane_for(gpus=False) is cpu_only
@@ -333,7 +333,7 @@ def test_lanes_are_few_and_the_oldest_goes_first() -> None:
     seen = []
     for mask in range(1, 16):
         for k, leaf in enumerate(jobs):
-            world.order.offer(leaf, leaf.ask, bool(mask >> k & 1))
-        world.order.pick()
+            world.order.set_candidate(leaf, leaf.ask, bool(mask >> k & 1))
+        world.order.next_job()
         seen.append(tuple(j for k, j in enumerate(PLACES) if mask >> k & 1))
         assert list(world.order.lanes) == seen[-LANES:]

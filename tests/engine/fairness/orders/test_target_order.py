@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from tests.support.groves import GPU, Grove, asks, below, groves, weights
 
@@ -21,7 +21,7 @@ STEPS = 2**30
 
 def is_owed(grove: Grove, job: JobNode) -> bool:
     """Whether what a job asks for is within its whole target, of unlike tasks also by the number of its kind."""
-    if any(job.held[j] + n > job.whole[j] for j, n in job.ask):
+    if any(job.held[j] + n > job.integer_target[j] for j, n in job.ask):
         return False
     alike = [items for leaf, items, _, _ in grove.running if leaf is job and items == job.ask]
     return job.whole_counts is None or len(alike) < job.whole_counts.get(job.ask, 0)
@@ -68,14 +68,14 @@ def entitled_to(job: JobNode, j: int) -> Fraction:
     return total
 
 
-def change(grove: Grove, order: SteerOrder, data: st.DataObject, stamp: int) -> None:
+def change(grove: Grove, order: TargetOrder, data: st.DataObject, stamp: int) -> None:
     """Anything that can happen between two picks."""
     job = data.draw(st.sampled_from(grove.jobs))
     match data.draw(
         st.sampled_from(["offer", "offer", "offer", "start", "start", "end", "targets", "tiers", "weight"])
     ):
         case "offer":
-            order.offer(job, data.draw(st.none() | asks), data.draw(st.sampled_from([True, True, False])))
+            order.set_candidate(job, data.draw(st.none() | asks), data.draw(st.sampled_from([True, True, False])))
         case "start":
             grove.start(order, job, data.draw(asks), stamp if data.draw(st.booleans()) else 3)
         case "end" if grove.running:
@@ -95,14 +95,14 @@ def change(grove: Grove, order: SteerOrder, data: st.DataObject, stamp: int) -> 
 
 @given(groves(), st.data())
 def test_every_pick_is_the_first_of_a_slow_walk(grove: Grove, data: st.DataObject) -> None:
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     order.refresh_targets(demand_changed=True)
     for job in grove.jobs:
-        order.offer(job, job.demand.parts[0][0], True)
+        order.set_candidate(job, job.demand.parts[0][0], True)
     for stamp in range(30, 50):
         path, lending = slow_walk(grove)
         assert order.lending is lending
-        picked = order.pick()
+        picked = order.next_job()
         assert picked is (path[-1] if path else None)
         assert [level.node for level in order.explain()] == [node.path for node in path]
         if picked is not None and data.draw(st.booleans()):
@@ -113,10 +113,10 @@ def test_every_pick_is_the_first_of_a_slow_walk(grove: Grove, data: st.DataObjec
 
 @given(groves(), st.data())
 def test_keys_are_total_orders(grove: Grove, data: st.DataObject) -> None:
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     order.refresh_targets(demand_changed=True)
     for job in grove.jobs:
-        order.offer(job, data.draw(asks), True)
+        order.set_candidate(job, data.draw(asks), True)
     for key in (order.entry, order._lent_entry):
         for node in grove.tree.root.walk():
             entries = [key(child)[:-1] for child in node.children.values() if child.owed_asks or child.able_asks]
@@ -128,14 +128,14 @@ def test_keys_are_total_orders(grove: Grove, data: st.DataObject) -> None:
 @given(groves())
 def test_the_owed_are_served_before_anything_is_lent(grove: Grove) -> None:
     # With room for everything, each job ends up with its whole target before the first task is lent.
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     order.refresh_targets(demand_changed=True)
     offered = [job for job in grove.jobs if len(job.demand.parts) == 1 and job.gang == 1]
     for job in offered:
-        order.offer(job, job.demand.parts[0][0], True)
+        order.set_candidate(job, job.demand.parts[0][0], True)
     lent = False
     for stamp in range(30, 130):
-        picked = order.pick()
+        picked = order.next_job()
         if picked is None:
             break
         owed = is_owed(grove, picked)
@@ -151,14 +151,14 @@ def test_the_owed_are_served_before_anything_is_lent(grove: Grove) -> None:
 # --- by hand -------------------------------------------------------------------------------------------------
 
 
-def two_queues() -> tuple[Grove, SteerOrder, JobNode, JobNode]:
+def two_queues() -> tuple[Grove, TargetOrder, JobNode, JobNode]:
     """10 cpu and 10 memory, two queues of equal weight with tasks of 1 cpu: entitled to 5 each."""
     grove = Grove([10_000, 10_000, 0, 0])
     jobs = [grove.job(grove.group(), [(((CPU, 1000),), 20)]) for _ in range(2)]
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     order.refresh_targets(demand_changed=True)
     for job in jobs:
-        order.offer(job, ((CPU, 1000),), True)
+        order.set_candidate(job, ((CPU, 1000),), True)
     return grove, order, *jobs
 
 
@@ -168,7 +168,7 @@ def test_the_want_is_the_missing_part_of_the_entitlement() -> None:
         grove.start(order, a, ((CPU, 1000),), stamp)
     grove.start(order, b, ((CPU, 1000),), 3)
     # a misses 3 of 5, b 4 of 5.
-    assert order.pick() is b
+    assert order.next_job() is b
     level = order.explain()[0]
     assert (level.node, level.runner_up) == ("root/g3", "root/g1")
     assert (level.key, level.runner_up_key) == pytest.approx((0.8, 0.6), abs=2**-30)
@@ -180,48 +180,48 @@ def test_what_is_lent_goes_by_the_missing_part_of_the_cluster() -> None:
         grove.start(order, a, ((CPU, 1000),), stamp)
         grove.start(order, b, ((CPU, 1000),), stamp)
     grove.start(order, a, ((CPU, 1000),), 9)
-    assert order.lending and order.pick() is b  # a is 1/10 over, b 0
+    assert order.lending and order.next_job() is b  # a is 1/10 over, b 0
 
 
 def test_resources_nobody_asks_for_do_not_count() -> None:
     # b's queue misses all of its memory, but nobody there could start a task that asks for memory.
     grove, order, a, b = two_queues()
     c = grove.job(b.parent, [(((MEMORY, 1000),), 20)])
-    order.offer(c, ((MEMORY, 1000),), False)
+    order.set_candidate(c, ((MEMORY, 1000),), False)
     order.refresh_targets(demand_changed=True)
     for stamp in (1, 2, 3):
         grove.start(order, b, ((CPU, 1000),), stamp)
-    assert order.pick() is a
+    assert order.next_job() is a
 
 
 def test_ties_go_to_the_least_recently_served_then_to_age() -> None:
     grove, order, a, b = two_queues()
-    assert order.pick() is a  # older
+    assert order.next_job() is a  # older
     grove.start(order, a, ((CPU, 1000),), 7)
     grove.start(order, b, ((CPU, 1000),), 6)
-    assert order.pick() is b
+    assert order.next_job() is b
     grove.end(order, 0)
     grove.start(order, a, ((CPU, 1000),), 5)
-    assert order.pick() is a
+    assert order.next_job() is a
 
 
 def test_nothing_entitled_is_no_want() -> None:
     # The memory task has no target (there is none of it left to divide), so its want is 0, not an error.
     grove = Grove([10_000, 0, 0, 0])
     job = grove.job(grove.group(), [(((MEMORY, 1000),), 1)])
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     order.refresh_targets(demand_changed=True)
-    order.offer(job, ((MEMORY, 1000),), True)
-    assert order.lending and order.pick() is job
+    order.set_candidate(job, ((MEMORY, 1000),), True)
+    assert order.lending and order.next_job() is job
     assert order.explain()[0].key == 0.0
 
 
 def test_owed_is_judged_on_every_resource_of_the_unit() -> None:
     grove = Grove([4000, 4000, 0, 4000])
     job = grove.job(grove.group(), [(((CPU, 1000), (GPU, 1000)), 4)])
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     order.refresh_targets(demand_changed=True)
-    assert order.owes(job, ((CPU, 4000), (GPU, 4000)))
-    assert not order.owes(job, ((CPU, 4001),))
+    assert order.is_owed(job, ((CPU, 4000), (GPU, 4000)))
+    assert not order.is_owed(job, ((CPU, 4001),))
     grove.start(order, job, ((GPU, 4000),), 1)
-    assert order.owes(job, ((CPU, 4000),)) and not order.owes(job, ((CPU, 1), (GPU, 1)))
+    assert order.is_owed(job, ((CPU, 4000),)) and not order.is_owed(job, ((CPU, 1), (GPU, 1)))

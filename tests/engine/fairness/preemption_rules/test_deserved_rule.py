@@ -11,7 +11,7 @@ import pytest
 
 from pumice.engine.decisions import Evict
 from pumice.engine.fairness.orders.deserved_order import DeservedOrder
-from pumice.engine.fairness.preemption_rules.deserved_rule import ByDeserved
+from pumice.engine.fairness.preemption_rules.deserved_rule import DeservedRule
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -65,10 +65,10 @@ def test_who_is_above_what_it_deserves_gives_to_who_is_within(
     wants = shell.job("c", [(1,)] * asked)
     settled(shell)
     order, taker, victim = order_of(shell), leaf(shell, wants), leaf(shell, has)
-    judge = ByDeserved(order, taker, ONE)
-    order.hold(taker, ONE, 99)
+    judge = DeservedRule(order, taker, ONE)
+    order.charge(taker, ONE, 99)
     assert judge.may_lose(victim, ONE) is before
-    order.release(victim, ONE, victim.starts[0])
+    order.uncharge(victim, ONE, victim.starts[0])
     assert judge.agrees(victim, ONE) is after
 
 
@@ -86,7 +86,7 @@ def test_a_queue_below_what_it_deserves_does_not_lose_for_its_parent() -> None:
     shell.job("b2", [(1,)] * 8)
     wants = shell.job("c", [(1,)] * 6)
     settled(shell)
-    judge = ByDeserved(order_of(shell), leaf(shell, wants), ONE)
+    judge = DeservedRule(order_of(shell), leaf(shell, wants), ONE)
     assert judge.may_lose(leaf(shell, large), ONE) and not judge.may_lose(leaf(shell, small), ONE)
     shell.settle()
     assert [shell.running(queue) for queue in ("b1", "b2", "c")] == [3, 3, 6]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY, PODS
-from pumice.engine.fairness.preemption_rules.rescaled_share_rule import ByRescaledShares
-from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, parting
+from pumice.engine.fairness.preemption_rules.rescaled_share_rule import RescaledShareRule
+from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.oracles.paper_recursion import ratings
@@ -65,20 +65,20 @@ def random_move(world: World, chance: random.Random) -> Move | None:
 
 def make(world: World, move: Move) -> None:
     taker, ask, victim, items, stamp = move
-    world.order.hold(taker, ask, 1000)
-    world.order.release(victim, items, stamp)
+    world.order.charge(taker, ask, 1000)
+    world.order.uncharge(victim, items, stamp)
 
 
 def undo(world: World, move: Move) -> None:
     taker, ask, victim, items, stamp = move
-    world.order.hold(victim, items, stamp)
-    world.order.release(taker, ask, 1000)
+    world.order.charge(victim, items, stamp)
+    world.order.uncharge(taker, ask, 1000)
 
 
 def exact_keys(world: World, move: Move) -> tuple[list[Fraction], list[Fraction]]:
     """By what the two sides are compared, by full recursion and plain sums: the taker's, and the victim's."""
     taker, ask, victim, items, _ = move
-    _, ours, theirs = parting(taker, victim)
+    _, ours, theirs = lowest_common_ancestor(taker, victim)
     asked, given_up = {j for j, _ in ask} - {PODS}, {j for j, _ in items} - {PODS}
     wanted = {j for leaf in world.leaves for j, _ in leaf.ask or ()} - {PODS}
     views = [
@@ -121,10 +121,10 @@ def test_a_move_is_judged_as_the_full_recursion_does(seed: int) -> None:
         if move is None or expected is None:
             continue
         taker, ask, victim, items, _ = move
-        judge = ByRescaledShares(world.order, taker, ask)
-        world.order.hold(taker, ask, 1000)  # the unit is counted in before anybody is asked
+        judge = RescaledShareRule(world.order, taker, ask)
+        world.order.charge(taker, ask, 1000)  # the unit is counted in before anybody is asked
         assert judge.may_lose(victim, items) is expected[0]
-        world.order.release(taker, ask, 1000)
+        world.order.uncharge(taker, ask, 1000)
         make(world, move)
         assert judge.agrees(victim, items) is expected[1]
         undo(world, move)
@@ -137,7 +137,7 @@ def a_legal_move(world: World, chance: random.Random) -> Move | None:
         if move is None:
             return None
         taker, ask, victim, items, _ = move
-        judge = ByRescaledShares(world.order, taker, ask)
+        judge = RescaledShareRule(world.order, taker, ask)
         came_first = judge.may_lose(victim, items)
         make(world, move)
         if came_first and judge.agrees(victim, items):
@@ -157,9 +157,9 @@ def test_the_opposite_of_a_legal_move_is_illegal_whoever_waits_then() -> None:
         made += 1
         taker, ask, victim, items, _ = move
         # The victim waits for what it lost; the taker has nothing left to start, or goes on waiting.
-        world.order.offer(victim, items, False)
-        world.order.offer(taker, chance.choice([None, ask]), False)
-        back = ByRescaledShares(world.order, victim, items)
+        world.order.set_candidate(victim, items, False)
+        world.order.set_candidate(taker, chance.choice([None, ask]), False)
+        back = RescaledShareRule(world.order, victim, items)
         comes_first = back.may_lose(taker, ask)
         undo(world, move)
         assert not (comes_first and back.agrees(taker, ask)), f"seed {seed}"
@@ -197,8 +197,8 @@ def first_example() -> tuple[World, JobNode, JobNode, JobNode]:
 def test_what_a_sibling_holds_of_another_resource_is_not_charged() -> None:
     # Plain sums have n2 at 10/10 (its cpu) and n1 at 5/10: n1 would take all gpu. Over gpu both are at 5/10.
     world, j1, _, j22 = first_example()
-    judge = ByRescaledShares(world.order, j1, ((GPU, 1),))
-    assert judge.judged(parting(j1, j22)[2], j22, ((GPU, 1),)) == (0.5, 0.5)
+    judge = RescaledShareRule(world.order, j1, ((GPU, 1),))
+    assert judge.judged(lowest_common_ancestor(j1, j22)[2], j22, ((GPU, 1),)) == (0.5, 0.5)
     assert not judge.may_lose(j22, ((GPU, 1),))
 
 
@@ -210,9 +210,9 @@ def test_a_newcomer_takes_up_to_its_half_though_its_sibling_holds_all_cpu(holds:
         if leaf is j22 and j22.held[GPU] > holds:
             world.end(index)
             world.start(j1, ((GPU, 1),))
-    judge = ByRescaledShares(world.order, j22, ((GPU, 1),))
+    judge = RescaledShareRule(world.order, j22, ((GPU, 1),))
     may = judge.may_lose(j1, ((GPU, 1),))
-    world.order.hold(j22, ((GPU, 1),), 1000)
+    world.order.charge(j22, ((GPU, 1),), 1000)
     world.end(next(i for i, (leaf, _, _) in enumerate(world.running) if leaf is j1))
     assert (may and judge.agrees(j1, ((GPU, 1),))) is legal
 
@@ -228,6 +228,6 @@ def test_siblings_take_nothing_on_account_of_one_who_can_not_be_placed() -> None
     for leaf, tasks in ((greedy, 6), (other, 4)):
         for _ in range(tasks):
             world.start(leaf, ((CPU, 1),))
-    judge = ByRescaledShares(world.order, greedy, ((CPU, 1),))
+    judge = RescaledShareRule(world.order, greedy, ((CPU, 1),))
     assert judge.judged(a, greedy, ((CPU, 1),)) == (0.0, 0.0)
     assert not judge.may_lose(other, ((CPU, 1),))

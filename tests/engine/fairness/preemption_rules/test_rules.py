@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from pumice.engine.fairness.orders.target_order import SteerOrder
-from pumice.engine.fairness.preemption_rules.rules import ByKeys, ByTarget, equality, has_odd_unit, parting, spares
+from pumice.engine.fairness.orders.target_order import TargetOrder
+from pumice.engine.fairness.preemption_rules.rules import (
+    KeyRule,
+    TargetRule,
+    equality,
+    has_odd_unit,
+    lowest_common_ancestor,
+    spares,
+)
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -35,9 +42,9 @@ def leaf(shell: Shell, name: str) -> JobNode:
     return shell.engine.tree.jobs[f"ns/{name}"]
 
 
-def by_target(shell: Shell, ask: Items = ONE) -> ByTarget:
-    assert isinstance(shell.engine.order, SteerOrder)
-    return ByTarget(shell.engine.order, ask)
+def by_target(shell: Shell, ask: Items = ONE) -> TargetRule:
+    assert isinstance(shell.engine.order, TargetOrder)
+    return TargetRule(shell.engine.order, ask)
 
 
 # --- where paths part -----------------------------------------------------------------------------------------------
@@ -53,7 +60,7 @@ def test_where_two_paths_part() -> None:
     settled(shell)
 
     def parted(one: str, other: str) -> tuple[str, str, str]:
-        level, ours, theirs = parting(leaf(shell, one), leaf(shell, other))
+        level, ours, theirs = lowest_common_ancestor(leaf(shell, one), leaf(shell, other))
         return level.path, ours.path, theirs.path
 
     assert parted("a-x", "b") == ("root", "root/a", "root/b")
@@ -61,7 +68,7 @@ def test_where_two_paths_part() -> None:
     assert parted("a-x", "a-y") == ("root/a", "root/a/x", "root/a/y")
     assert parted("a-x", "sibling")[0] == "root/a/x"
     with pytest.raises(ValueError, match="different trees"):
-        parting(leaf(shell, "a-x"), leaf(cluster_with_one(), "alone"))
+        lowest_common_ancestor(leaf(shell, "a-x"), leaf(cluster_with_one(), "alone"))
 
 
 def cluster_with_one() -> Shell:
@@ -94,7 +101,7 @@ def test_how_far_above_its_part_a_branch_is() -> None:
     # a holds 8 and is due 4 of 8: +4/8. b holds 0 and is due 4: -4/8. Each of a's jobs 4 - 2 of 8.
     assert (judge.excess(a), judge.excess(b)) == (0.5, -0.5)
     assert judge.excess(leaf(shell, "one")) == 0.25
-    assert (judge.beyond(a), judge.beyond(b)) == (True, False)
+    assert (judge.is_over_target(a), judge.is_over_target(b)) == (True, False)
     assert (judge.key(a), judge.key(b)) == (-0.5, 0.5)  # as people read it: what is missing
 
 
@@ -109,8 +116,8 @@ def test_only_what_the_taker_asks_for_counts() -> None:
     shell.job("b", [(1, 1)] * 4, name="both")
     settled(shell)
     cpu, memory = by_target(shell, ((0, 1),)), by_target(shell, ((1, 1),))
-    assert cpu.beyond(leaf(shell, "cpu")) and not cpu.beyond(leaf(shell, "memory"))
-    assert memory.beyond(leaf(shell, "memory")) and not memory.beyond(leaf(shell, "cpu"))
+    assert cpu.is_over_target(leaf(shell, "cpu")) and not cpu.is_over_target(leaf(shell, "memory"))
+    assert memory.is_over_target(leaf(shell, "memory")) and not memory.is_over_target(leaf(shell, "cpu"))
     assert by_target(shell, ()).excess(leaf(shell, "cpu")) == 0.0
 
 
@@ -118,11 +125,11 @@ def test_only_what_the_taker_asks_for_counts() -> None:
 def test_a_job_may_lose_what_it_holds_beyond_its_whole_target(loses: int, may: bool) -> None:
     shell = lent_out()
     judge, one = by_target(shell), leaf(shell, "one")
-    assert one.whole[0] == 2 and one.held[0] == 4
+    assert one.integer_target[0] == 2 and one.held[0] == 4
     items: Items = ((0, loses),)
     assert spares(one, items) is may
     assert judge.may_lose(one, items) is may
-    shell.engine.order.release(one, items, one.starts[0], 0)
+    shell.engine.order.uncharge(one, items, one.starts[0], 0)
     assert judge.agrees(one, items) is may
 
 
@@ -142,24 +149,24 @@ def test_of_equals_who_has_the_right_may_hand_it_over() -> None:
     # 4 cpu, two by right: targets 1/2 each, rounding says who. All are equal, their units on top of a base of 0.
     shell = equals(4, 2)
     leaves = [leaf(shell, f"a{i}") for i in range(4)]
-    right = [one for one in leaves if one.whole[0] == 1]
-    without = [one for one in leaves if one.whole[0] == 0]
+    right = [one for one in leaves if one.integer_target[0] == 1]
+    without = [one for one in leaves if one.integer_target[0] == 0]
     assert len(right) == len(without) == 2
     assert len({equality(one) for one in leaves}) == 1
     assert all(has_odd_unit(one, ONE) for one in right) and not any(has_odd_unit(one, ONE) for one in without)
     judge = by_target(shell)
     # Who runs without a right may simply go; who has one needs an heir: the one without that has run for longest.
-    assert all(judge.heir(one, ONE, ()) is None and judge.may_lose(one, ONE) for one in without)
+    assert all(judge.beneficiary(one, ONE, ()) is None and judge.may_lose(one, ONE) for one in without)
     first, second = sorted(without, key=lambda one: one.starts[0])
     for one in right:
-        assert judge.heir(one, ONE, ()) is first and judge.may_lose(one, ONE)
-        assert judge.heir(one, ONE, (first,)) is second
-        assert judge.heir(one, ONE, (first, second)) is None
+        assert judge.beneficiary(one, ONE, ()) is first and judge.may_lose(one, ONE)
+        assert judge.beneficiary(one, ONE, (first,)) is second
+        assert judge.beneficiary(one, ONE, (first, second)) is None
     order = shell.engine.order
-    order.hand_over(right[0], first, ONE)
-    order.release(right[0], ONE, right[0].starts[0])
-    assert judge.agrees(right[0], ONE) and first.whole[0] == 1
-    assert judge.heir(right[1], ONE, ()) is second  # one can inherit once
+    order.transfer_entitlement(right[0], first, ONE)
+    order.uncharge(right[0], ONE, right[0].starts[0])
+    assert judge.agrees(right[0], ONE) and first.integer_target[0] == 1
+    assert judge.beneficiary(right[1], ONE, ()) is second  # one can inherit once
 
 
 def test_unlike_jobs_and_gangs_inherit_nothing() -> None:
@@ -175,7 +182,7 @@ def test_unlike_jobs_and_gangs_inherit_nothing() -> None:
     judge = by_target(shell)
     for name in ("gang", "unlike"):
         one = leaf(shell, name)
-        assert not has_odd_unit(one, ONE) and (judge.heir(one, ONE, ()) is None)
+        assert not has_odd_unit(one, ONE) and (judge.beneficiary(one, ONE, ()) is None)
     keys = {equality(leaf(shell, name)) for name in ("gang", "unlike", "single", "b")}
     assert len(keys) == 4
 
@@ -183,8 +190,8 @@ def test_unlike_jobs_and_gangs_inherit_nothing() -> None:
 # --- by keys --------------------------------------------------------------------------------------------------------
 
 
-def by_keys(shell: Shell, taker: str, ask: Items = ONE, *, by_share: bool = True) -> ByKeys:
-    return ByKeys(shell.engine.order, leaf(shell, taker), ask, by_share=by_share)
+def by_keys(shell: Shell, taker: str, ask: Items = ONE, *, by_share: bool = True) -> KeyRule:
+    return KeyRule(shell.engine.order, leaf(shell, taker), ask, by_share=by_share)
 
 
 def two_jobs(holds: int, wants_holds: int = 0, **priority: int) -> Shell:
@@ -200,11 +207,11 @@ def two_jobs(holds: int, wants_holds: int = 0, **priority: int) -> Shell:
     return settled(shell)
 
 
-def moved(shell: Shell, judge: ByKeys) -> bool:
+def moved(shell: Shell, judge: KeyRule) -> bool:
     """Whether it is right that a task of ``has`` goes and one of ``wants`` comes, on the accounts after it."""
     has, wants, order = leaf(shell, "has"), leaf(shell, "wants"), shell.engine.order
-    order.hold(wants, ONE, 99)
-    order.release(has, ONE, has.starts[0])
+    order.charge(wants, ONE, 99)
+    order.uncharge(has, ONE, has.starts[0])
     return judge.agrees(has, ONE)
 
 
@@ -253,7 +260,7 @@ def test_where_nobody_orders_jobs_by_share_equals_lose_nothing() -> None:
 def test_there_is_no_heir_and_everybody_is_asked() -> None:
     shell = two_jobs(8)
     judge, has = by_keys(shell, "wants"), leaf(shell, "has")
-    assert judge.heir(has, ONE, ()) is None and judge.beyond(has)
+    assert judge.beneficiary(has, ONE, ()) is None and judge.is_over_target(has)
     assert judge.excess(has) == judge.key(has) == 1.0
 
 
@@ -276,6 +283,6 @@ def test_the_judgement_is_where_the_paths_part() -> None:
     order, more = shell.engine.order, leaf(shell, "more")
     for victim, agreed in (("y", True), ("z", True), ("y", False)):
         lost = leaf(shell, victim)
-        order.hold(more, ONE, 99)
-        order.release(lost, ONE, lost.starts[0])
+        order.charge(more, ONE, 99)
+        order.uncharge(lost, ONE, lost.starts[0])
         assert judge.agrees(lost, ONE) is agreed

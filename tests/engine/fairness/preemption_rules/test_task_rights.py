@@ -2,7 +2,7 @@
 
 from kubebase.resource_vector import CPU
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.preemption_rules.task_rights import has_lost_nothing, holds_more, is_owed, spares
 from pumice.engine.fairness.share_tree.tree import JobNode
 from tests.support.groves import GPU, Grove
@@ -10,14 +10,14 @@ from tests.support.groves import GPU, Grove
 FOUR, ODD = ((GPU, 4000),), ((CPU, 1000), (GPU, 5000))
 
 
-def with_an_odd_task() -> tuple[Grove, SteerOrder, JobNode]:
+def with_an_odd_task() -> tuple[Grove, TargetOrder, JobNode]:
     """A job runs three tasks of 4 gpu and one of 1 cpu, 5 gpu; its whole target is four of 4 gpu."""
     grove = Grove([10_000, 0, 0, 40_000])
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     job = grove.job(grove.group(), [(FOUR, 4), (ODD, 1)])
     for items in (FOUR, FOUR, FOUR, ODD):
         grove.start(order, job, items, 1)
-    job.whole, job.whole_counts = [0, 0, 0, 16_000], {FOUR: 4}
+    job.integer_target, job.whole_counts = [0, 0, 0, 16_000], {FOUR: 4}
     return grove, order, job
 
 
@@ -39,13 +39,13 @@ def test_a_task_inside_the_whole_target_is_not_lost_for_one_outside() -> None:
 
 def test_a_task_of_another_kind_does_not_take_the_place_of_one_in_the_whole_target() -> None:
     _, _, job = with_an_odd_task()
-    job.whole, job.whole_counts = [2000, 0, 0, 30_000], {FOUR: 4, ODD: 1}
+    job.integer_target, job.whole_counts = [2000, 0, 0, 30_000], {FOUR: 4, ODD: 1}
     assert is_owed(job, FOUR) and not is_owed(job, ODD)
 
 
 def test_jobs_of_equal_tasks_and_gangs_are_compared_by_amounts() -> None:
     grove = Grove([10_000, 0, 0, 40_000])
-    order = SteerOrder(grove.tree, grove.capacity)
+    order = TargetOrder(grove.tree, grove.capacity)
     queue = grove.group()
     equal = grove.job(queue, [(FOUR, 4)])
     gang = grove.job(queue, [(FOUR, 2), (ODD, 1)], gang=2)

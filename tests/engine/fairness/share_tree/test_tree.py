@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.engine.fairness.orders.serving_order import DrfOrder
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.serving_order import FlatDrfOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.demand import Demand
-from pumice.engine.fairness.share_tree.tree import Kind, ShareNode, latest_owed_start, latest_start
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode, latest_owed_start, latest_start
 from tests.support.groves import GPU, WIDTH, Grove, asks, below, groves
 
 
@@ -45,7 +45,7 @@ def test_accounts_follow_random_starts_and_ends(grove: Grove, data: st.DataObjec
     assert_sums_hold(grove)
 
 
-@given(groves(), st.sampled_from([DrfOrder, SteerOrder]), st.data())
+@given(groves(), st.sampled_from([FlatDrfOrder, TargetOrder]), st.data())
 def test_candidates_are_counted_on_every_level(grove: Grove, kind: type, data: st.DataObject) -> None:
     order = kind(grove.tree, grove.capacity)
     for stamp in range(25):
@@ -62,7 +62,7 @@ def test_candidates_are_counted_on_every_level(grove: Grove, kind: type, data: s
         for node in grove.tree.root.walk():
             able = [job for job in below(node) if job.able and job.ask is not None]
             assert node.able_count == _asked(able) and list(node.able_asks) == _counted(node.able_count)
-            if kind is SteerOrder:
+            if kind is TargetOrder:
                 owed = [job for job in able if order.owes(job, job.ask)]
                 assert node.owed_count == _asked(owed) and list(node.owed_asks) == _counted(node.owed_count)
 
@@ -81,7 +81,7 @@ def test_a_resource_named_late_is_a_zero_everywhere(grove: Grove) -> None:
     grove.tree.widen(WIDTH + 2)
     for node, before in held.items():
         assert node.held == [*before, 0, 0]
-    grove.tree.hold(grove.jobs[0], ((WIDTH + 1, 7),), 99)
+    grove.tree.charge(grove.jobs[0], ((WIDTH + 1, 7),), 99)
     assert grove.tree.root.held[WIDTH + 1] == 7 == grove.jobs[0].held[WIDTH + 1]
 
 
@@ -93,7 +93,7 @@ def test_only_what_is_empty_goes() -> None:
     grove.tree.remove(team)
     assert list(grove.tree.root.walk()) == [grove.tree.root] and not grove.tree.jobs
     # The same name again is a new node.
-    assert grove.tree.child(grove.tree.root, Kind.QUEUE, team.name) is not team
+    assert grove.tree.child(grove.tree.root, NodeKind.QUEUE, team.name) is not team
 
 
 def test_paths_read_as_people_write_them() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from kubebase.resource_vector import CPU
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind
 from pumice.engine.fairness.share_tree.usage_ledger import Ledger, counters
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.engines import run
@@ -38,7 +38,7 @@ class World:
         """Request, inqueue and elastic of the queue, in cpu."""
         self.engine.prepare()
         self.engine.policy.set_bounds()
-        queue = self.engine.tree.root.children[(Kind.QUEUE, "q")]
+        queue = self.engine.tree.root.children[(NodeKind.QUEUE, "q")]
         return queue.request[CPU], queue.inqueue[CPU], queue.elastic[CPU]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubebase.resource_vector import CPU, MEMORY
-from pumice.engine.candidates.units import Unit
+from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.decisions import QueueCondition
 from pumice.engine.engine import Engine
 from pumice.engine.events import Gone
@@ -203,13 +203,13 @@ def taking(world: QueueWorld, taker: str, victim: str, ask: int = 1) -> tuple[st
     engine.prepare()
     plugin = next(plugin for _, plugin in engine.policy.plugins if plugin.name == "capacity")
     leaf = engine.tree.jobs[taker]
-    unit: Unit = leaf.unit
+    unit: AllocationUnit = leaf.unit
     assert unit.ask == cpu(ask)
     refusal = plugin.may_take(leaf, unit)
-    engine.tree.hold(leaf, unit.ask, 1)
+    engine.tree.charge(leaf, unit.ask, 1)
     task = next(task for task in engine.state.jobs[victim].tasks.values() if task.status.held)
     agreed = plugin.reclaimable(leaf, unit, task)
-    engine.tree.release(leaf, unit.ask, 1)
+    engine.tree.uncharge(leaf, unit.ask, 1)
     return refusal, agreed
 
 

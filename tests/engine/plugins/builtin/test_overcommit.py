@@ -81,7 +81,7 @@ def test_held_and_promised_stay_within_the_overbooked_cluster(
         node.held[0], node.inqueue[0] = held, inqueue
     (plugin,) = [plugin for _, plugin in made.policy.plugins if plugin.name == "overcommit"]
     made.apply(Changed(replace(JOB, min_resources=(asked, 0, 1))))
-    made.state.queues_touched = False
+    made.state.queues_changed = False
     leaf = made.tree.add_job(made.state.jobs[JOB.key], made.tree.child(made.tree.root, 0, "q"))
     assert (plugin.enqueueable(leaf) is None) is allowed
 

@@ -103,7 +103,7 @@ def test_priority_of_queues_counts_first() -> None:
     world.job("a", 9)
     world.job("b", 9)
     world.engine.prepare()
-    picked = order.pick()
+    picked = order.next_job()
     assert picked is not None and picked.queue.name == "b"
 
 
@@ -122,9 +122,9 @@ def test_nobody_takes_beyond_what_it_deserves() -> None:
     world.engine.prepare()
     plugin, leaf = plugin_of(world), world.engine.tree.jobs[within]
     assert plugin.may_take(leaf, leaf.unit) is None
-    world.engine.tree.hold(leaf, cpu(1), 9)
+    world.engine.tree.charge(leaf, cpu(1), 9)
     assert plugin.may_take(leaf, leaf.unit) == "queue a deserves cpu 5m now"
-    world.engine.tree.release(leaf, cpu(1), 9)
+    world.engine.tree.uncharge(leaf, cpu(1), 9)
 
 
 def test_queues_below_root_add_up() -> None:

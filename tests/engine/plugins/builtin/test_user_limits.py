@@ -11,7 +11,7 @@ from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.decisions import Condition
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import Kind
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
 from tests.support.limited_users import PLENTY, both_rules, check_accounts, cycles, finished, held, make, submit
@@ -349,7 +349,7 @@ class TestTaking:
             shell.cycle()
         check_accounts(shell.engine)
         queues = shell.engine.tree.root.children
-        assert [queues[Kind.QUEUE, name].held[0] for name in "ab"] == [gets, 12 - gets]
+        assert [queues[NodeKind.QUEUE, name].held[0] for name in "ab"] == [gets, 12 - gets]
         assert len(shell.evictions) == gets
 
     @both_rules
@@ -422,7 +422,7 @@ class TestTargets:
         for user in ("alice", "bob", "carol"):
             submit(engine, user, "q", user, 20)
         engine.prepare()
-        queue = engine.tree.root.children[Kind.QUEUE, "q"]
+        queue = engine.tree.root.children[NodeKind.QUEUE, "q"]
         assert queue.user_ceilings is not None
         # A third of 24 cpu, to which the queue is entitled, and of 12 of memory, its part by weight.
         assert {user: most[:2] for user, most in queue.user_ceilings.items()} == {
@@ -430,13 +430,13 @@ class TestTargets:
             "bob": [8000, 4000],
             "carol": [8000, 4000],
         }
-        assert engine.tree.root.children[Kind.QUEUE, "r"].user_ceilings is None
+        assert engine.tree.root.children[NodeKind.QUEUE, "r"].user_ceilings is None
 
     def test_one_alone_has_no_ceiling_of_the_percentage(self):
         engine = make(24, Queue("q", min_user_limit_percent=25), Queue("r"))
         submit(engine, "a", "q", "alice", 20)
         engine.prepare()
-        assert engine.tree.root.children[Kind.QUEUE, "q"].user_ceilings is None
+        assert engine.tree.root.children[NodeKind.QUEUE, "q"].user_ceilings is None
 
     def test_the_target_follows_who_begins_and_ceases_to_wait(self):
         # While both wait each is entitled to 6 of 12; once bob's one task runs, alice is entitled to the rest.

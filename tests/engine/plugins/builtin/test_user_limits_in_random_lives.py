@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.model.specs import NodeSpec, Queue, TaskStatus
 from tests.support.limited_users import PLENTY, check_accounts, finished, held, make, submit
 
@@ -78,7 +78,7 @@ def judge(engine: Engine, before: Mapping[ShareNode, list[int]], limits: Mapping
     for name, said in limits.items():
         if "user_limit_factor" not in said:
             continue
-        queue = engine.tree.root.children[Kind.QUEUE, name]
+        queue = engine.tree.root.children[NodeKind.QUEUE, name]
         leaves = [leaf for leaf in queue.walk() if isinstance(leaf, JobNode)]
         configured = Fraction(engine.state.capacity[0] * weights[name], sum(weights.values()))
         limit = configured * Fraction(str(said["user_limit_factor"]))

@@ -32,7 +32,7 @@ NO_JOB_NODES = JobNodes(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class FlatTree:
     """The inner nodes, breadth first, and the leaves that want something, by parent and class."""
 
     parent: IntArray
@@ -67,9 +67,9 @@ class Outline:
         return head[self.leaf_parent]
 
 
-def plant(
+def flatten_tree(
     parent: IntArray, weight: FloatArray, leaf: IntArray, wanting: IntArray, rank: IntArray, jobs: JobNodes
-) -> tuple[Outline, IntArray, IntArray]:
+) -> tuple[FlatTree, IntArray, IntArray]:
     """The outline, the inner nodes in its order, and the order in which it has the wanting leaves."""
     inner = np.ones(len(parent), dtype=bool)
     inner[leaf] = False
@@ -86,7 +86,7 @@ def plant(
     nth = _classes(np.concatenate([above, number[parent[nodes[job]]]]), np.concatenate([rank, job_rank]))
     node_class, is_job = np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes), dtype=bool)
     node_class[job], is_job[job] = nth[len(above) :], True
-    outline = Outline(
+    outline = FlatTree(
         parent=number[parent[nodes]],
         weight=weight[nodes].astype(np.float64),
         depths=depths,

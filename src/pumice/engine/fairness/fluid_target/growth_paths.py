@@ -13,45 +13,45 @@ import numpy as np
 
 from pumice.engine.fairness.fluid_target.polyline import (
     BoolArray,
+    CurvePoint,
     FloatArray,
     IntArray,
-    Place,
     place_between,
     run_ends,
     sort_by,
 )
-from pumice.engine.fairness.fluid_target.solver_limits import Restraint, Standing, Stops, first_stops
+from pumice.engine.fairness.fluid_target.solver_limits import LimitState, Restraint, Stops, first_stops
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.fluid_target.solver_phase import Phase
+    from pumice.engine.fairness.fluid_target.solver_phase import SolverPhase
 
 
 @dataclass(slots=True)
-class Paths:
+class GrowthPaths:
     """The paths of the growing nodes of one depth, laid end to end: a point for each entry."""
 
     node: IntArray
     turn: IntArray  # the class of children that grow there; in a later phase so many more as there are classes
-    inner: Place  # where these children are
+    inner: CurvePoint  # where these children are
     rows: FloatArray  # what the node has been given
-    outer: Place | None = None  # where the node is, seen from its siblings; the root has none
-    later: Phase | None = None  # goes on where paths were cut
+    outer: CurvePoint | None = None  # where the node is, seen from its siblings; the root has none
+    later: SolverPhase | None = None  # goes on where paths were cut
     number: IntArray | None = None  # of points in a later phase: which of its points they are
 
-    def insert(self, a: IntArray, way: FloatArray) -> Paths:
+    def insert(self, a: IntArray, way: FloatArray) -> GrowthPaths:
         """The same with a point more on the way after each of these points."""
         b = a + 1
         place, rows = self.inner, self.rows
         new = place_between(place.take(a), place.take(b), way)
-        return Paths(
+        return GrowthPaths(
             np.insert(self.node, b, self.node[a]),
             np.insert(self.turn, b, self.turn[a]),
-            Place(np.insert(place.level, b, new.level), np.insert(place.sliver, b, new.sliver)),
+            CurvePoint(np.insert(place.level, b, new.level), np.insert(place.sliver, b, new.sliver)),
             np.insert(rows, b, rows[a] + way[:, None] * (rows[b] - rows[a]), axis=0),
         )
 
 
-def cut(paths: Paths, stops: Stops) -> Paths:
+def cut(paths: GrowthPaths, stops: Stops) -> GrowthPaths:
     """The paths up to their stops."""
     before, after, way = stops.before, stops.after, stops.way
     end = np.full(int(paths.node.max()) + 1, len(paths.node))
@@ -63,10 +63,12 @@ def cut(paths: Paths, stops: Stops) -> Paths:
     sliver[after] = np.where(there, sliver[after], place.sliver)
     rows[after] = rows[before] + way[:, None] * (rows[after] - rows[before])
     keep = np.flatnonzero(np.arange(len(paths.node)) <= end.take(paths.node))
-    return Paths(paths.node.take(keep), paths.turn.take(keep), Place(level, sliver).take(keep), rows.take(keep, axis=0))
+    return GrowthPaths(
+        paths.node.take(keep), paths.turn.take(keep), CurvePoint(level, sliver).take(keep), rows.take(keep, axis=0)
+    )
 
 
-def joined(paths: Paths, later: Phase, d: int, classes: int) -> Paths:
+def joined(paths: GrowthPaths, later: SolverPhase, d: int, classes: int) -> GrowthPaths:
     """The paths, and those of a later phase that go on from their ends."""
     rest = later.paths[d]
     ends = np.zeros((int(paths.node.max()) + 1, paths.rows.shape[1]))
@@ -75,10 +77,10 @@ def joined(paths: Paths, later: Phase, d: int, classes: int) -> Paths:
     node = np.concatenate([paths.node, rest.node])
     order = np.argsort(node, kind="stable")
     own = np.full(len(paths.node), -1)
-    return Paths(
+    return GrowthPaths(
         node.take(order),
         np.concatenate([paths.turn, rest.turn + classes]).take(order),
-        Place(
+        CurvePoint(
             np.concatenate([paths.inner.level, rest.inner.level]),
             np.concatenate([paths.inner.sliver, rest.inner.sliver]),
         ).take(order),
@@ -92,7 +94,7 @@ class Limited:
     """The limits of a phase: where paths reach them, and what is claimed."""
 
     def __init__(
-        self, restraint: Restraint, standing: Standing, closed: BoolArray, rows: FloatArray, active: IntArray
+        self, restraint: Restraint, standing: LimitState, closed: BoolArray, rows: FloatArray, active: IntArray
     ) -> None:
         self.restraint, self.standing, self.closed = restraint, standing, closed
         self.unused = restraint.guarantee > standing.sums if restraint.reserving else None
@@ -107,7 +109,7 @@ class Limited:
         """Whether a node of this depth has a limit."""
         return bool(np.isfinite(self.standing.left[depth]).any())
 
-    def stops(self, paths: Paths) -> Stops:
+    def stops(self, paths: GrowthPaths) -> Stops:
         """Where paths first reach a limit."""
         return first_stops(
             paths.node, paths.rows[:, self.restraint.watched], self.standing.left.take(paths.node, axis=0)
@@ -136,7 +138,7 @@ class Limited:
             all_need[:, : self.restraint.width] &= below == 0
         return all_need
 
-    def in_claims(self, paths: Paths) -> Paths:
+    def in_claims(self, paths: GrowthPaths) -> GrowthPaths:
         """The paths with what their nodes claim where it said what the children claim together."""
         if self.unused is None or not self.unused[paths.node].any():
             return paths
@@ -154,7 +156,7 @@ class Limited:
         paths.rows[:, claims] = np.where(spare > 0, np.maximum(rows - spare, 0.0), rows)
         return paths
 
-    def used(self, base: FloatArray, root: Paths) -> FloatArray:
+    def used(self, base: FloatArray, root: GrowthPaths) -> FloatArray:
         """What of the cluster is used up at each point of the root's path: claimed or, for guarantees, held."""
         restraint = self.restraint
         used: FloatArray = self.standing.sums[0] + root.rows[:, restraint.claims]

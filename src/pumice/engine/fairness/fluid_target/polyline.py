@@ -36,20 +36,20 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-TIE = 1e-12  # relative: far above rounding, and harmless where it is wrong
+LEVEL_TOLERANCE = 1e-12  # relative: far above rounding, and harmless where it is wrong
 BLOCK = 8  # rows that running_total adds up before it goes on with the totals of blocks
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CurvePoint:
     """Places on curves, one per entry."""
 
     level: FloatArray
     sliver: FloatArray
 
-    def take(self, index: IntArray) -> Place:
+    def take(self, index: IntArray) -> CurvePoint:
         """The places at these indices."""
-        return Place(self.level.take(index), self.sliver.take(index))
+        return CurvePoint(self.level.take(index), self.sliver.take(index))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Curves:
     """Curves laid end to end: points with equal `of` are one curve, in order, and `of` never falls."""
 
     of: IntArray
-    place: Place
+    place: CurvePoint
     rows: FloatArray
 
     def take(self, index: IntArray) -> Curves:
@@ -65,7 +65,7 @@ class Curves:
         return Curves(self.of.take(index), self.place.take(index), self.rows.take(index, axis=0))
 
 
-def way_between(at: Place, a: Place, b: Place) -> FloatArray:
+def way_between(at: CurvePoint, a: CurvePoint, b: CurvePoint) -> FloatArray:
     """How far, 0 to 1, each place lies on the way from a to b, the next point of its curve; 0 if b is a."""
     halted = a.level == b.level
     span = np.where(halted, b.sliver - a.sliver, b.level - a.level)
@@ -73,13 +73,13 @@ def way_between(at: Place, a: Place, b: Place) -> FloatArray:
     return np.clip(np.divide(gone, span, out=np.zeros_like(gone), where=span > 0), 0.0, 1.0)
 
 
-def place_between(a: Place, b: Place, way: FloatArray) -> Place:
+def place_between(a: CurvePoint, b: CurvePoint, way: FloatArray) -> CurvePoint:
     """The place that lies so far (0 <= way < 1) on the way from a to b."""
     halted = a.level == b.level
     level = np.minimum(a.level + way * (b.level - a.level), b.level)
     # So little of the way that the level is still the same is none of it: there the sliver is still a's.
     sliver = np.where(halted, a.sliver + way * (b.sliver - a.sliver), np.where(level > a.level, 0.0, a.sliver))
-    return Place(level, sliver)
+    return CurvePoint(level, sliver)
 
 
 def run_starts(label: NDArray[np.generic]) -> BoolArray:
@@ -168,7 +168,7 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
     group, level = group.take(last), level.take(last)
     given = np.maximum(past.take(last, axis=0) + level[:, None] * slope.take(last, axis=0), 0.0)
     given[run_starts(group)] = 0.0
-    return Curves(of.take(origin).take(group), Place(level, np.zeros(len(level))), given)
+    return Curves(of.take(origin).take(group), CurvePoint(level, np.zeros(len(level))), given)
 
 
 def end_to_end(curves: Curves, owner: IntArray) -> FloatArray:
@@ -195,12 +195,14 @@ def cut_off(curves: Curves, level: FloatArray) -> Curves:
     return curves.take(np.flatnonzero(kept))
 
 
-def common_places(curve: IntArray, group: IntArray, level: FloatArray, dominant: FloatArray) -> tuple[Place, IntArray]:
+def common_places(
+    curve: IntArray, group: IntArray, level: FloatArray, dominant: FloatArray
+) -> tuple[CurvePoint, IntArray]:
     """Where points lie, seen from all curves of their group, and these places numbered in order."""
     order = sort_by(group, level)
     level_in_order = level.take(order)
     new = run_starts(group.take(order))
-    new[1:] |= np.diff(level_in_order) > TIE * level_in_order[1:]
+    new[1:] |= np.diff(level_in_order) > LEVEL_TOLERANCE * level_in_order[1:]
     settled, number = np.empty_like(level), np.empty_like(group)
     settled[order] = level_in_order.take(start_of_run(new))
     number[order] = numbered(new)
@@ -215,10 +217,10 @@ def common_places(curve: IntArray, group: IntArray, level: FloatArray, dominant:
         order[several] = points.take(np.lexsort((sliver.take(points), number.take(points))))
     place = np.empty_like(number)
     place[order] = numbered(run_starts(number.take(order)) | run_starts(sliver.take(order)))
-    return Place(settled, sliver), place
+    return CurvePoint(settled, sliver), place
 
 
-def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray) -> tuple[Curves, Place]:
+def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray) -> tuple[Curves, CurvePoint]:
     """Add up the curves of each group at common places.
 
     Points come curve by curve, the curves of a group after each other. Returns the sums, a curve for each
@@ -252,7 +254,7 @@ def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray
 
 
 def _add_pairs(
-    pair: IntArray, side: IntArray, place: IntArray, rows: FloatArray, common: Place
+    pair: IntArray, side: IntArray, place: IntArray, rows: FloatArray, common: CurvePoint
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Add the two sides, 0 and 1, of each pair: to every point of one comes what the other has there."""
     key = pair * len(common.level) + place
@@ -276,7 +278,7 @@ def _add_pairs(
     return pair.take(merged), place.take(merged), given.take(merged, axis=0)
 
 
-def locate(asked: Place, start: IntArray, points: Place) -> tuple[IntArray, IntArray, FloatArray]:
+def locate(asked: CurvePoint, start: IntArray, points: CurvePoint) -> tuple[IntArray, IntArray, FloatArray]:
     """The points of each curve, which starts at `start`, around the place asked of it; and the way between."""
     stop = np.append(start[1:], len(points.level))
     each = asked.take(np.repeat(np.arange(len(start)), stop - start))
@@ -305,7 +307,7 @@ def crossings(curve: IntArray, tops: FloatArray) -> tuple[IntArray, FloatArray]:
             k = np.flatnonzero(lead_a * lead_b < 0)
             way = lead_a[k] / (lead_a[k] - lead_b[k])
             there = a[k] + way[:, None] * (b[k] - a[k])
-            highest = there[:, p] >= there.max(axis=1) * (1 - TIE)
+            highest = there[:, p] >= there.max(axis=1) * (1 - LEVEL_TOLERANCE)
             found.append(segment[k[highest]])
             ways.append(way[highest])
     where, way = np.concatenate(found), np.concatenate(ways)

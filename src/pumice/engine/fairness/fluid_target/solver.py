@@ -55,21 +55,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from pumice.engine.fairness.fluid_target.flat_tree import NO_JOB_NODES, JobNodes, Outline, plant
+from pumice.engine.fairness.fluid_target.flat_tree import NO_JOB_NODES, FlatTree, JobNodes, flatten_tree
 from pumice.engine.fairness.fluid_target.growth_paths import Limited
 from pumice.engine.fairness.fluid_target.polyline import BoolArray, FloatArray, IntArray
-from pumice.engine.fairness.fluid_target.solver_limits import FULL, Limits, Restraint, restrain
-from pumice.engine.fairness.fluid_target.solver_phase import Phase
+from pumice.engine.fairness.fluid_target.solver_limits import FULL, Restraint, SolverLimits, restrain
+from pumice.engine.fairness.fluid_target.solver_phase import SolverPhase
 
 
-def solve(
+def solve_targets(
     parent: IntArray,
     weight: FloatArray,
     leaf: IntArray,
     direction: FloatArray,
     demand: FloatArray,
     rank: IntArray | None = None,
-    limits: Limits | None = None,
+    limits: SolverLimits | None = None,
     jobs: JobNodes = NO_JOB_NODES,
 ) -> FloatArray:
     """The tasks that each leaf is entitled to, as real numbers.
@@ -90,7 +90,7 @@ def solve(
     if leaf[0] == 0:  # nothing but a root that is a leaf
         parent, weight, leaf = np.array([-1, 0]), np.ones(2), np.array([1])
     ranks = np.zeros(len(leaf), dtype=np.int64) if rank is None else rank
-    tree, nodes, order = plant(parent, weight, leaf, wanting, ranks[wanting], jobs)
+    tree, nodes, order = flatten_tree(parent, weight, leaf, wanting, ranks[wanting], jobs)
     direction, demand = direction[order], demand[order]
     restraint = None if limits is None else restrain(limits, tree, nodes, wanting[order], direction, demand)
     if limits is not None and restraint is None and _fits(direction, demand):
@@ -107,7 +107,7 @@ def _fits(direction: FloatArray, demand: FloatArray) -> bool:
     return bool(((demand[:, None] * direction).sum(axis=0) <= 1).all())
 
 
-def _fill(tree: Outline, direction: FloatArray, demand: FloatArray, restraint: Restraint | None) -> FloatArray:
+def _fill(tree: FlatTree, direction: FloatArray, demand: FloatArray, restraint: Restraint | None) -> FloatArray:
     """The tasks of each leaf: guarantees first, then what is deserved, then all that is left."""
     dominant = direction.max(axis=1)
     unit = direction / dominant[:, None]
@@ -122,7 +122,7 @@ def _fill(tree: Outline, direction: FloatArray, demand: FloatArray, restraint: R
     return np.where(held < wanted * (1 - FULL), held / dominant, demand)
 
 
-def _hand_out(tree: Outline, rows: FloatArray, held: FloatArray, wanted: FloatArray, needs: BoolArray) -> FloatArray:
+def _hand_out(tree: FlatTree, rows: FloatArray, held: FloatArray, wanted: FloatArray, needs: BoolArray) -> FloatArray:
     """What each leaf holds: hand out capacity, phase by phase, until nobody can be served."""
     available = np.ones(needs.shape[1], dtype=bool)
     while True:
@@ -131,7 +131,7 @@ def _hand_out(tree: Outline, rows: FloatArray, held: FloatArray, wanted: FloatAr
         active = np.flatnonzero(hungry & ~frozen)
         if len(active) == 0:
             return held
-        held, used_up = Phase(tree, rows, held, wanted, active, available).run()
+        held, used_up = SolverPhase(tree, rows, held, wanted, active, available).run()
         if not used_up.any():  # then all who could be served are satisfied
             held[active] = wanted[active]
         available &= ~used_up
@@ -154,7 +154,7 @@ def _hand_out_within(restraint: Restraint, rows: FloatArray, held: FloatArray, w
         if len(active) == 0:
             return held
         limited = Limited(restraint, standing, closed, rows, active)
-        held, used_up = Phase(restraint.outline, rows, held, wanted, active, available, limited).run()
+        held, used_up = SolverPhase(restraint.outline, rows, held, wanted, active, available, limited).run()
         if not used_up.any():  # then all are satisfied, or held back by limits of their own
             return held
         available &= ~used_up

@@ -17,7 +17,7 @@ Vector = list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SolverBounds:
     """The limits in force. Vectors are as wide as capacity; a ceiling of all there is, is none."""
 
     nodes: list[ShareNode]  # with a ceiling or a guarantee, and all above one with a guarantee; parents first
@@ -34,7 +34,7 @@ class Bounds:
         return (queue, leaf.user) if leaf.user in self.users.get(queue, ()) else None
 
 
-def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> Bounds | None:
+def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | None:
     """The limits of these inner nodes, which come parents first; None if there are none."""
     ceilings = {
         node: _as_wide(node.ceiling, capacity, capacity)
@@ -58,7 +58,7 @@ def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> Bounds | None:
     guarantees = _possible(inner, wishes, ceilings, capacity) if wishes else {}
     above = {node for guaranteed in guarantees for node in _up(guaranteed)}
     nodes = [node for node in inner if node in above or node in ceilings or node.parent is None]
-    return Bounds(nodes, ceilings, guarantees, users, deserved)
+    return SolverBounds(nodes, ceilings, guarantees, users, deserved)
 
 
 def _deserved(

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pumice.engine.fairness.fluid_target.flat_tree import Outline
+from pumice.engine.fairness.fluid_target.flat_tree import FlatTree
 from pumice.engine.fairness.fluid_target.polyline import (
     BoolArray,
     FloatArray,
@@ -39,7 +39,7 @@ FULL = 1e-13  # relative: a resource, or a demand, with no more than this left i
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SolverLimits:
     """What keeps nodes and users within bounds. Amounts are rows of fractions of capacity; inf: no limit.
 
     Guarantees must be possible: of a node no more than its ceiling, and what its children claim at least within it.
@@ -54,7 +54,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LimitState:
     """Where everybody stands with their limits. `left` has a column for each resource, then those of the purses."""
 
     sums: FloatArray  # what the children of each node claim together
@@ -69,7 +69,7 @@ class Standing:
 class Restraint:
     """The limits in force during one fill of the outline."""
 
-    outline: Outline
+    outline: FlatTree
     ceiling: FloatArray
     guarantee: FloatArray
     needs: BoolArray  # of every leaf: which resources it asks for
@@ -117,7 +117,9 @@ class Restraint:
         """For every node and watched column: that its limit is not known to be reached."""
         return np.zeros((len(self.ceiling), self.width * (1 + self.purses)), dtype=bool)
 
-    def standing(self, given: FloatArray, closed: BoolArray, before: Standing | None = None, top: int = 0) -> Standing:
+    def standing(
+        self, given: FloatArray, closed: BoolArray, before: LimitState | None = None, top: int = 0
+    ) -> LimitState:
         """Where everybody stands, by what each leaf has; closed: limits that are known to be reached.
 
         Above the depth `top` everything is as it was before: subtrees are looked at by themselves.
@@ -151,7 +153,7 @@ class Restraint:
             left[home, columns] = np.where(broke[who], np.inf, self.cap[who] - spent[who])
         if len(broke):
             frozen |= (self.user >= 0) & (broke.take(self.user, axis=0, mode="clip") & self.needs).any(axis=1)
-        return Standing(sums, left, full, spent, broke, frozen)
+        return LimitState(sums, left, full, spent, broke, frozen)
 
     def spent(self, given: FloatArray) -> FloatArray:
         """What each user has."""
@@ -161,7 +163,7 @@ class Restraint:
         return spent
 
     def within_caps(
-        self, active: IntArray, rows: FloatArray, held: FloatArray, most: FloatArray, standing: Standing
+        self, active: IntArray, rows: FloatArray, held: FloatArray, most: FloatArray, standing: LimitState
     ) -> FloatArray:
         """How far each leaf can go, where its user has no purse: to the level at which the cap binds."""
         outline, width = self.outline, self.width
@@ -263,7 +265,12 @@ def first_stops(curve: IntArray, rows: FloatArray, room: FloatArray) -> Stops:
 
 
 def restrain(
-    limits: Limits, outline: Outline, nodes: IntArray, leaves: IntArray, direction: FloatArray, demand: FloatArray
+    limits: SolverLimits,
+    outline: FlatTree,
+    nodes: IntArray,
+    leaves: IntArray,
+    direction: FloatArray,
+    demand: FloatArray,
 ) -> Restraint | None:
     """The limits of an outline, of which nodes and leaves are these; None if none of them can bind."""
     needs = direction > 0

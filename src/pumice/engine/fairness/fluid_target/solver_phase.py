@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pumice.engine.fairness.fluid_target.flat_tree import Outline
-from pumice.engine.fairness.fluid_target.growth_paths import Limited, Paths, cut, joined
+from pumice.engine.fairness.fluid_target.flat_tree import FlatTree
+from pumice.engine.fairness.fluid_target.growth_paths import GrowthPaths, Limited, cut, joined
 from pumice.engine.fairness.fluid_target.polyline import (
     BoolArray,
+    CurvePoint,
     Curves,
     FloatArray,
     IntArray,
-    Place,
     add_up,
     crossings,
     cut_off,
@@ -52,7 +52,7 @@ class _Spot:
     level: FloatArray
     sliver: FloatArray
     away: BoolArray  # below a node that is in a later phase
-    later: list[tuple[Phase, int, IntArray, tuple[IntArray, IntArray, FloatArray]]] = field(default_factory=list)
+    later: list[tuple[SolverPhase, int, IntArray, tuple[IntArray, IntArray, FloatArray]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class _End:
     used_up: BoolArray
 
 
-class Phase:
+class SolverPhase:
     """All that happens from one resource's end to the next one's."""
 
     def __init__(
         self,
-        tree: Outline,
+        tree: FlatTree,
         rows: FloatArray,
         held: FloatArray,
         wanted: FloatArray,
@@ -87,7 +87,7 @@ class Phase:
         # How much more there is. A phase that goes on in subtrees knows nothing of the others: it is told.
         self.room = np.maximum(1 - self.base[0], 0.0) * (1 + BEYOND) if room is None else room
         self.limited = limited
-        self.paths: dict[int, Paths] = {}  # by depth
+        self.paths: dict[int, GrowthPaths] = {}  # by depth
         needs = rows[:, : self.width]
         fits = np.divide(self.room, needs, out=np.full(needs.shape, np.inf), where=needs > 0)
         self.most = np.minimum(wanted, held + fits.min(axis=1))
@@ -155,7 +155,7 @@ class Phase:
             elif a < b:
                 self.paths[d] = self._paths(d, here)
 
-    def _sum(self, leaves: Curves, below: Paths) -> Curves:
+    def _sum(self, leaves: Curves, below: GrowthPaths) -> Curves:
         """Leaves and inner nodes of the same parents added up, class by class."""
         tree, count = self.tree, len(leaves.of)
         group = np.concatenate([leaves.of, tree.parent[below.node] * tree.classes + tree.node_class[below.node]])
@@ -169,12 +169,12 @@ class Phase:
         below.outer = at.take(back[count:])
         return total
 
-    def _share(self, paths: Paths) -> FloatArray:
+    def _share(self, paths: GrowthPaths) -> FloatArray:
         """The weighted share of the node at each point."""
         top: FloatArray = self._tops(paths).max(axis=1, initial=0.0)
         return top / self.tree.weight.take(paths.node)
 
-    def _tops(self, paths: Paths) -> FloatArray:
+    def _tops(self, paths: GrowthPaths) -> FloatArray:
         """What a node holds in all, of the resources that make its share: those not used up; of a job, all."""
         if len(self.available) == self.width or not self.tree.is_job[paths.node].any():
             return self.base[:, self.available].take(paths.node, axis=0) + paths.rows[:, self.available]
@@ -182,7 +182,7 @@ class Phase:
         tops[np.ix_(~self.tree.is_job[paths.node], ~self.counted)] = 0.0
         return tops
 
-    def _paths(self, d: int, total: Curves) -> Paths:
+    def _paths(self, d: int, total: Curves) -> GrowthPaths:
         """From the sums over children, class by class, to the paths of their parents."""
         classes = self.tree.classes
         node, turn = np.divmod(total.of, classes)
@@ -191,7 +191,7 @@ class Phase:
         kept = run_starts(node)
         kept[1:] |= ~beyond[:-1]
         keep = np.flatnonzero(kept)
-        paths = Paths(node.take(keep), turn.take(keep), total.place.take(keep), rows.take(keep, axis=0))
+        paths = GrowthPaths(node.take(keep), turn.take(keep), total.place.take(keep), rows.take(keep, axis=0))
         later = None
         if self.limited is not None:
             paths, later = self._limit(d, paths, self.limited)
@@ -201,7 +201,7 @@ class Phase:
 
     # --- limits -----------------------------------------------------------------------------------------------
 
-    def _limit(self, d: int, paths: Paths, limited: Limited) -> tuple[Paths, Phase | None]:
+    def _limit(self, d: int, paths: GrowthPaths, limited: Limited) -> tuple[GrowthPaths, SolverPhase | None]:
         """The paths as far as no limit is reached, in claims; and the phase that goes on from there."""
         later = None
         if limited.binds_at(self.tree.depths[d]):
@@ -211,7 +211,7 @@ class Phase:
                 paths = cut(paths, stops)
         return limited.in_claims(paths), later
 
-    def _go_on(self, d: int, paths: Paths, stops: Stops, limited: Limited) -> Phase | None:
+    def _go_on(self, d: int, paths: GrowthPaths, stops: Stops, limited: Limited) -> SolverPhase | None:
         """A phase for those below the nodes that reach a limit who are not frozen by it; None if all are."""
         stops = stops.take(np.flatnonzero(limited.partly(paths.node[stops.after], stops.column)))
         if len(stops.after) == 0:
@@ -233,13 +233,13 @@ class Phase:
         if len(active) == 0:
             return None
         going_on = Limited(limited.restraint, standing, closed, self.rows, active)
-        later = Phase(self.tree, self.rows, held, self.wanted, active, self.counted, going_on, self.room)
+        later = SolverPhase(self.tree, self.rows, held, self.wanted, active, self.counted, going_on, self.room)
         later._climb(later._leaves(), d)
         return later
 
     # --- the end ----------------------------------------------------------------------------------------------
 
-    def _end(self, root: Paths) -> tuple[int, int, float, BoolArray]:
+    def _end(self, root: GrowthPaths) -> tuple[int, int, float, BoolArray]:
         """Where a resource is first used up: two points of the root's path, the way between; and which."""
         used = self.base[0] + root.rows[:, : self.width] if self.limited is None else self.limited.used(self.base, root)
         end = (len(used) - 1, 1.0)
@@ -269,7 +269,7 @@ class Phase:
         self._put(spot, d, node, a, b, way)
         return self._descend(spot, d)
 
-    def _at(self, d: int, node: IntArray, turn: IntArray, place: Place) -> _Spot:
+    def _at(self, d: int, node: IntArray, turn: IntArray, place: CurvePoint) -> _Spot:
         """Where everybody below these nodes is when their children are there."""
         spot = self._nowhere()
         spot.turn[node], spot.level[node], spot.sliver[node] = turn, place.level, place.sliver
@@ -288,7 +288,7 @@ class Phase:
             above = self.tree.parent[node]
             state = np.sign(spot.turn[above] - self.tree.node_class[node])  # its class is to come, grows, is done
             level = np.choose(state + 1, [np.full(len(node), -1.0), spot.level[above], np.full(len(node), np.inf)])
-            asked = Place(level, spot.sliver[above])
+            asked = CurvePoint(level, spot.sliver[above])
             assert here.outer is not None
             self._put(spot, d, node, *locate(asked, start, here.outer))
         return spot

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
-from pumice.engine.fairness.fluid_target.solver import solve
-from pumice.engine.fairness.fluid_target.solver_bounds import Bounds, bounds_of
-from pumice.engine.fairness.fluid_target.solver_limits import Limits
+from pumice.engine.fairness.fluid_target.solver import solve_targets
+from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, bounds_of
+from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
 from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.demand import Demand
-from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, NodeKind, ShareNode, ShareTree
 from pumice.model.specs import Items
 
 SNAP = 1e-6
@@ -40,7 +40,7 @@ def set_targets(tree: ShareTree, capacity: list[int]) -> None:
 
 def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
     jobs = list(tree.jobs.values())
-    inner = [node for node in tree.root.walk() if node.kind is not Kind.JOB]
+    inner = [node for node in tree.root.walk() if node.kind is not NodeKind.JOB]
     tree.bounds = bounds_of(inner, capacity)
     if tree.bounds is None and _fits(jobs, capacity):
         for leaf in jobs:
@@ -107,7 +107,7 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
         all_.parent.append(above)
         alike: dict[tuple[tuple[int, ...], Demand, User | None], list[JobNode]] = {}
         for child in node.children.values():
-            if child.kind is not Kind.JOB:
+            if child.kind is not NodeKind.JOB:
                 stack.append((child, index))
             else:
                 assert isinstance(child, JobNode)
@@ -170,7 +170,7 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
         for j, amount in items:
             direction[row, column[j]] = amount / capacity[j]
     inner = len(parent)
-    tasks = solve(
+    tasks = solve_targets(
         np.array(parent + leaves.parent),
         # Of a piece the weight does not matter: it is alone in its class.
         np.array(weight + [float(members) for members in leaves.members]),
@@ -189,8 +189,8 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
 
 
 def _limits(
-    bounds: Bounds, collected: _Collected, leaves: _Leaves, inner: int, used: list[int], capacity: list[int]
-) -> Limits:
+    bounds: SolverBounds, collected: _Collected, leaves: _Leaves, inner: int, used: list[int], capacity: list[int]
+) -> SolverLimits:
     """The bounds as the solver wants them: fractions of capacity, of the resources that anybody uses."""
     number = {node: k for k, node in enumerate(collected.nodes)}
     count, width = inner + len(leaves.asks), len(used)
@@ -208,7 +208,7 @@ def _limits(
     for node, named in bounds.deserved.items():
         assert deserved is not None
         deserved[number[node]] = [named[j] / capacity[j] if j in named else np.inf for j in used]
-    return Limits(
+    return SolverLimits(
         ceiling,
         guarantee,
         np.array([-1 if user is None else users[user] for user in leaves.user], dtype=np.int64),

@@ -16,89 +16,89 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from pumice.engine.fairness.fluid_target.solver_bounds import Bounds
+from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 
 
-class Room:
+class LimitHeadroom:
     """What may still be handed out somewhere, and who asks for how much of it."""
 
     __slots__ = ("left", "line")
 
     def __init__(self, left: list[int]) -> None:
         self.left = left
-        self.line: dict[int, list[tuple[int, int, Group]]] = {}  # per resource a heap, the largest first
+        self.line: dict[int, list[tuple[int, int, UserGroup]]] = {}  # per resource a heap, the largest first
 
-    def too_large(self) -> Iterator[Group]:
+    def too_large(self) -> Iterator[UserGroup]:
         """The groups that ask for more than is left; they leave the line."""
         for j, line in self.line.items():
             while line and -line[0][0] > self.left[j]:
                 yield heappop(line)[2]
 
 
-class Level:
+class LimitLevel:
     """A node with a limit: the room below it, and what of its guarantee is not used."""
 
     __slots__ = ("groups", "room", "spare")
 
-    def __init__(self, room: Room | None, spare: list[int] | None) -> None:
+    def __init__(self, room: LimitHeadroom | None, spare: list[int] | None) -> None:
         self.room = room
         self.spare = spare
-        self.groups: list[Group] = []  # whose asks above depend on what is spare
+        self.groups: list[UserGroup] = []  # whose asks above depend on what is spare
 
 
-Lane = tuple[Level, ...]
+Lane = tuple[LimitLevel, ...]
 """The levels above a job that have a limit, the root's last."""
 
 
-class Group:
+class UserGroup:
     """Jobs that ask for the same in the same rooms."""
 
     __slots__ = ("jobs", "lane", "purse", "unit")
 
-    def __init__(self, unit: Items, lane: Lane, purse: Room | None) -> None:
+    def __init__(self, unit: Items, lane: Lane, purse: LimitHeadroom | None) -> None:
         self.unit = unit
         self.lane = lane
         self.purse = purse
         self.jobs: list[JobNode] = []
 
 
-class Rooms:
+class Headroom:
     """All rooms of a tree, as its whole parts leave them."""
 
-    def __init__(self, capacity: list[int], bounds: Bounds) -> None:
-        self._levels: dict[ShareNode, Level] = {}
+    def __init__(self, capacity: list[int], bounds: SolverBounds) -> None:
+        self._levels: dict[ShareNode, LimitLevel] = {}
         self._lanes: dict[ShareNode, Lane] = {}
-        self._purses: dict[tuple[ShareNode, str], Room] = {}
-        self._touched: dict[Room, None] = {}
-        self._lined: dict[Room, None] = {}  # rooms with somebody in line
-        self._groups: dict[tuple[Items, Lane, Room | None], Group] = {}
+        self._purses: dict[tuple[ShareNode, str], LimitHeadroom] = {}
+        self._touched: dict[LimitHeadroom, None] = {}
+        self._lined: dict[LimitHeadroom, None] = {}  # rooms with somebody in line
+        self._groups: dict[tuple[Items, Lane, LimitHeadroom | None], UserGroup] = {}
         self._count = 0
         self._set_levels(bounds, capacity)
 
-    def _set_levels(self, bounds: Bounds, capacity: list[int]) -> None:
+    def _set_levels(self, bounds: SolverBounds, capacity: list[int]) -> None:
         reserved: dict[ShareNode, list[int]] = {}  # what is guaranteed and not used below
         for node in reversed(bounds.nodes):
             unused = reserved.get(node, [0] * len(capacity))
-            claimed = [a + b for a, b in zip(node.whole, unused, strict=True)]
+            claimed = [a + b for a, b in zip(node.integer_target, unused, strict=True)]
             room = spare = None
             if node in bounds.ceilings or node.parent is None:
-                room = Room(_less(bounds.ceilings.get(node, capacity), claimed))
+                room = LimitHeadroom(_less(bounds.ceilings.get(node, capacity), claimed))
             if node in bounds.guarantees:
                 spare = [max(0, amount) for amount in _less(bounds.guarantees[node], claimed)]
                 unused = [a + b for a, b in zip(unused, spare, strict=True)]
-            self._levels[node] = Level(room, spare)
+            self._levels[node] = LimitLevel(room, spare)
             if node.parent is not None and any(unused):
                 above = reserved.get(node.parent, [0] * len(capacity))
                 reserved[node.parent] = [a + b for a, b in zip(above, unused, strict=True)]
         for queue, ceilings in bounds.users.items():
             for user, most in ceilings.items():
-                self._purses[queue, user] = Room(list(most))
+                self._purses[queue, user] = LimitHeadroom(list(most))
             for leaf in _jobs_below(queue):
                 purse = self._purse(leaf)
                 if purse is not None:
-                    purse.left = _less(purse.left, leaf.whole)
+                    purse.left = _less(purse.left, leaf.integer_target)
 
     def overfull(self) -> Iterator[tuple[list[JobNode], int]]:
         """Where whole parts are more than a limit allows: the jobs there, and the resource."""
@@ -134,7 +134,7 @@ class Rooms:
         if group is not None:
             group.jobs.append(leaf)
             return
-        group = self._groups[key] = Group(*key)
+        group = self._groups[key] = UserGroup(*key)
         group.jobs.append(leaf)
         if group.purse is not None:
             for j, amount in group.unit:
@@ -144,7 +144,7 @@ class Rooms:
             if level.spare is not None:
                 level.groups.append(group)
 
-    def _stand_in_line(self, group: Group, above: Level | None = None) -> None:
+    def _stand_in_line(self, group: UserGroup, above: LimitLevel | None = None) -> None:
         """In the rooms of its levels, or of those above one of them."""
         unit, lane = group.unit, group.lane
         while above is not None:
@@ -156,7 +156,7 @@ class Rooms:
         for room, j, amount in _asks(unit, lane):
             self._stand(room, j, amount, group)
 
-    def _stand(self, room: Room, j: int, amount: int, group: Group) -> None:
+    def _stand(self, room: LimitHeadroom, j: int, amount: int, group: UserGroup) -> None:
         self._count += 1
         heappush(room.line.setdefault(j, []), (-amount, self._count, group))
         self._touched[room] = self._lined[room] = None
@@ -188,7 +188,7 @@ class Rooms:
                 yield from group.jobs
         self._touched.clear()
 
-    def _purse(self, leaf: JobNode) -> Room | None:
+    def _purse(self, leaf: JobNode) -> LimitHeadroom | None:
         if not self._purses:
             return None
         return self._purses.get((leaf.queue, leaf.user))
@@ -207,7 +207,7 @@ class Rooms:
         return lane
 
 
-def _asks(unit: Items, lane: Lane) -> Iterator[tuple[Room, int, int]]:
+def _asks(unit: Items, lane: Lane) -> Iterator[tuple[LimitHeadroom, int, int]]:
     """How much of what a unit asks for in each room of a lane."""
     for level in lane:
         if level.room is not None:
@@ -222,7 +222,7 @@ def _beyond(unit: Items, spare: list[int]) -> Items:
     return tuple((j, amount - spare[j]) for j, amount in unit if amount > spare[j])
 
 
-def _take(room: Room, unit: Items) -> None:
+def _take(room: LimitHeadroom, unit: Items) -> None:
     for j, amount in unit:
         room.left[j] -= amount
 

@@ -32,9 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pumice.engine.fairness.integer_target.headroom import Rooms
+from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
-from pumice.engine.fairness.integer_target.unit_walk import Walk
+from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.preemption_rules.task_rights import count_whole_tasks
 from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode, ShareTree
 from pumice.model.specs import Items
@@ -57,17 +57,17 @@ class Step(NamedTuple):
     behind: bool = False  # of jobs of unlike tasks, the first unit that fits, wherever it stands in the line
 
 
-def set_whole_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
+def set_integer_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
     """Round every target from scratch; returns the jobs whose whole target changed."""
-    return Rounding(tree).run(capacity)
+    return IntegerTargets(tree).run(capacity)
 
 
-class Rounding:
+class IntegerTargets:
     """The whole targets of a tree, kept up to date."""
 
     def __init__(self, tree: ShareTree) -> None:
         self.tree = tree
-        self.rooms: Rooms | None = None
+        self.rooms: Headroom | None = None
         self.capacity: list[int] = []
         self.scale: list[int] = []
         self.nothing: list[int] = []
@@ -117,7 +117,7 @@ class Rounding:
         """Whether the whole target of a job is not what it was, in amounts or in tasks."""
         counts = count_whole_tasks(leaf)
         if counts == leaf.whole_counts:
-            return leaf.whole != whole
+            return leaf.integer_target != whole
         leaf.whole_counts = counts
         return True
 
@@ -127,12 +127,12 @@ class Rounding:
         self._given.clear()
         for node in self.tree.root.walk():
             if isinstance(node, JobNode):
-                self._before.setdefault(node, node.whole)
+                self._before.setdefault(node, node.integer_target)
                 node.head, node.head_held = (), False
             else:
                 node.held_heads.clear()
                 node.waiting_heads.clear()
-            node.whole = [0] * self.tree.width
+            node.integer_target = [0] * self.tree.width
 
     def _undo(self, node: ShareNode) -> None:
         """Take back what the pass of a node gave."""
@@ -148,14 +148,14 @@ class Rounding:
             return
         self._touch(leaf)
         _add(leaf, leaf.line[run].items, -1)
-        leaf.whole_tasks -= leaf.line[run].tasks
+        leaf.integer_tasks -= leaf.line[run].tasks
         leaf.taken[run] -= 1
         leaf.run = min(leaf.run, run)
         self._set_head(leaf, leaf.run)
 
     def _touch(self, leaf: JobNode) -> None:
         if leaf not in self._before:
-            self._before[leaf] = list(leaf.whole)
+            self._before[leaf] = list(leaf.integer_target)
 
     # --- the part that a job has by its own entitlement -----------------------------------------------------------
 
@@ -171,16 +171,16 @@ class Rounding:
             self._unlike.pop(leaf, None)
             self._set_base_to_all(leaf)
             return
-        if leaf.whole_line is None:
-            leaf.whole_line = line_of(leaf)
-        line = leaf.line = leaf.whole_line
+        if leaf.integer_line is None:
+            leaf.integer_line = line_of(leaf)
+        line = leaf.line = leaf.integer_line
         unlike = len(leaf.demand.pieces) > 1
         if unlike:
             self._unlike[leaf] = None
         else:
             self._unlike.pop(leaf, None)
         missing, whole = list(leaf.exact), [0] * len(leaf.exact)
-        leaf.run = leaf.whole_tasks = 0
+        leaf.run = leaf.integer_tasks = 0
         taken = leaf.taken = [0] * len(line)
         for k, (items, tasks, number, held) in enumerate(line):
             first = self._first_left(leaf)
@@ -192,7 +192,7 @@ class Rounding:
                     fit = min(fit, max(0, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance))))
             if fit:
                 taken[k] = fit
-                leaf.whole_tasks += fit * tasks
+                leaf.integer_tasks += fit * tasks
                 for j, amount in items:
                     whole[j] += fit * amount
                     missing[j] -= fit * amount * EXACT
@@ -206,25 +206,25 @@ class Rounding:
         for j, amount in leaf.demand.total:
             whole[j] = amount
         leaf.run = 0
-        leaf.whole_tasks = leaf.demand.parts[0][1]
+        leaf.integer_tasks = leaf.demand.parts[0][1]
         leaf.line, leaf.taken = (), []
         self._move_to_base(leaf, whole)
 
     def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
         leaf.base = whole
-        if whole != leaf.whole:
-            pairs = enumerate(zip(whole, leaf.whole, strict=True))
+        if whole != leaf.integer_target:
+            pairs = enumerate(zip(whole, leaf.integer_target, strict=True))
             _add(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
         self._set_head(leaf, self._first_left(leaf))
 
-    def _limit_bases(self) -> Rooms:
+    def _limit_bases(self) -> Headroom:
         """The rooms that the whole parts leave, after somebody stepped back wherever they were more than a limit.
 
         Targets that are as good as whole numbers are whole; together they may so be a little more than a limit is.
         """
         assert self.tree.bounds is not None
         while True:
-            rooms = Rooms(self.capacity, self.tree.bounds)
+            rooms = Headroom(self.capacity, self.tree.bounds)
             if not any(self._step_back(jobs, j) for jobs, j in rooms.overfull()):
                 return rooms
 
@@ -319,7 +319,7 @@ class Rounding:
             while self._stand(step, jobs[0], held=False):
                 self.give(jobs[0], step)
         elif jobs:
-            walk = Walk(self, step.group, jobs, missing_only=step.missing_only)
+            walk = UnitWalk(self, step.group, jobs, missing_only=step.missing_only)
             while (served := walk.next()) is not None:
                 self.give(served, step)
                 for leaf in self._going_on(step, walk, served):
@@ -338,7 +338,7 @@ class Rounding:
                     by_size.setdefault(self.size(leaf), []).append(leaf)
             if size not in by_size or max(by_size) > size:  # some have gone on to other units
                 continue
-            walk = Walk(self, step.group, by_size.pop(size), missing_only=step.missing_only)
+            walk = UnitWalk(self, step.group, by_size.pop(size), missing_only=step.missing_only)
             while (served := walk.next()) is not None:
                 self.give(served, step)
                 larger = False
@@ -354,7 +354,7 @@ class Rounding:
                     by_size.setdefault(size, []).extend(walk.able())
                     break
 
-    def _going_on(self, step: Step, walk: Walk, served: JobNode) -> list[JobNode]:
+    def _going_on(self, step: Step, walk: UnitWalk, served: JobNode) -> list[JobNode]:
         """The jobs that may go on with another unit, now that one was served: it, and who may pass its own over."""
         walk.left.clear()
         walk.served(served)
@@ -383,7 +383,7 @@ class Rounding:
         """Whether what a node misses holds a unit wholly."""
         if node.parent is None:
             return all(amount <= self.room(node, j) for j, amount in unit)
-        exact, whole = node.exact, node.whole
+        exact, whole = node.exact, node.integer_target
         for j, amount in unit:  # asked very often: the same as above, without a call for each resource
             if amount * LEAST > (exact[j] - whole[j] * EXACT) * TOLERANCE:
                 return False
@@ -392,8 +392,8 @@ class Rounding:
     def room(self, node: ShareNode, j: int) -> int:
         """The most of a resource that one more unit may ask for in the pass of a node."""
         if node.parent is None:
-            return self.capacity[j] - node.whole[j]
-        return (node.exact[j] - node.whole[j] * EXACT) * TOLERANCE // LEAST
+            return self.capacity[j] - node.integer_target[j]
+        return (node.exact[j] - node.integer_target[j] * EXACT) * TOLERANCE // LEAST
 
     def is_able(self, step: Step, leaf: JobNode) -> bool:
         """Whether a job may have its next unit in a step."""
@@ -414,7 +414,7 @@ class Rounding:
 
     def misses(self, node: ShareNode, unit: Items) -> bool:
         """Whether a node misses some of what a unit asks for."""
-        exact, whole, nothing = node.exact, node.whole, self.nothing
+        exact, whole, nothing = node.exact, node.integer_target, self.nothing
         for j, _ in unit:
             if exact[j] - whole[j] * EXACT > nothing[j]:
                 return True
@@ -427,7 +427,7 @@ class Rounding:
         items, tasks, _, _ = leaf.line[run]
         step.given.append((leaf, run))
         _add(leaf, items, 1)
-        leaf.whole_tasks += tasks
+        leaf.integer_tasks += tasks
         leaf.taken[run] += 1
         if self.rooms is not None:
             self.rooms.take(leaf, items)
@@ -439,7 +439,7 @@ class Rounding:
         """A job is about to leave the tree."""
         leaf.line, leaf.taken, leaf.run = (), [], 0
         self._set_head(leaf, 0)
-        _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.whole) if amount), -1)
+        _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.integer_target) if amount), -1)
         self._unlike.pop(leaf, None)
         if leaf.parent is not None:
             self._left[leaf.parent] = None
@@ -471,7 +471,7 @@ def _add(leaf: JobNode, items: Items, sign: int) -> None:
     """Count a unit on a job's path, or no longer."""
     node: ShareNode | None = leaf
     while node is not None:
-        whole = node.whole
+        whole = node.integer_target
         for j, amount in items:
             whole[j] += sign * amount
         node = node.parent

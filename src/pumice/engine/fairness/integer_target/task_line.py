@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pumice.engine.fairness.share_tree.tree import JobNode
 
 
-class Run(NamedTuple):
+class UnitRun(NamedTuple):
     """Equal units in a row."""
 
     items: Items  # what one unit asks for
@@ -23,7 +23,7 @@ class Run(NamedTuple):
     held: bool  # whether they hold their place already
 
 
-Line = tuple[Run, ...]
+Line = tuple[UnitRun, ...]
 
 
 def line_of(leaf: JobNode) -> Line:
@@ -31,7 +31,7 @@ def line_of(leaf: JobNode) -> Line:
     demand = leaf.demand
     if len(demand.parts) > 1:
         return _line_of_unlike(leaf)
-    runs: list[Run] = []
+    runs: list[UnitRun] = []
     for items, count in demand.parts:
         j, amount = items[0]
         held = min(leaf.held[j] // amount, count)
@@ -39,14 +39,14 @@ def line_of(leaf: JobNode) -> Line:
         gang = min(leaf.gang, count)
         if gang > 1:
             together = tuple((j, amount * gang) for j, amount in items)
-            runs.append(Run(together, gang, 1, held >= gang))
+            runs.append(UnitRun(together, gang, 1, held >= gang))
             held, waiting = max(0, held - gang), count - gang - max(0, held - gang)
         if held:
-            runs.append(Run(items, 1, held, True))
+            runs.append(UnitRun(items, 1, held, True))
         if waiting:
-            runs.append(Run(items, 1, waiting, False))
+            runs.append(UnitRun(items, 1, waiting, False))
     if demand.reserve:
-        runs.append(Run(demand.reserve, 0, 1, False))
+        runs.append(UnitRun(demand.reserve, 0, 1, False))
     return tuple(runs)
 
 
@@ -56,20 +56,20 @@ def _line_of_unlike(leaf: JobNode) -> Line:
     running.sort(key=lambda task: task.order)
     waiting = [task for task in leaf.path_tasks if not task.status.held]
     asks = [(task.shape.ask, True) for task in running] + [(task.shape.ask, False) for task in waiting]
-    runs: list[Run] = []
+    runs: list[UnitRun] = []
     gang = min(leaf.gang, len(asks))
     if gang > 1:
         total: dict[int, int] = {}
         for items, _ in asks[:gang]:
             for j, amount in items:
                 total[j] = total.get(j, 0) + amount
-        runs.append(Run(tuple(sorted(total.items())), gang, 1, all(here for _, here in asks[:gang])))
+        runs.append(UnitRun(tuple(sorted(total.items())), gang, 1, all(here for _, here in asks[:gang])))
         asks = asks[gang:]
     for items, here in asks:
         if runs and runs[-1].tasks == 1 and (runs[-1].items, runs[-1].held) == (items, here):
             runs[-1] = runs[-1]._replace(number=runs[-1].number + 1)
         else:
-            runs.append(Run(items, 1, 1, here))
+            runs.append(UnitRun(items, 1, 1, here))
     if leaf.demand.reserve:
-        runs.append(Run(leaf.demand.reserve, 0, 1, False))
+        runs.append(UnitRun(leaf.demand.reserve, 0, 1, False))
     return tuple(runs)

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
-from pumice.engine.fairness.orders.serving_order import TIE
+from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER
 from pumice.engine.fairness.share_tree.tree import EXACT, Entry, JobNode, ShareNode, latest_owed_start
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.integer_target.rounding import Rounding
+    from pumice.engine.fairness.integer_target.rounding import IntegerTargets
 
 
 class _Branch:
@@ -29,10 +29,10 @@ class _Branch:
         self.heap: list[Entry] = []
 
 
-class Walk:
+class UnitWalk:
     """Candidates below a node, and which of them comes next."""
 
-    def __init__(self, rounding: Rounding, group: ShareNode, jobs: list[JobNode], *, missing_only: bool) -> None:
+    def __init__(self, rounding: IntegerTargets, group: ShareNode, jobs: list[JobNode], *, missing_only: bool) -> None:
         self._rounding = rounding
         self._group = group
         self._missing_only = missing_only
@@ -177,13 +177,13 @@ class Walk:
 def entry_of(node: ShareNode, asked: Iterable[int], scale: list[int]) -> Entry:
     """The key of a node: the largest part of the cluster that it misses, over what is asked for below it."""
     want = -(2.0**20)
-    exact, whole = node.exact, node.whole
+    exact, whole = node.exact, node.integer_target
     for j in asked:
         part = (exact[j] - whole[j] * EXACT) / scale[j]
         if part > want:
             want = part
-    key = -((want + TIE) - TIE)
+    key = -((want + GRID_ROUNDER) - GRID_ROUNDER)
     served = latest_owed_start(node) if node.stale_owed else node.latest_owed
     if isinstance(node, JobNode):
-        return (node.rank_class, node.before, key, node.after, served, node.turn, node.rank, node)
-    return ((), (), key, (), served, node.turn, node.rank, node)
+        return (node.rank_class, node.before, key, node.after, served, node.last_turn, node.rank, node)
+    return ((), (), key, (), served, node.last_turn, node.rank, node)

@@ -46,7 +46,7 @@ def set_bounds(tree: ShareTree, queues: Mapping[str, Queue], capacity: list[int]
 
 
 def _queue(node: ShareNode, queues: Mapping[str, Queue]) -> Queue | None:
-    return queues.get(node.object) if node.object is not None else None
+    return queues.get(node.queue_name) if node.queue_name is not None else None
 
 
 def reserved_for(queues: list[ShareNode]) -> dict[ShareNode, list[int]]:

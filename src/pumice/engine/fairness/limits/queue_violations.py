@@ -10,30 +10,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from kubebase.resource_vector import Registry
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
 from pumice.model.queue_amounts import QueueAmounts
-from pumice.model.queue_tree import lay_out
+from pumice.model.queue_tree import build_queue_tree
 from pumice.model.specs import JobPhase, Queue
 
 
 def violations(tree: ShareTree, queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:
     """The queues at which something is wrong, by name, and what; of several things the first."""
     found: dict[str, str] = {}
-    for excess in QueueAmounts(lay_out(queues).places, queues).excesses():
+    for excess in QueueAmounts(build_queue_tree(queues).placements, queues).excesses():
         if excess.clamped:
             continue
         # Of two that contradict each other, the one above is who may be wrong about everybody below it.
         found.setdefault(excess.above or excess.queue, excess.say(registry))
-    nodes = [node for node in tree.queues()[1:] if node.object in queues]
+    nodes = [node for node in tree.queues()[1:] if node.queue_name in queues]
     for node, stray in _strays(nodes):
-        assert node.object is not None
-        found.setdefault(node.object, stray)
+        assert node.queue_name is not None
+        found.setdefault(node.queue_name, stray)
     return found
 
 
 def clamped(queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:
     """The queues whose deserved is brought within their guarantee and what may be held, by name, and why."""
-    excesses = QueueAmounts(lay_out(queues).places, queues).excesses()
+    excesses = QueueAmounts(build_queue_tree(queues).placements, queues).excesses()
     return {excess.queue: excess.say(registry) for excess in excesses if excess.clamped}
 
 
@@ -41,8 +41,8 @@ def _strays(described: Iterable[ShareNode]) -> Iterator[tuple[ShareNode, str]]:
     """Queues with jobs that have queues below them."""
     for node in described:
         kinds = {child.kind for child in node.children.values()}
-        if Kind.QUEUE in kinds and len(kinds) > 1:
-            own = [child for child in node.children.values() if child.kind is not Kind.QUEUE]
+        if NodeKind.QUEUE in kinds and len(kinds) > 1:
+            own = [child for child in node.children.values() if child.kind is not NodeKind.QUEUE]
             jobs = [leaf for child in own for leaf in child.walk() if isinstance(leaf, JobNode)]
             strays = [leaf.job.key for leaf in jobs if leaf.job.phase is not JobPhase.COMPLETED]
             if strays:

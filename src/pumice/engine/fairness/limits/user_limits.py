@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from kubebase.resource_vector import LARGEST_AMOUNT, PODS
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.model.specs import Queue
 
 Exact = Fraction | int
@@ -30,7 +30,7 @@ NO_FACTOR = -1
 
 
 @dataclass(frozen=True, slots=True)
-class UserRule:
+class UserLimitRule:
     """What a queue says about its users. None: nothing; one of the two is given."""
 
     percent: int | None
@@ -60,15 +60,15 @@ def _rounded_up(amount: int, parts: int) -> int:
     return -(-amount // parts)
 
 
-def user_rule(queue: Queue) -> UserRule | None:
+def user_rule(queue: Queue) -> UserLimitRule | None:
     """What a queue says about its users; None where nobody is limited."""
     percent, factor = queue.min_user_limit_percent, queue.user_limit_factor
     if percent == NO_PERCENT:
         percent = None
     if factor is None or factor == NO_FACTOR:
-        return UserRule(percent, None) if percent is not None else None
+        return UserLimitRule(percent, None) if percent is not None else None
     # Of a decimal that somebody wrote the digits count, not the nearest binary fraction: 0.3 of 10 is 3.
-    return UserRule(percent, Fraction(repr(factor)))
+    return UserLimitRule(percent, Fraction(repr(factor)))
 
 
 def base_of(configured: Exact, used: int, unit: int) -> Exact:
@@ -93,7 +93,7 @@ def static_parts(root: ShareNode) -> dict[ShareNode, Fraction]:
 
 def child_queues(queue: ShareNode) -> list[ShareNode]:
     """The queues right below a queue."""
-    return [child for child in queue.children.values() if child.kind is Kind.QUEUE]
+    return [child for child in queue.children.values() if child.kind is NodeKind.QUEUE]
 
 
 def configured_capacity(queue: Queue, part: Fraction, node: ShareNode, capacity: Sequence[int]) -> list[Exact]:
@@ -114,7 +114,7 @@ class LimitedQueue:
     """A leaf queue whose users are limited: what each of them holds and asks for there."""
 
     node: ShareNode
-    rule: UserRule
+    rule: UserLimitRule
     configured: list[Exact]  # Q
     held: defaultdict[str, defaultdict[int, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
     """By user; the share tree keeps it up to date, placement by placement."""

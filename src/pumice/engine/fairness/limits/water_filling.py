@@ -18,14 +18,14 @@ from math import lcm
 
 from kubebase.resource_vector import PODS
 from pumice.engine.fairness.limits.queue_bounds import reserved_for
-from pumice.engine.fairness.share_tree.tree import Kind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode, ShareTree
 from pumice.model.specs import Items
 
 Rank = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Claimant:
     """Somebody who wants a part: between ``least`` and ``most``, by ``weight`` (a positive integer)."""
 
     weight: int
@@ -34,13 +34,13 @@ class Wish:
     rank: Rank
 
 
-def water_fill(amount: int, wishes: list[Wish]) -> list[int]:
+def water_fill(amount: int, wishes: list[Claimant]) -> list[int]:
     """The part of each; all of the amount unless everybody has the most it may have."""
     if sum(wish.most for wish in wishes) <= amount:
         return [wish.most for wish in wishes]
     if sum(wish.least for wish in wishes) > amount:
         # More is promised than there is: nobody gets beyond what it was promised.
-        wishes = [Wish(wish.weight, 0, wish.least, wish.rank) for wish in wishes]
+        wishes = [Claimant(wish.weight, 0, wish.least, wish.rank) for wish in wishes]
     parts = [0] * len(wishes)
     floating, left = list(range(len(wishes))), amount
     while floating:
@@ -60,7 +60,7 @@ def water_fill(amount: int, wishes: list[Wish]) -> list[int]:
     return parts
 
 
-def _split(parts: list[int], wishes: list[Wish], floating: list[int], left: int, weights: int) -> None:
+def _split(parts: list[int], wishes: list[Claimant], floating: list[int], left: int, weights: int) -> None:
     """Hand out what is left by weight, in whole units."""
     over = {}
     for i in floating:
@@ -76,7 +76,7 @@ def deserve(tree: ShareTree, capacity: list[int]) -> dict[ShareNode, Items]:
     queues = tree.queues()
     reserved = reserved_for(queues)
     for queue in queues:
-        children = [child for child in queue.children.values() if child.kind is Kind.QUEUE]
+        children = [child for child in queue.children.values() if child.kind is NodeKind.QUEUE]
         if not children:
             continue
         weights = _whole([child.weight for child in children])
@@ -93,9 +93,9 @@ def deserve(tree: ShareTree, capacity: list[int]) -> dict[ShareNode, Items]:
     return deserved
 
 
-def _wish(queue: ShareNode, weight: int, least: int, j: int) -> Wish:
+def _wish(queue: ShareNode, weight: int, least: int, j: int) -> Claimant:
     most = queue.request[j] if queue.ceiling is None else min(queue.request[j], queue.ceiling[j])
-    return Wish(weight, least, max(least, most), queue.rank)
+    return Claimant(weight, least, max(least, most), queue.rank)
 
 
 def _whole(weights: list[float]) -> list[int]:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubebase.resource_vector import PODS, dominant_share
-from pumice.engine.fairness.orders.serving_order import TIE, HeapOrder, entry_of
-from pumice.engine.fairness.preemption_rules.deserved_rule import ByDeserved
-from pumice.engine.fairness.preemption_rules.rules import ByKeys, Judge
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, Kind, ShareNode, ShareTree
+from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, entry_of
+from pumice.engine.fairness.preemption_rules.deserved_rule import DeservedRule
+from pumice.engine.fairness.preemption_rules.rules import KeyRule, PreemptionRule
+from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree
 from pumice.model.specs import Items
 
 
@@ -46,11 +46,11 @@ class DeservedOrder(HeapOrder):
 
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
-    ) -> Judge:
+    ) -> PreemptionRule:
         """By weight, deserved amounts decide; else keys over what the unit has to take from others."""
         if self.by_weight:
-            return ByDeserved(self, leaf, ask, by_share=by_share, by_class=by_class)
-        return ByKeys(self, leaf, scarce(), by_share=by_share, by_class=by_class)
+            return DeservedRule(self, leaf, ask, by_share=by_share, by_class=by_class)
+        return KeyRule(self, leaf, scarce(), by_share=by_share, by_class=by_class)
 
     def is_within(self, queue: ShareNode, asked: Items) -> bool:
         """Whether a queue holds no more than it deserves of what is asked for.
@@ -62,13 +62,13 @@ class DeservedOrder(HeapOrder):
             queue.held[j] <= deserved.get(j, 0) or deserved.get(j, 0) >= self.capacity[j] for j, _ in asked if j != PODS
         )
 
-    def side_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
+    def comparison_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
         """By the first queue on the way down that names something of what is asked for; nobody does: it is borrowed, 1.
 
         Queues that name nothing have nothing to be measured by, so they do not judge. Both sides are measured in the
         same way, whoever asks: what one takes by this the other can't take back.
         """
-        if side.kind is not Kind.QUEUE:
+        if side.kind is not NodeKind.QUEUE:
             return self.key_of(side, asked)
         way = [leaf.queue]
         while way[-1] is not side:
@@ -81,7 +81,7 @@ class DeservedOrder(HeapOrder):
                 return self.key_of(queue, asked)
         return 1.0
 
-    def due_to(self, queue: ShareNode) -> list[int]:
+    def entitlement_of(self, queue: ShareNode) -> list[int]:
         """What it deserves."""
         due = [0] * len(self.capacity)
         for j, amount in self.deserved_by(queue):
@@ -90,20 +90,20 @@ class DeservedOrder(HeapOrder):
 
     def entry(self, node: ShareNode) -> Entry:
         """Queues by priority, then share; the tiers around a job's share."""
-        if node.kind is Kind.QUEUE:
+        if node.kind is NodeKind.QUEUE:
             _, share, *ties = entry_of(node, self.key_of(node))
             return ((-self._priority.get(node, 0),), share, *ties)
         return entry_of(node, self.key_of(node))
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
         """The share of a node; of a queue, over the resources asked for only, if some are named."""
-        if node.kind is Kind.QUEUE:
+        if node.kind is NodeKind.QUEUE:
             share = deserved_share(node.held, self._deserved.get(node, ()), asked)
-        elif node.kind is Kind.JOB and not self._jobs_by_share:
+        elif node.kind is NodeKind.JOB and not self._jobs_by_share:
             return 0.0
         else:
             share = dominant_share(node.held, self.capacity) / node.weight
-        return (share + TIE) - TIE
+        return (share + GRID_ROUNDER) - GRID_ROUNDER
 
 
 def deserved_share(held: list[int], deserved: Items, asked: Items = ()) -> float:

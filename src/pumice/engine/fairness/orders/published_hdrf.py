@@ -25,9 +25,9 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from kubebase.resource_vector import PODS
-from pumice.engine.fairness.orders.serving_order import TIE, HeapOrder, Level, entry_of
-from pumice.engine.fairness.preemption_rules.rescaled_share_rule import ByRescaledShares
-from pumice.engine.fairness.preemption_rules.rules import Judge
+from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, PickStep, entry_of
+from pumice.engine.fairness.preemption_rules.rescaled_share_rule import RescaledShareRule
+from pumice.engine.fairness.preemption_rules.rules import PreemptionRule
 from pumice.engine.fairness.share_tree.tree import Entry, JobNode, ShareNode, ShareTree
 from pumice.model.specs import Items
 
@@ -38,25 +38,25 @@ LANES = 8
 """Lanes kept at a time. Y takes few values in practice; each lane costs memory for every job."""
 
 
-class PaperOrder(HeapOrder):
+class PublishedHdrfOrder(HeapOrder):
     """H-DRF by rescaled shares: at each level the smallest, among the children with a candidate below."""
 
     def __init__(self, tree: ShareTree, capacity: list[int]) -> None:
         super().__init__(tree, capacity)
-        self.lanes: dict[tuple[int, ...], Lane] = {}  # by Y; the one used last comes last
-        self.lane = Lane(tree, capacity, ())  # the one in force
+        self.lanes: dict[tuple[int, ...], ResourceLane] = {}  # by Y; the one used last comes last
+        self.lane = ResourceLane(tree, capacity, ())  # the one in force
 
-    def offer(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
+    def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
         """What a job asks for decides whether it is blocked, even while it can't be placed."""
         if ask is not leaf.ask or ask is None:
             self.tree.mark(leaf)
-        super().offer(leaf, ask, able)
+        super().set_candidate(leaf, ask, able)
 
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
-    ) -> Judge:
+    ) -> PreemptionRule:
         """Rescaled shares decide, as they do when this order serves."""
-        return ByRescaledShares(self, leaf, ask, by_share=by_share, by_class=by_class)
+        return RescaledShareRule(self, leaf, ask, by_share=by_share, by_class=by_class)
 
     def restructure(self) -> None:
         """Weights or the capacity changed: no lane is worth keeping.
@@ -66,16 +66,16 @@ class PaperOrder(HeapOrder):
         """
         _gather(self.tree.root)
         self.lanes.clear()
-        self.lane = Lane(self.tree, self.capacity, ())
+        self.lane = ResourceLane(self.tree, self.capacity, ())
 
-    def pick(self) -> JobNode | None:
+    def next_job(self) -> JobNode | None:
         """Walk down the lane of the resources that candidates ask for now."""
         if not self.tree.root.able_asks:
             return None
         self._choose_lane()
-        return super().pick()
+        return super().next_job()
 
-    def first(self, node: ShareNode) -> ShareNode:
+    def first_child(self, node: ShareNode) -> ShareNode:
         """The child to serve first; there is one with a candidate below."""
         return self.lane.first(node)
 
@@ -86,13 +86,13 @@ class PaperOrder(HeapOrder):
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
         """Its rescaled share where the resources asked for are those to be had."""
         standing = self._lane_for(tuple(j for j, _ in asked if j != PODS)).of.get(node)
-        return (standing.share + TIE) - TIE if standing is not None else 0.0
+        return (standing.share + GRID_ROUNDER) - GRID_ROUNDER if standing is not None else 0.0
 
     def share_if(self, node: ShareNode, resources: tuple[int, ...], leaf: JobNode, held: list[int]) -> float:
         """The rescaled share of a node if Y were these resources and a job below it held that much."""
         return self._lane_for(resources).share_if(node, leaf, held)
 
-    def explain(self) -> tuple[Level, ...]:
+    def explain(self) -> tuple[PickStep, ...]:
         """The levels of the next pick, with the shares that decide."""
         if not self.tree.root.able_asks:
             return ()
@@ -103,7 +103,7 @@ class PaperOrder(HeapOrder):
         """Use the lane for the resources that somebody who can be placed asks for now."""
         self.lane = self._lane_for(tuple(j for j in self.tree.root.able_asks if j != PODS))
 
-    def _lane_for(self, wanted: tuple[int, ...]) -> Lane:
+    def _lane_for(self, wanted: tuple[int, ...]) -> ResourceLane:
         """The lane of these resources. Tells every lane who changed, and brings this one up to date."""
         changed = _gather(self.tree.root)
         for resources, lane in list(self.lanes.items()):
@@ -112,7 +112,7 @@ class PaperOrder(HeapOrder):
                 del self.lanes[resources]
         chosen = self.lanes.pop(wanted, None)
         if chosen is None:
-            chosen = Lane(self.tree, self.capacity, wanted)
+            chosen = ResourceLane(self.tree, self.capacity, wanted)
             chosen.build()
         else:
             chosen.catch_up()
@@ -127,9 +127,9 @@ def _gather(root: ShareNode) -> dict[JobNode, None]:
     changed: dict[JobNode, None] = {}
     stack = [root]
     while stack:
-        marked = stack.pop().front.changed
+        marked = stack.pop().child_heap.changed
         for node in marked:
-            node.flagged = False
+            node.dirty = False
             if isinstance(node, JobNode):
                 changed[node] = None
             else:
@@ -138,7 +138,7 @@ def _gather(root: ShareNode) -> dict[JobNode, None]:
     return changed
 
 
-class Standing:
+class NodeShare:
     """Where a node stands in a lane: blocked or not, its share, and its term in the sums above."""
 
     __slots__ = ("above", "blocked", "entry", "node", "share", "term")
@@ -154,7 +154,7 @@ class Standing:
 
     def next_entry(self) -> Entry:
         """Its entry as it stands now."""
-        return entry_of(self.node, (self.share + TIE) - TIE)
+        return entry_of(self.node, (self.share + GRID_ROUNDER) - GRID_ROUNDER)
 
     def move(self, vector: list[float], blocked: bool) -> bool:
         """Take a new vector into the sums above; returns whether anything there changed."""
@@ -184,7 +184,7 @@ class Standing:
         return True
 
 
-class Group(Standing):
+class Group(NodeShare):
     """The standing of an inner node: the sums over its children, and which of them comes first."""
 
     __slots__ = ("as_is", "changed", "heap", "members", "scaled", "shares")
@@ -196,7 +196,7 @@ class Group(Standing):
         self.scaled = [0] * width  # P
         self.shares = Shares()
         self.heap: list[Entry] = []  # the front: children with a candidate below
-        self.changed: dict[Standing, None] = {}  # those to look at again before the front is read
+        self.changed: dict[NodeShare, None] = {}  # those to look at again before the front is read
 
     def measure(self) -> tuple[list[float], bool]:
         """V, and whether everybody is blocked."""
@@ -244,14 +244,14 @@ class Shares:
         return heap[0]
 
 
-class Lane:
+class ResourceLane:
     """The standings of all nodes with jobs below them, for one set Y of resources."""
 
     def __init__(self, tree: ShareTree, capacity: list[int], resources: tuple[int, ...]) -> None:
         self.tree = tree
         self.scale = tuple((j, capacity[j]) for j in resources)
         self.open = frozenset((*resources, PODS))  # asking for these does not block
-        self.of: dict[ShareNode, Standing] = {}  # parents before their children
+        self.of: dict[ShareNode, NodeShare] = {}  # parents before their children
         self.behind: dict[JobNode, None] = {}  # jobs that changed since the lane was last used
         self._assumed: tuple[JobNode, list[int]] | None = None  # what a job holds, for the time of one question
 
@@ -328,7 +328,7 @@ class Lane:
         standing = self.of.get(entry[-1])
         return standing is not None and standing.entry is entry
 
-    def _climb(self, standing: Standing) -> None:
+    def _climb(self, standing: NodeShare) -> None:
         """Everybody on the path may have a new place (ties go by starts); sums only as far as they change."""
         moving = True
         while (above := standing.above) is not None:
@@ -337,12 +337,12 @@ class Lane:
                 moving = standing.move(*self._measure(standing))
             standing = above
 
-    def _carry_up(self, standing: Standing) -> None:
+    def _carry_up(self, standing: NodeShare) -> None:
         """Take a job's new vector into the sums above, as far as they change."""
         while standing.above is not None and standing.move(*self._measure(standing)):
             standing = standing.above
 
-    def _measure(self, standing: Standing) -> tuple[list[float], bool]:
+    def _measure(self, standing: NodeShare) -> tuple[list[float], bool]:
         if isinstance(standing, Group):
             return standing.measure()
         leaf = standing.node
@@ -358,18 +358,18 @@ class Lane:
                 return vector, True
         return vector, False
 
-    def _enter(self, node: ShareNode) -> Standing:
+    def _enter(self, node: ShareNode) -> NodeShare:
         above: Group | None = None
         if node.parent is not None:
             group = self.of.get(node.parent) or self._enter(node.parent)
             assert isinstance(group, Group)
             group.members += 1
             above = group
-        kind = Standing if isinstance(node, JobNode) else Group
+        kind = NodeShare if isinstance(node, JobNode) else Group
         standing = self.of[node] = kind(node, above, len(self.scale))
         return standing
 
-    def _leave(self, standing: Standing) -> None:
+    def _leave(self, standing: NodeShare) -> None:
         """Drop a job that is gone, and the groups that have nobody left."""
         while (above := standing.above) is not None:
             del self.of[standing.node]

@@ -15,16 +15,16 @@ from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
 from kubebase.resource_vector import PODS, dominant_share
-from pumice.engine.fairness.preemption_rules.rules import ByKeys, Judge
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
+from pumice.engine.fairness.preemption_rules.rules import KeyRule, PreemptionRule
+from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree, latest_start
 from pumice.model.specs import Items
 
-TIE = 1.5 * 2.0**22
+GRID_ROUNDER = 1.5 * 2.0**22
 """(x + TIE) - TIE rounds x to the nearest multiple of 2^-30 (for |x| < 2^21), half to even."""
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class PickStep:
     """One step of a pick, for people: who was chosen, by what key, and who came next."""
 
     node: str
@@ -33,7 +33,7 @@ class Level:
     runner_up_key: float | None = None
 
 
-class Order(ABC):
+class ServingOrder(ABC):
     """Decides which job is served next."""
 
     lending = False
@@ -51,27 +51,27 @@ class Order(ABC):
         self.tree = tree
         self.capacity = capacity
 
-    def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+    def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Tasks of a job start."""
-        self.tree.hold(leaf, items, stamp, tasks, owed)
+        self.tree.charge(leaf, items, stamp, tasks, owed)
 
-    def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+    def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Tasks of a job end, or a start is undone."""
-        self.tree.release(leaf, items, stamp, tasks, owed)
+        self.tree.uncharge(leaf, items, stamp, tasks, owed)
 
     @abstractmethod
-    def offer(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
+    def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
         """A job's next unit asks for this (None: it has none); able: it can be placed now."""
 
     @abstractmethod
-    def pick(self) -> JobNode | None:
+    def next_job(self) -> JobNode | None:
         """The job to serve next among the able ones; None when there is none."""
 
     @abstractmethod
-    def explain(self) -> tuple[Level, ...]:
+    def explain(self) -> tuple[PickStep, ...]:
         """How the next pick comes about, level by level."""
 
-    def owes(self, leaf: JobNode, ask: Items) -> bool:
+    def is_owed(self, leaf: JobNode, ask: Items) -> bool:
         """Whether a unit that asks for this is within the job's part; orders without targets owe everybody."""
         return True
 
@@ -82,11 +82,11 @@ class Order(ABC):
         """
         return 0.0
 
-    def side_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
+    def comparison_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
         """The key by which a side is judged where two paths part; the job below it is the one that takes or loses."""
         return self.key_of(side, asked)
 
-    def due_to(self, queue: ShareNode) -> list[int]:
+    def entitlement_of(self, queue: ShareNode) -> list[int]:
         """What a queue is to have by right, as far as this order says; else its part by weight alone."""
         part = 1.0
         node = queue
@@ -101,18 +101,18 @@ class Order(ABC):
 
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
-    ) -> Judge:
+    ) -> PreemptionRule:
         """The rule that decides what others may lose so that a job's unit can start.
 
         ``ask`` is what the unit asks for, ``scarce`` the part of it that is not idle anywhere.
         """
-        return ByKeys(self, leaf, ask, by_share=by_share, by_class=by_class)
+        return KeyRule(self, leaf, ask, by_share=by_share, by_class=by_class)
 
-    def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
+    def transfer_entitlement(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """A job's right to this much passes to another; only where there are targets."""
         return
 
-    def forget(self, leaf: JobNode) -> None:
+    def remove_job(self, leaf: JobNode) -> None:
         """A job that holds nothing and offers nothing is about to leave the tree."""
         return
 
@@ -125,52 +125,52 @@ class Order(ABC):
         return []
 
 
-class HeapOrder(Order):
+class HeapOrder(ServingOrder):
     """An order whose picks are minima of lazy heaps, one heap of children a node."""
 
-    def offer(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
+    def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
         """Count the job among the candidates of every node above it, or no longer."""
         leaf.ask = ask
         leaf.able = able and ask is not None
-        self.review(leaf)
+        self.recount_candidate(leaf)
 
-    def review(self, leaf: JobNode) -> None:
+    def recount_candidate(self, leaf: JobNode) -> None:
         """Count a job as what it is now."""
         ask = leaf.ask if leaf.able else None
         if ask is not leaf.counted_able:
             _recount(leaf, leaf.counted_able, ask)
             leaf.counted_able = ask
 
-    def pick(self) -> JobNode | None:
+    def next_job(self) -> JobNode | None:
         """Walk down the first children."""
         node = self.tree.root
         if not node.able_asks:
             return None
-        while node.kind is not Kind.JOB:
-            node = self.first(node)
+        while node.kind is not NodeKind.JOB:
+            node = self.first_child(node)
         assert isinstance(node, JobNode)
         return node
 
-    def first(self, node: ShareNode) -> ShareNode:
+    def first_child(self, node: ShareNode) -> ShareNode:
         """The child to serve first; there is one with a candidate below."""
-        front = node.front
+        front = node.child_heap
         heap = front.heap
         if front.changed:
-            self._settle(node)
+            self._refresh_keys(node)
         while True:
             entry = heap[0]
             child: ShareNode = entry[-1]
-            if child.entry is entry:
+            if child.heap_entry is entry:
                 return child
             heappop(heap)
 
-    def _settle(self, node: ShareNode) -> None:
+    def _refresh_keys(self, node: ShareNode) -> None:
         """Look again at the children that changed."""
-        front = node.front
+        front = node.child_heap
         heap = front.heap
         for child in front.changed:
-            child.flagged = False
-            entry = child.entry = self.entry(child) if child.able_asks else None
+            child.dirty = False
+            entry = child.heap_entry = self.entry(child) if child.able_asks else None
             if entry is not None:
                 heappush(heap, entry)
         front.changed.clear()
@@ -184,29 +184,29 @@ class HeapOrder(Order):
         """The entries of the children that can be served, first to last (the slow way, for explanations)."""
         return sorted(self.entry(child) for child in node.children.values() if child.able_asks)
 
-    def shown(self, entry: Entry) -> float:
+    def display_key(self, entry: Entry) -> float:
         """The number that decided, as people read it."""
         return float(entry[1])
 
-    def explain(self) -> tuple[Level, ...]:
+    def explain(self) -> tuple[PickStep, ...]:
         """The levels of the next pick, each with its runner-up."""
         levels = []
         node = self.tree.root
-        while node.kind is not Kind.JOB and (ranked := self.ranked(node)):
+        while node.kind is not NodeKind.JOB and (ranked := self.ranked(node)):
             chosen, second = ranked[0], ranked[1] if len(ranked) > 1 else None
             levels.append(
-                Level(
+                PickStep(
                     chosen[-1].path,
-                    self.shown(chosen),
+                    self.display_key(chosen),
                     second[-1].path if second is not None else None,
-                    self.shown(second) if second is not None else None,
+                    self.display_key(second) if second is not None else None,
                 )
             )
             node = chosen[-1]
         return tuple(levels)
 
 
-class PlainOrder(HeapOrder):
+class FirstComeOrder(HeapOrder):
     """No shares at all: the tiers, then age and name."""
 
     def entry(self, node: ShareNode) -> Entry:
@@ -216,7 +216,7 @@ class PlainOrder(HeapOrder):
         return ((), 0.0, (), 0, node.rank, node)
 
 
-class DrfOrder(HeapOrder):
+class FlatDrfOrder(HeapOrder):
     """Flat DRF: jobs and namespaces by weighted share of the cluster, smallest first.
 
     See docs/fairness.md, sections 2 and 7.
@@ -226,8 +226,8 @@ class DrfOrder(HeapOrder):
 
     def entry(self, node: ShareNode) -> Entry:
         """Queues by their best child, the others by their share."""
-        if node.kind is Kind.QUEUE:
-            best = self.first(node).entry
+        if node.kind is NodeKind.QUEUE:
+            best = self.first_child(node).heap_entry
             assert best is not None
             # Children of different queues may have the same rank (namespaces do): then the queues' own decide.
             return (*best[:-2], (*best[-2], *node.rank), node)
@@ -235,7 +235,7 @@ class DrfOrder(HeapOrder):
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
         """Its weighted share of the cluster."""
-        return (dominant_share(node.held, self.capacity) / node.weight + TIE) - TIE
+        return (dominant_share(node.held, self.capacity) / node.weight + GRID_ROUNDER) - GRID_ROUNDER
 
 
 def part_of(items: Items, capacity: list[int]) -> float:
@@ -245,7 +245,7 @@ def part_of(items: Items, capacity: list[int]) -> float:
 
 
 def compact(
-    heap: list[Entry], node: ShareNode, current: Callable[[ShareNode], Entry | None] = attrgetter("entry")
+    heap: list[Entry], node: ShareNode, current: Callable[[ShareNode], Entry | None] = attrgetter("heap_entry")
 ) -> None:
     """Throw out the entries that are no child's current one, once they outnumber the children."""
     if len(heap) > 4 * len(node.children) + 64:
@@ -256,7 +256,7 @@ def compact(
 def entry_of(node: ShareNode, key: float) -> Entry:
     """Key with its tie-breaks; among jobs the tiers around it."""
     latest = latest_start(node) if node.stale else node.latest
-    if node.kind is Kind.JOB:
+    if node.kind is NodeKind.JOB:
         assert isinstance(node, JobNode)
         return (node.before, key, node.after, latest, node.rank, node)
     return ((), key, (), latest, node.rank, node)
@@ -275,7 +275,7 @@ def _recount(leaf: JobNode, old: Items | None, new: Items | None) -> None:
         if changed:
             node.able_asks = tuple(j for j, n in enumerate(count) if n)
         parent = node.parent
-        if parent is not None and not node.flagged:
-            node.flagged = True
-            parent.front.changed.append(node)
+        if parent is not None and not node.dirty:
+            node.dirty = True
+            parent.child_heap.changed.append(node)
         node = parent

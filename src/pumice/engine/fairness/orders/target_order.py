@@ -14,17 +14,17 @@ from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.integer_target.rounding import Rounding
-from pumice.engine.fairness.orders.serving_order import TIE, HeapOrder, compact, entry_of
-from pumice.engine.fairness.preemption_rules.rules import ByTarget, Judge
+from pumice.engine.fairness.integer_target.rounding import IntegerTargets
+from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, compact, entry_of
+from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, TargetRule
 from pumice.engine.fairness.preemption_rules.task_rights import is_owed
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, Kind, ShareNode, ShareTree, latest_start
+from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree, latest_start
 from pumice.model.specs import Items
 
-_lent_entry_of = attrgetter("lent_entry")
+_lending_entry_of = attrgetter("lending_entry")
 
 
-class SteerOrder(HeapOrder):
+class TargetOrder(HeapOrder):
     """The default order: whole targets first, then lending."""
 
     has_targets = True
@@ -34,48 +34,48 @@ class SteerOrder(HeapOrder):
         self, tree: ShareTree, capacity: list[int], patience: int = 300_000_000, hold_limit: int = 120_000_000
     ) -> None:
         super().__init__(tree, capacity)
-        self.rounding = Rounding(tree)
+        self.rounding = IntegerTargets(tree)
         self.patience = patience
         self.hold_limit = hold_limit
 
-    def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+    def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Tasks start; the job may be owed no longer."""
-        self.tree.hold(leaf, items, stamp, tasks, owed)
-        if leaf.counted_owed is not None and not self.owes(leaf, leaf.counted_owed):
-            self.review(leaf)
+        self.tree.charge(leaf, items, stamp, tasks, owed)
+        if leaf.counted_owed is not None and not self.is_owed(leaf, leaf.counted_owed):
+            self.recount_candidate(leaf)
 
-    def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+    def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Tasks end; the job may be owed again."""
-        self.tree.release(leaf, items, stamp, tasks, owed)
-        self.review(leaf)
+        self.tree.uncharge(leaf, items, stamp, tasks, owed)
+        self.recount_candidate(leaf)
 
-    def owes(self, leaf: JobNode, ask: Items) -> bool:
+    def is_owed(self, leaf: JobNode, ask: Items) -> bool:
         """Whether one more unit stays within the whole target."""
         return is_owed(leaf, ask)
 
-    def due_to(self, queue: ShareNode) -> list[int]:
+    def entitlement_of(self, queue: ShareNode) -> list[int]:
         """Its entitlement."""
         return queue.entitled
 
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
-    ) -> Judge:
+    ) -> PreemptionRule:
         """Whole targets decide, whatever plugins say about shares and classes."""
-        return ByTarget(self, ask)
+        return TargetRule(self, ask)
 
-    def hand_over(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
+    def transfer_entitlement(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """A unit of one job's whole target becomes another's."""
         for j, amount in items:
-            leaf.whole[j] -= amount
-            heir.whole[j] += amount
+            leaf.integer_target[j] -= amount
+            heir.integer_target[j] += amount
         self.tree.moved[leaf] = self.tree.moved[heir] = None
-        self.review(leaf)
-        self.review(heir)
+        self.recount_candidate(leaf)
+        self.recount_candidate(heir)
 
-    def review(self, leaf: JobNode) -> None:
+    def recount_candidate(self, leaf: JobNode) -> None:
         """Count a job among the able and among the owed, as it is now."""
         able = leaf.ask if leaf.able else None
-        owed = able if able is not None and self.owes(leaf, able) else None
+        owed = able if able is not None and self.is_owed(leaf, able) else None
         was_able, was_owed = leaf.counted_able, leaf.counted_owed
         if able is was_able and owed is was_owed:
             return
@@ -87,12 +87,12 @@ class SteerOrder(HeapOrder):
             if owed is not was_owed and _count(node.owed_count, was_owed, owed):
                 node.owed_asks = tuple(j for j, n in enumerate(node.owed_count) if n)
             parent = node.parent
-            if parent is not None and not node.flagged:
-                node.flagged = True
-                parent.front.changed.append(node)
+            if parent is not None and not node.dirty:
+                node.dirty = True
+                parent.child_heap.changed.append(node)
             node = parent
 
-    def forget(self, leaf: JobNode) -> None:
+    def remove_job(self, leaf: JobNode) -> None:
         """Its whole target no longer counts."""
         self.rounding.forget(leaf)
 
@@ -106,7 +106,7 @@ class SteerOrder(HeapOrder):
             set_targets(self.tree, self.capacity)
         changed = self.rounding.run(self.capacity)
         for leaf in changed:
-            self.review(leaf)
+            self.recount_candidate(leaf)
         return changed
 
     # --- picking ---------------------------------------------------------------------------------------------
@@ -116,14 +116,14 @@ class SteerOrder(HeapOrder):
         """Whether nobody who can be placed is owed anything."""
         return not self.tree.root.owed_asks
 
-    def pick(self) -> JobNode | None:
+    def next_job(self) -> JobNode | None:
         """Among the owed if there are any, else among all that can be placed."""
-        node, job = self.tree.root, Kind.JOB
+        node, job = self.tree.root, NodeKind.JOB
         if node.owed_asks:
             while node.kind is not job:  # ``first``, without a call for each level
-                front = node.front
+                front = node.child_heap
                 if front.changed:
-                    self._settle(node)
+                    self._refresh_keys(node)
                 heap = front.heap
                 while heap[0][-1].entry is not heap[0]:
                     heappop(heap)
@@ -136,20 +136,20 @@ class SteerOrder(HeapOrder):
         assert isinstance(node, JobNode)
         return node
 
-    def _settle(self, node: ShareNode) -> None:
-        front, lent = node.front, node.lent_front.changed
+    def _refresh_keys(self, node: ShareNode) -> None:
+        front, lent = node.child_heap, node.lending_heap.changed
         heap = front.heap
         for child in front.changed:
-            child.flagged = False
+            child.dirty = False
             if child.owed_asks:
-                old = child.entry
-                entry = child.entry = self.entry(child)
+                old = child.heap_entry
+                entry = child.heap_entry = self.entry(child)
                 if old is not None and heap[0] is old:  # who was served last stood first
                     heapreplace(heap, entry)
                 else:
                     heappush(heap, entry)
             else:
-                child.entry = None
+                child.heap_entry = None
             if not child.lent_flagged:
                 child.lent_flagged = True
                 lent.append(child)
@@ -157,28 +157,28 @@ class SteerOrder(HeapOrder):
         compact(heap, node)
 
     def _first_lent(self, node: ShareNode) -> ShareNode:
-        if node.front.changed:
-            self._settle(node)
-        front = node.lent_front
+        if node.child_heap.changed:
+            self._refresh_keys(node)
+        front = node.lending_heap
         heap = front.heap
         if front.changed:
             for child in front.changed:
                 child.lent_flagged = False
                 if child.able_asks:
-                    old = child.lent_entry
-                    entry = child.lent_entry = self._lent_entry(child)
+                    old = child.lending_entry
+                    entry = child.lending_entry = self._lent_entry(child)
                     if old is not None and heap[0] is old:
                         heapreplace(heap, entry)
                     else:
                         heappush(heap, entry)
                 else:
-                    child.lent_entry = None
+                    child.lending_entry = None
             front.changed.clear()
-            compact(heap, node, _lent_entry_of)
+            compact(heap, node, _lending_entry_of)
         while True:
             entry = heap[0]
             first: ShareNode = entry[-1]
-            if first.lent_entry is entry:
+            if first.lending_entry is entry:
                 return first
             heappop(heap)
 
@@ -193,7 +193,7 @@ class SteerOrder(HeapOrder):
             part = (due - held[j]) / due if due else 0.0
             if part > want:
                 want = part
-        key = -((want + TIE) - TIE)
+        key = -((want + GRID_ROUNDER) - GRID_ROUNDER)
         latest = latest_start(node) if node.stale else node.latest
         if isinstance(node, JobNode):  # ``entry_of`` without a call: asked at every level for every unit that starts
             return (node.before, key, node.after, latest, node.rank, node)
@@ -206,7 +206,7 @@ class SteerOrder(HeapOrder):
             part = (entitled[j] - held[j]) / (capacity[j] or 1)
             if part > want:
                 want = part
-        return entry_of(node, -((want + TIE) - TIE))
+        return entry_of(node, -((want + GRID_ROUNDER) - GRID_ROUNDER))
 
     def ranked(self, node: ShareNode) -> list[Entry]:
         """The entries of the children that can be served, in the walk that is in force."""
@@ -214,7 +214,7 @@ class SteerOrder(HeapOrder):
             return sorted(self._lent_entry(child) for child in node.children.values() if child.able_asks)
         return sorted(self.entry(child) for child in node.children.values() if child.owed_asks)
 
-    def shown(self, entry: Entry) -> float:
+    def display_key(self, entry: Entry) -> float:
         """The want: what is missing, so the largest comes first."""
         return -float(entry[1])
 

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, ByKeys
-from pumice.engine.fairness.share_tree.tree import JobNode, Kind, ShareNode
+from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, KeyRule
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
     from pumice.engine.fairness.orders.deserved_order import DeservedOrder
 
 
-class ByDeserved(ByKeys):
+class DeservedRule(KeyRule):
     """What queues deserve decides between queues; made before the taker's unit is counted in."""
 
     def __init__(
@@ -40,14 +40,14 @@ class ByDeserved(ByKeys):
 
     def _comes_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
         """Whether the victim's queues hold more than they deserve."""
-        if theirs.kind is not Kind.QUEUE:
+        if theirs.kind is not NodeKind.QUEUE:
             return super()._comes_before(ours, theirs, victim, items)
         helpful = {j for j, _ in self._ask} & {j for j, _ in items}
         return any(self._is_above(j, theirs, victim) for j in helpful)
 
     def _stays_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
         """Whether the taker's side is within what it deserves, and the victim's is not where the taker's was."""
-        if theirs.kind is not Kind.QUEUE:
+        if theirs.kind is not NodeKind.QUEUE:
             return super()._stays_before(ours, theirs, victim, items)
         if not self._queues.is_within(ours, self._ask):
             return False

@@ -22,21 +22,21 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import PODS
-from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, ByKeys
+from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, KeyRule
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.orders.published_hdrf import PaperOrder
+    from pumice.engine.fairness.orders.published_hdrf import PublishedHdrfOrder
 
 Resources = tuple[int, ...]
 
 
-class ByRescaledShares(ByKeys):
+class RescaledShareRule(KeyRule):
     """Rescaled and plain shares decide where the two paths part; made before the taker's unit is counted in."""
 
     def __init__(
-        self, order: PaperOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
+        self, order: PublishedHdrfOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
     ) -> None:
         self._paper = order
         self._taker_held = list(taker.held)

@@ -21,13 +21,13 @@ from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, latest_st
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.orders.serving_order import Order
-    from pumice.engine.fairness.orders.target_order import SteerOrder
+    from pumice.engine.fairness.orders.serving_order import ServingOrder
+    from pumice.engine.fairness.orders.target_order import TargetOrder
 
 TOLERANCE = 1e-6
 
 
-class Judge(Protocol):
+class PreemptionRule(Protocol):
     """Says who may lose what to one taker."""
 
     measure: str
@@ -37,7 +37,7 @@ class Judge(Protocol):
     def excess(self, node: ShareNode) -> float:
         """How far a branch is above its part; the largest is asked first."""
 
-    def beyond(self, node: ShareNode) -> bool:
+    def is_over_target(self, node: ShareNode) -> bool:
         """Whether a branch is to be asked at all before those further away."""
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
@@ -46,7 +46,7 @@ class Judge(Protocol):
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether it was right that the victim lost this."""
 
-    def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
+    def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
         """Who takes over the victim's right to this before it loses it; None: that is not needed, or nobody can."""
 
     def key(self, node: ShareNode) -> float:
@@ -56,7 +56,7 @@ class Judge(Protocol):
         """By what a side with that job below it was judged when the victim lost this: before (None: its key), now."""
 
 
-def parting(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
+def lowest_common_ancestor(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
     """Where two paths of the tree part: the last common node, and its child on either side."""
     above: dict[ShareNode, ShareNode] = {}
     node = taker
@@ -71,13 +71,13 @@ def parting(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, 
     raise ValueError(f"{taker.path} and {victim.path} are in different trees")
 
 
-class ByTarget:
+class TargetRule:
     """Whole targets decide."""
 
     measure = "want"
     by_target = True
 
-    def __init__(self, order: SteerOrder, ask: Items) -> None:
+    def __init__(self, order: TargetOrder, ask: Items) -> None:
         self._capacity = order.capacity
         self._asks = [j for j, _ in ask]
         self._equals: dict[tuple[ShareNode | None, object, Items], list[JobNode]] = {}
@@ -87,19 +87,19 @@ class ByTarget:
         parts = [(node.held[j] - node.due[j]) / (self._capacity[j] or 1) for j in self._asks]
         return max(parts, default=0.0)
 
-    def beyond(self, node: ShareNode) -> bool:
+    def is_over_target(self, node: ShareNode) -> bool:
         """Whether the branch holds more than it is entitled to."""
         return any(node.held[j] > node.due[j] for j in self._asks)
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
         """Whether it would still have its whole target, or somebody could take that over."""
-        return spares(victim, items) or self.heir(victim, items, ()) is not None
+        return spares(victim, items) or self.beneficiary(victim, items, ()) is not None
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether it has its whole target still."""
         return has_lost_nothing(victim, items)
 
-    def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
+    def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
         """An equal that runs without a right to it, the one that has run longest."""
         if spares(victim, items) or not has_odd_unit(victim, items):
             return None
@@ -110,7 +110,12 @@ class ByTarget:
             equal = [leaf for leaf in siblings if isinstance(leaf, JobNode) and equality(leaf) == key]
             self._equals[key] = sorted(equal, key=lambda leaf: (latest_start(leaf), leaf.rank))
         for leaf in self._equals[key]:
-            if leaf is not victim and leaf not in spoken_for and leaf.whole == leaf.base and spares(leaf, items):
+            if (
+                leaf is not victim
+                and leaf not in spoken_for
+                and leaf.integer_target == leaf.base
+                and spares(leaf, items)
+            ):
                 return leaf
         return None
 
@@ -125,7 +130,7 @@ class ByTarget:
 
 def has_odd_unit(leaf: JobNode, items: Items) -> bool:
     """Whether rounding gave a job this on top of the whole part of its target."""
-    return leaf.demand.alike and leaf.gang <= 1 and all(leaf.whole[j] - n >= leaf.base[j] for j, n in items)
+    return leaf.demand.alike and leaf.gang <= 1 and all(leaf.integer_target[j] - n >= leaf.base[j] for j, n in items)
 
 
 def equality(leaf: JobNode) -> tuple[ShareNode | None, object, Items]:
@@ -133,7 +138,7 @@ def equality(leaf: JobNode) -> tuple[ShareNode | None, object, Items]:
     return leaf.parent, (leaf.rank_class, leaf.gang, leaf.targets), leaf.demand.parts[0][0] if leaf.demand.alike else ()
 
 
-class ByKeys:
+class KeyRule:
     """The keys of the order in force decide; made before the taker's unit is counted in.
 
     ``by_class``: a job may take from jobs of lower classes whatever both hold. ``by_share``: jobs of one class may
@@ -144,7 +149,7 @@ class ByKeys:
     by_target = False
 
     def __init__(
-        self, order: Order, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
+        self, order: ServingOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
     ) -> None:
         self._order = order
         self._taker = taker
@@ -161,13 +166,13 @@ class ByKeys:
         """The branch that comes last loses first."""
         return self.key(node)
 
-    def beyond(self, node: ShareNode) -> bool:
+    def is_over_target(self, node: ShareNode) -> bool:
         """Nobody is left out beforehand."""
         return True
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
         """Whether the victim's side came after the taker's to begin with."""
-        _, ours, theirs = parting(self._taker, victim)
+        _, ours, theirs = lowest_common_ancestor(self._taker, victim)
         decided = self._by_classes(ours, theirs)
         if decided is not None:
             return decided
@@ -177,7 +182,7 @@ class ByKeys:
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether the taker's side still does not come after the victim's."""
-        _, ours, theirs = parting(self._taker, victim)
+        _, ours, theirs = lowest_common_ancestor(self._taker, victim)
         decided = self._by_classes(ours, theirs)
         return self._stays_before(ours, theirs, victim, items) if decided is None else decided
 
@@ -198,7 +203,7 @@ class ByKeys:
     def _stays_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
         return self._side(ours, self._taker) <= self._side(theirs, victim) + TOLERANCE
 
-    def heir(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
+    def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
         """There are no rights to take over."""
         return None
 
@@ -211,4 +216,4 @@ class ByKeys:
         return self._before.get((side, leaf.queue)), self._side(side, leaf)
 
     def _side(self, side: ShareNode, leaf: JobNode) -> float:
-        return self._order.side_key(side, leaf, self._ask)
+        return self._order.comparison_key(side, leaf, self._ask)

@@ -30,7 +30,7 @@ def count_whole_tasks(leaf: JobNode) -> dict[Items, int] | None:
 
 def is_owed(leaf: JobNode, ask: Items) -> bool:
     """Whether one more unit stays within a job's whole target."""
-    held, whole = leaf.held, leaf.whole
+    held, whole = leaf.held, leaf.integer_target
     for j, amount in ask:
         if held[j] + amount > whole[j]:
             return False
@@ -41,7 +41,7 @@ def spares(leaf: JobNode, items: Items) -> bool:
     """Whether a job would still have its whole target without a task that asks for this."""
     if leaf.whole_counts is not None:
         return running_alike(leaf, items) > leaf.whole_counts.get(items, 0)
-    held, whole = leaf.held, leaf.whole
+    held, whole = leaf.held, leaf.integer_target
     return all(held[j] - amount >= whole[j] for j, amount in items)
 
 
@@ -49,14 +49,14 @@ def has_lost_nothing(leaf: JobNode, items: Items) -> bool:
     """Whether a job has its whole target still after it lost a task that asks for this."""
     if leaf.whole_counts is not None:
         return running_alike(leaf, items) >= leaf.whole_counts.get(items, 0)
-    return all(leaf.held[j] >= leaf.whole[j] for j, _ in items)
+    return all(leaf.held[j] >= leaf.integer_target[j] for j, _ in items)
 
 
 def holds_more(leaf: JobNode) -> bool:
     """Whether a job runs something outside its whole target."""
     if leaf.whole_counts is not None:
         return any(spares(leaf, shape.ask) for shape in leaf.job.unfinished if shape.ask)
-    return any(held > whole for held, whole in zip(leaf.held, leaf.whole, strict=True))
+    return any(held > whole for held, whole in zip(leaf.held, leaf.integer_target, strict=True))
 
 
 def running_alike(leaf: JobNode, ask: Items) -> int:

@@ -22,7 +22,7 @@ from pumice.engine.state.task import Task
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.fluid_target.solver_bounds import Bounds
+    from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
     from pumice.engine.fairness.limits.user_limits import LimitedQueue
 
 EXACT = 2**40
@@ -32,7 +32,7 @@ Entry = tuple[Any, ...]
 """A heap entry: sort key first, the node last; ``rank`` before the node makes every comparison end."""
 
 
-class Kind(IntEnum):
+class NodeKind(IntEnum):
     """What a node of the tree stands for."""
 
     QUEUE = 0
@@ -40,7 +40,7 @@ class Kind(IntEnum):
     JOB = 2
 
 
-class Front:
+class ChildHeap:
     """The children of a node in the order a policy serves them: a heap with lazy deletion.
 
     An entry counts only while it is the one its node calls its own; ``changed`` holds the children to look at
@@ -53,14 +53,14 @@ class Front:
         self.heap: list[Entry] = []
         self.changed: list[ShareNode] = []
 
-    def leave(self, children: Mapping[tuple[Kind, str], ShareNode]) -> None:
+    def leave(self, children: Mapping[tuple[NodeKind, str], ShareNode]) -> None:
         """A child is gone. Nobody may ever read this front, so those that are gone must not heap up in it."""
         if len(self.changed) > 2 * len(children) + 64:
             self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
 
 
-_NO_FRONT = Front()
-_NO_CHILDREN: dict[tuple[Kind, str], ShareNode] = {}
+_NO_FRONT = ChildHeap()
+_NO_CHILDREN: dict[tuple[NodeKind, str], ShareNode] = {}
 _NO_HEADS: dict[Items, int] = {}
 
 
@@ -71,51 +71,51 @@ class ShareNode:
         "able_asks",
         "able_count",
         "ceiling",
+        "child_heap",
         "children",
         "claims",
         "deserved",
+        "dirty",
         "due",
         "elastic",
         "entitled",
-        "entry",
         "exact",
-        "flagged",
-        "front",
         "gone",
         "guarantee",
+        "heap_entry",
         "held",
         "held_heads",
         "inqueue",
+        "integer_target",
         "kind",
+        "last_turn",
         "latest",
         "latest_owed",
-        "lent_entry",
+        "lending_entry",
+        "lending_heap",
         "lent_flagged",
-        "lent_front",
         "name",
-        "object",
         "owed_asks",
         "owed_count",
         "parent",
+        "queue_name",
         "rank",
         "request",
         "stale",
         "stale_owed",
-        "turn",
         "user_ceilings",
         "waiting_heads",
         "weight",
-        "whole",
     )
 
-    def __init__(self, kind: Kind, name: str, parent: ShareNode | None, width: int) -> None:
+    def __init__(self, kind: NodeKind, name: str, parent: ShareNode | None, width: int) -> None:
         self.kind = kind
         self.name = name
         self.parent = parent
-        job = kind is Kind.JOB  # which has nobody below it: all jobs share what stays empty, since they are many
-        self.children: dict[tuple[Kind, str], ShareNode] = _NO_CHILDREN if job else {}
+        job = kind is NodeKind.JOB  # which has nobody below it: all jobs share what stays empty, since they are many
+        self.children: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}
         self.weight = 1.0
-        self.object: str | None = None  # the Queue object behind a queue node
+        self.queue_name: str | None = None  # the Queue object behind a queue node
         self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the last word in every tie
         self.held: list[int] = [0] * width
         # The entitlement three times: exact, in units of 2^-40 so that a third and two thirds add up to one; rounded,
@@ -127,7 +127,7 @@ class ShareNode:
         self.stale = False
         self.latest_owed = 0  # the same over starts made while owed (docs/fairness.md, section 3.2, ties in rounding)
         self.stale_owed = False
-        self.turn = 0  # when a queue or job was last served while owed, whether or not that still runs
+        self.last_turn = 0  # when a queue or job was last served while owed, whether or not that still runs
         # Bounds, where some plugin sets them (docs/fairness.md, sections 6.1 to 6.3 and 8.3).
         self.guarantee: list[int] | None = None  # reserved: nobody else can take it
         self.ceiling: list[int] | None = None  # real capability: the most that may be held below
@@ -142,7 +142,7 @@ class ShareNode:
         self.elastic: list[int] = [0] * width
         # Rounding (see there): the whole targets below, and the next units of the jobs below, counted by what they ask
         # for; of those held already, and of those that wait.
-        self.whole: list[int] = [0] * width
+        self.integer_target: list[int] = [0] * width
         self.held_heads: dict[Items, int] = _NO_HEADS if job else {}
         self.waiting_heads: dict[Items, int] = _NO_HEADS if job else {}
         self.gone = False  # no longer in the tree
@@ -151,11 +151,11 @@ class ShareNode:
         self.owed_count: list[int] = [0] * width
         self.able_asks: tuple[int, ...] = ()
         self.owed_asks: tuple[int, ...] = ()
-        self.front = _NO_FRONT if job else Front()
-        self.entry: Entry | None = None
-        self.flagged = False
-        self.lent_front = _NO_FRONT if job else Front()
-        self.lent_entry: Entry | None = None
+        self.child_heap = _NO_FRONT if job else ChildHeap()
+        self.heap_entry: Entry | None = None
+        self.dirty = False
+        self.lending_heap = _NO_FRONT if job else ChildHeap()
+        self.lending_entry: Entry | None = None
         self.lent_flagged = False
 
     def entitle(self, exact: list[int]) -> bool:
@@ -181,7 +181,7 @@ class ShareNode:
     def queue(self) -> ShareNode:
         """The queue that this node, or the job or namespace that it is, belongs to."""
         node = self
-        while node.kind is not Kind.QUEUE:
+        while node.kind is not NodeKind.QUEUE:
             assert node.parent is not None
             node = node.parent
         return node
@@ -219,6 +219,8 @@ class JobNode(ShareNode):
         "gang",
         "head",
         "head_held",
+        "integer_line",
+        "integer_tasks",
         "job",
         "line",
         "owed_starts",
@@ -233,12 +235,10 @@ class JobNode(ShareNode):
         "user",
         "user_held",
         "whole_counts",
-        "whole_line",
-        "whole_tasks",
     )
 
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
-        super().__init__(Kind.JOB, job.key, parent, width)
+        super().__init__(NodeKind.JOB, job.key, parent, width)
         self.job = job
         self.user = ""  # whose job it is (docs/fairness.md, section 8.4)
         # What the user holds in this queue, shared by all its jobs there; None where users are not limited.
@@ -255,10 +255,10 @@ class JobNode(ShareNode):
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
         self.entitled_by: Demand | None = None  # the demand by which they became an entitlement
-        self.whole_tasks = 0  # the tasks of its whole target
+        self.integer_tasks = 0  # the tasks of its whole target
         self.whole_counts: dict[Items, int] | None = None  # of unlike tasks, how many of each kind (see ``rights``)
         self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
-        self.whole_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
+        self.integer_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
         # The line by which units are handed out, and how many of each run are; the first run of which some are left,
         # the run with which the job stands in a pass, and what a unit of that asks for.
         self.line: Line = ()
@@ -283,9 +283,9 @@ class ShareTree:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.root = ShareNode(Kind.QUEUE, "root", None, width)
+        self.root = ShareNode(NodeKind.QUEUE, "root", None, width)
         self.jobs: dict[str, JobNode] = {}
-        self.bounds: Bounds | None = None  # the limits within which the targets were set; None: there are none
+        self.bounds: SolverBounds | None = None  # the limits within which the targets were set; None: there are none
         self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
         self.reserving = False  # whether some queue has a guarantee, so that claims are kept
         self.touched: dict[JobNode, None] | None = None  # jobs to count again (see ``ledger``); None: nobody asks
@@ -293,7 +293,7 @@ class ShareTree:
 
     # --- structure ---------------------------------------------------------------------------------------
 
-    def child(self, parent: ShareNode, kind: Kind, name: str) -> ShareNode:
+    def child(self, parent: ShareNode, kind: NodeKind, name: str) -> ShareNode:
         """The child of that name, made if it is not there."""
         node = parent.children.get((kind, name))
         if node is None:
@@ -305,20 +305,20 @@ class ShareTree:
         """A new leaf below a queue or namespace."""
         leaf = JobNode(job, parent, self.width)
         if job.spec is not None:
-            leaf.rank = (job.spec.created, Kind.JOB, job.key)
-        parent.children[(Kind.JOB, job.key)] = leaf
+            leaf.rank = (job.spec.created, NodeKind.JOB, job.key)
+        parent.children[(NodeKind.JOB, job.key)] = leaf
         self.jobs[job.key] = leaf
         self.moved[leaf] = None
         return leaf
 
     def remove(self, node: ShareNode) -> None:
         """Take out a node that holds nothing and has nobody below."""
-        assert node.parent is not None and not node.children and not any(node.held) and not any(node.whole)
+        assert node.parent is not None and not node.children and not any(node.held) and not any(node.integer_target)
         del node.parent.children[(node.kind, node.name)]
         node.gone = True
-        node.entry = node.lent_entry = None
-        node.parent.front.leave(node.parent.children)
-        node.parent.lent_front.leave(node.parent.children)
+        node.heap_entry = node.lending_entry = None
+        node.parent.child_heap.leave(node.parent.children)
+        node.parent.lending_heap.leave(node.parent.children)
         if isinstance(node, JobNode):
             nothing = [0] * self.width
             count_job(node, nothing, nothing, nothing)
@@ -331,12 +331,12 @@ class ShareTree:
         """All queues, parents first."""
         found = [self.root]
         for queue in found:
-            found += [child for child in queue.children.values() if child.kind is Kind.QUEUE]
+            found += [child for child in queue.children.values() if child.kind is NodeKind.QUEUE]
         return found
 
     # --- accounts ------------------------------------------------------------------------------------------
 
-    def hold(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+    def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Tasks of a job start: they count on the whole path."""
         add_starts(leaf.starts, stamp, tasks)
         if owed:
@@ -358,13 +358,13 @@ class ShareTree:
             parent = node.parent
             if parent is None:
                 break
-            if not node.flagged:
-                node.flagged = True
-                parent.front.changed.append(node)
+            if not node.dirty:
+                node.dirty = True
+                parent.child_heap.changed.append(node)
             node = parent
         if self.reserving:
             claim(leaf.queue, items)
-        self.moved[leaf] = leaf.whole_line = None
+        self.moved[leaf] = leaf.integer_line = None
         if self.touched is not None:
             self.touched[leaf] = None
 
@@ -376,14 +376,14 @@ class ShareTree:
         a scheduler that has just started, and knows no turns, differs in nothing else.
         """
         self.moved[leaf] = None
-        namespace = Kind.NAMESPACE
+        namespace = NodeKind.NAMESPACE
         node: ShareNode | None = leaf
         while node is not None:
             if node.kind is not namespace:
-                node.turn = stamp
+                node.last_turn = stamp
             node = node.parent
 
-    def release(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
+    def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Exactly undo ``hold``."""
         remove_starts(leaf.starts, stamp, tasks)
         if owed:
@@ -403,13 +403,13 @@ class ShareTree:
             parent = node.parent
             if parent is None:
                 break
-            if not node.flagged:
-                node.flagged = True
-                parent.front.changed.append(node)
+            if not node.dirty:
+                node.dirty = True
+                parent.child_heap.changed.append(node)
             node = parent
         if self.reserving:
             claim(leaf.queue, tuple((j, -amount) for j, amount in items))
-        self.moved[leaf] = leaf.whole_line = None
+        self.moved[leaf] = leaf.integer_line = None
         if self.touched is not None:
             self.touched[leaf] = None
 
@@ -427,23 +427,23 @@ class ShareTree:
 
     def flag(self, node: ShareNode) -> None:
         """The key of this node alone may have changed."""
-        if not node.flagged and node.parent is not None:
-            node.flagged = True
-            node.parent.front.changed.append(node)
+        if not node.dirty and node.parent is not None:
+            node.dirty = True
+            node.parent.child_heap.changed.append(node)
 
     def mark(self, node: ShareNode) -> None:
         """The key of a node, and so of everyone above it, may have changed."""
         while (parent := node.parent) is not None:
-            if not node.flagged:
-                node.flagged = True
-                parent.front.changed.append(node)
+            if not node.dirty:
+                node.dirty = True
+                parent.child_heap.changed.append(node)
             node = parent
 
     def widen(self, width: int) -> None:
         """Make room for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
-            counted = (node.held, node.exact, node.entitled, node.whole, node.able_count, node.owed_count)
+            counted = (node.held, node.exact, node.entitled, node.integer_target, node.able_count, node.owed_count)
             bounds = (node.guarantee or [], node.ceiling or [])  # of what is new, nothing, until they are set again
             for vector in (*counted, node.claims, node.request, node.inqueue, node.elastic, *bounds):
                 vector.extend(more)
@@ -465,7 +465,7 @@ class ShareTree:
             assert held == leaf.held, f"{leaf.path} holds {held}, the tree says {leaf.held}"
             assert sorted(starts) == leaf.starts
         for node in self.root.walk():
-            if node.kind is not Kind.JOB:
+            if node.kind is not NodeKind.JOB:
                 total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
                 assert (total or [0] * self.width) == node.held, f"{node.path}: children do not add up"
 

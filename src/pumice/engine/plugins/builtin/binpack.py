@@ -9,8 +9,8 @@ room.
 from __future__ import annotations
 
 from pumice.engine.plugins.builtin.arguments import weight
-from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, PluginError, RoomWeights
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.plugins.plugin import Argument, Arguments, CapacityWeights, Plugin, PluginError
+from pumice.engine.state.task_shapes import TaskShape
 
 LISTED = "binpack.resources"
 
@@ -34,7 +34,7 @@ class BinpackPlugin(Plugin):
         self.resources["cpu"] = weight(arguments, "binpack.cpu", 1)
         self.resources["memory"] = weight(arguments, "binpack.memory", 1)
 
-    def room_weights(self, shape: Shape) -> RoomWeights | None:
+    def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
         """100 for a node that the task fills to the brim, less for every part that stays idle."""
         names = self.registry.names
         weights = {j: self.resources.get(names[j], 0.0) for j, _ in shape.ask}
@@ -43,7 +43,7 @@ class BinpackPlugin(Plugin):
             return None
         full = 100.0 * self.weight
         linear = {j: -full * part / total for j, part in weights.items() if part}
-        return RoomWeights(constant=full, linear=linear)
+        return CapacityWeights(constant=full, linear=linear)
 
 
 def _listed(arguments: Arguments) -> list[str]:

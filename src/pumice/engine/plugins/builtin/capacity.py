@@ -17,17 +17,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.limits.queue_violations import clamped, violations
-from pumice.engine.fairness.preemption_rules.rules import parting
+from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.engine.plugins.builtin.queue_limits import QueueLimits, queues_between
 from pumice.engine.plugins.plugin import Argument, Arguments, PluginError
 from pumice.engine.preemption.scarce_resources import scarce_on
 from pumice.engine.state.task import Task
-from pumice.model.queue_tree import lay_out
+from pumice.model.queue_tree import build_queue_tree
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.candidates.units import Unit
+    from pumice.engine.candidates.units import AllocationUnit
 
 LEVEL = "ancestorReclaimLevel"
 ON_VIOLATION = "onViolation"
@@ -61,7 +61,7 @@ class CapacityPlugin(QueueLimits):
     def queue_refusals(self) -> Mapping[str, str]:
         """Queues whose numbers contradict each other; with ``halt`` all queues if there is one."""
         queues = self.state.queues
-        unplaced = [refusal for refusal in lay_out(queues).refusals if refusal.refused]
+        unplaced = [refusal for refusal in build_queue_tree(queues).refusals if refusal.refused]
         wrong = {refusal.queue: f"{refusal.field}: {refusal.message}" for refusal in unplaced}
         wrong = {**violations(self.tree, queues, self.registry), **wrong}
         self._clamped = clamped(queues, self.registry)
@@ -77,7 +77,7 @@ class CapacityPlugin(QueueLimits):
 
     # --- taking back ----------------------------------------------------------------------------------------------
 
-    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue could hold the unit and deserves some of it, or somebody above it who may judge does."""
         reason = super().may_take(leaf, unit)
         if reason is not None or not self.orders_queues:
@@ -89,7 +89,7 @@ class CapacityPlugin(QueueLimits):
             return f"queue {leaf.queue.name} names no deserved, and no queue above it does"
         return f"queue {judges[0].name} does not deserve so much"
 
-    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether the taker's side deserves what it takes, and the victim's holds more than it deserves of it.
 
         Only what the node lacks has to be taken. Where a limit is in the way and no room is lacking, all that is asked
@@ -101,7 +101,7 @@ class CapacityPlugin(QueueLimits):
             return True
         assert victim.job is not None and victim.node is not None
         loser = self.tree.jobs[victim.job.key]
-        level, _, _ = parting(taker, loser)
+        level, _, _ = lowest_common_ancestor(taker, loser)
         taken = scarce_on(victim.node, unit) or {j for j, _ in unit.ask}
         # A queue that names nothing of it is no judge: it leaves that to those below.
         judges = [queue for queue in self._judges(queues_between(taker, level)) if taken & _named(queue)]
@@ -115,7 +115,7 @@ class CapacityPlugin(QueueLimits):
 
         Where nobody names one, what is guaranteed is deserved.
         """
-        described = [self.state.queues.get(queue.object or "") for queue in queues]
+        described = [self.state.queues.get(queue.queue_name or "") for queue in queues]
         naming = [i for i, queue in enumerate(described) if queue is not None and queue.deserved]
         start = next(iter(naming or [i for i, queue in enumerate(queues) if queue.deserved]), len(queues))
         return queues[start : start + self.level + 1]
@@ -129,7 +129,7 @@ class CapacityPlugin(QueueLimits):
         judges = self._judges(way[:-1])
         return any(all(_deserves_more(judge, j, judge.inqueue[j] + n) for j, n in taken) for judge in judges)
 
-    def preemptable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+    def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether the queue does not come to hold more, beyond what it deserves, of something it names.
 
         Others would reclaim that, what the victim had by right would be reclaimed for it, and so on in a circle.

@@ -18,4 +18,4 @@ class ConformancePlugin(Plugin):
 
     def evictable(self, task: Task) -> bool:
         """Whether the task is nobody's infrastructure."""
-        return not task.keeps_the_cluster_alive
+        return not task.is_system_critical

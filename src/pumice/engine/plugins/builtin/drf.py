@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pumice.engine.config.scheduler_config import Flag
-from pumice.engine.fairness.orders.published_hdrf import PaperOrder
-from pumice.engine.fairness.orders.serving_order import Order
-from pumice.engine.fairness.orders.target_order import SteerOrder
+from pumice.engine.fairness.orders.published_hdrf import PublishedHdrfOrder
+from pumice.engine.fairness.orders.serving_order import ServingOrder
+from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.plugins.builtin.arguments import seconds
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, PluginError
@@ -35,13 +35,13 @@ class DrfPlugin(Plugin):
         self.patience = seconds(arguments, "drf.patience", 300_000_000, never=True)
         self.hold_limit = seconds(arguments, "drf.holdLimit", 120_000_000, never=True)
 
-    def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
+    def queue_order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder | None:
         """H-DRF over the tree. Flat DRF orders jobs, not queues."""
         if not self.config.on(Flag.HIERARCHY):
             return None
         if self.rule == "paper":
-            return PaperOrder(tree, capacity)
-        return SteerOrder(tree, capacity, self.patience, self.hold_limit)
+            return PublishedHdrfOrder(tree, capacity)
+        return TargetOrder(tree, capacity, self.patience, self.hold_limit)
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:
         """Jobs go by share at this plugin's place in the tiers: see ``orders_jobs_by_share``."""

@@ -25,7 +25,7 @@ from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.builtin.arguments import flag
 from pumice.engine.plugins.builtin.predicates.node_columns import Column, Mask, NodeColumns, columns_of
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import GroupAffinity
 
 GROUP = "volcano.sh/nodegroup-name"
@@ -49,13 +49,13 @@ class NodeGroupPlugin(Plugin):
         """The affinity of the job's queue, or of the nearest one above that has any."""
         above: ShareNode | None = leaf.queue
         while above is not None:
-            queue = self.state.queues.get(above.object) if above.object is not None else None
+            queue = self.state.queues.get(above.queue_name) if above.queue_name is not None else None
             if queue is not None and queue.affinity is not None:
                 return queue.affinity
             above = above.parent
         return None
 
-    def node_filter(self, shape: Shape, nodes: NodeTable) -> Mask | None:
+    def node_filter(self, shape: TaskShape, nodes: NodeTable) -> Mask | None:
         """The nodes of the groups that the queue may use."""
         groups, affinity = self._groups(nodes), self._affinity(shape)
         if affinity is None:
@@ -63,7 +63,7 @@ class NodeGroupPlugin(Plugin):
         allowed = _in(groups, affinity.required) if affinity.required else groups.present
         return allowed & ~_in(groups, affinity.required_anti)
 
-    def node_score(self, shape: Shape, nodes: NodeTable) -> NDArray[np.float64] | None:
+    def node_score(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.float64] | None:
         """More where the queue would rather be, less where it would rather not."""
         affinity = self._affinity(shape)
         if affinity is None or not (affinity.preferred or affinity.preferred_anti):
@@ -74,12 +74,12 @@ class NodeGroupPlugin(Plugin):
         scores[_in(groups, affinity.preferred_anti)] -= LIKED
         return scores
 
-    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterable[tuple[str, Mask]]:
+    def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterable[tuple[str, Mask]]:
         """Which nodes are out of bounds for the queue."""
         mask = self.node_filter(shape, nodes)
         return [("in no node group that its queue may use", mask)] if mask is not None else []
 
-    def _affinity(self, shape: Shape) -> GroupAffinity | None:
+    def _affinity(self, shape: TaskShape) -> GroupAffinity | None:
         rule = shape.rule_of(self.name)
         assert rule is None or isinstance(rule, GroupAffinity)
         return rule

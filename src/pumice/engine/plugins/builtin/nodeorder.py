@@ -27,13 +27,13 @@ from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.builtin.arguments import weight
 from pumice.engine.plugins.builtin.predicates.node_affinity import picked_by
 from pumice.engine.plugins.builtin.predicates.node_columns import NodeColumns, columns_of
-from pumice.engine.plugins.builtin.predicates.placed_pods import Census
-from pumice.engine.plugins.builtin.predicates.spread import SpreadOut, spreads
+from pumice.engine.plugins.builtin.predicates.placed_pods import PlacedPods
+from pumice.engine.plugins.builtin.predicates.spread import TopologySpread, spreads
 from pumice.engine.plugins.builtin.predicates.taints import SOFT, untolerated
-from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, RoomWeights
+from pumice.engine.plugins.plugin import Argument, Arguments, CapacityWeights, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 
 Scores = NDArray[np.float64]
 
@@ -66,28 +66,28 @@ class NodeOrderPlugin(Plugin):
         self.spread = weight(arguments, "podtopologyspread.weight", 2)
         for name in WITHOUT_EFFECT:
             weight(arguments, f"{name}.weight", 0)
-        self._census = Census()
+        self._census = PlacedPods()
         self._columns: NodeColumns | None = None
-        self._spreads: WeakKeyDictionary[Shape, list[SpreadOut]] = WeakKeyDictionary()
+        self._spreads: WeakKeyDictionary[TaskShape, list[TopologySpread]] = WeakKeyDictionary()
 
-    def room_weights(self, shape: Shape) -> RoomWeights | None:
+    def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
         """Least and most requested, balanced."""
         each = 100.0 * (self.least - self.most) / 2
         extended = [j for j, _ in shape.ask if j not in (CPU, MEMORY)]
-        return RoomWeights(
+        return CapacityWeights(
             constant=100.0 * (self.most + self.balanced),
             linear={CPU: each, MEMORY: each},
             uneven=100.0 * self.balanced,
             even=(CPU, MEMORY, *extended) if self.balanced else (),
         )
 
-    def node_score(self, shape: Shape, nodes: NodeTable) -> Scores | None:
+    def node_score(self, shape: TaskShape, nodes: NodeTable) -> Scores | None:
         """Node affinity and taints."""
         columns = self._columns = columns_of(nodes, self._columns)
         parts = (self._affinity_score(shape, columns), self._taint_score(shape, columns))
         return _sum([part for part in parts if part is not None])
 
-    def node_score_now(self, shape: Shape, nodes: NodeTable) -> Scores | None:
+    def node_score_now(self, shape: TaskShape, nodes: NodeTable) -> Scores | None:
         """Topology spread."""
         if not self.spread or not any(not spread.hard for spread in shape.constraints.spread):
             return None
@@ -108,7 +108,7 @@ class NodeOrderPlugin(Plugin):
         """Note who left."""
         self._census.removed(task)
 
-    def _affinity_score(self, shape: Shape, columns: NodeColumns) -> Scores | None:
+    def _affinity_score(self, shape: TaskShape, columns: NodeColumns) -> Scores | None:
         if not self.affinity or not shape.constraints.node_preferred:
             return None
         met = np.zeros(columns.count)
@@ -117,7 +117,7 @@ class NodeOrderPlugin(Plugin):
         best = met.max(initial=0.0)
         return met * (100.0 * self.affinity / best) if best > 0 else None
 
-    def _taint_score(self, shape: Shape, columns: NodeColumns) -> Scores | None:
+    def _taint_score(self, shape: TaskShape, columns: NodeColumns) -> Scores | None:
         if not self.taints:
             return None
         column, tolerations = columns.taints, shape.constraints.tolerations
@@ -130,7 +130,7 @@ class NodeOrderPlugin(Plugin):
         return per_value[column.codes]
 
 
-def _emptiness(spread: SpreadOut) -> Scores:
+def _emptiness(spread: TopologySpread) -> Scores:
     """100 in a domain without any of the pods that count, 0 in the fullest and outside of all domains."""
     counts, codes = spread.counter.counts, spread.counter.codes
     score: Scores = 100.0 * (1 - counts / max(1, int(counts.max())))

@@ -46,7 +46,7 @@ class OvercommitPlugin(Plugin):
         """Whether the job is owed what it starts with, or the overbooked cluster has that left."""
         assert leaf.job.spec is not None
         asked = tuple((j, amount) for j, amount in enumerate(leaf.job.spec.min_resources) if amount and j != PODS)
-        if self._is_owed(leaf.queue, asked) or (self.order.has_targets and self.order.owes(leaf, asked)):
+        if self._is_owed(leaf.queue, asked) or (self.order.has_targets and self.order.is_owed(leaf, asked)):
             return None
         root, names = self.tree.root, self.registry.names
         for j, amount in asked:
@@ -63,7 +63,7 @@ class OvercommitPlugin(Plugin):
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
         """Whether a queue is to have this by right. Where that is no target it is counted what is promised there."""
-        due, taken = self.order.due_to(queue), list(queue.held)
+        due, taken = self.order.entitlement_of(queue), list(queue.held)
         if not self.order.has_targets:
             taken = [held + promised for held, promised in zip(queue.held, queue.inqueue, strict=True)]
         return all(taken[j] + amount <= due[j] for j, amount in asked)

@@ -15,7 +15,7 @@ from pumice.engine.plugins.builtin.queue_limits import QueueLimits
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.candidates.units import Unit
+    from pumice.engine.candidates.units import AllocationUnit
 
 
 class ProportionPlugin(QueueLimits):
@@ -35,18 +35,18 @@ class ProportionPlugin(QueueLimits):
             return None
         return f"queue {queue.name} holds all it deserves"
 
-    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+    def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue stays within what it deserves and within its limits."""
         return super().allocatable(leaf, unit) or self.beyond_deserved(leaf.queue, unit)
 
-    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue is to have the unit by right: if not, others keep what they have."""
         reason = super().may_take(leaf, unit)
         if reason is None and self.orders_queues:
             reason = self.beyond_deserved(leaf.queue, unit)
         return reason
 
-    def beyond_deserved(self, queue: ShareNode, unit: Unit) -> str | None:
+    def beyond_deserved(self, queue: ShareNode, unit: AllocationUnit) -> str | None:
         """Why a queue does not deserve a unit on top of what it holds, None if it does."""
         deserved = dict(self.deserved.get(queue, ()))
         for j, amount in unit.ask:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.limits.queue_bounds import beyond_limits, set_bounds
 from pumice.engine.fairness.orders.deserved_order import DeservedOrder
-from pumice.engine.fairness.orders.serving_order import Order
-from pumice.engine.fairness.preemption_rules.rules import parting
+from pumice.engine.fairness.orders.serving_order import ServingOrder
+from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
 from pumice.engine.fairness.share_tree.usage_ledger import least_of
 from pumice.engine.plugins.plugin import Arguments, Plugin
@@ -24,7 +24,7 @@ from pumice.model.queue_amounts import GUARANTEE, Excess
 from pumice.model.specs import ROOT, Items
 
 if TYPE_CHECKING:
-    from pumice.engine.candidates.units import Unit
+    from pumice.engine.candidates.units import AllocationUnit
 
 EXCEEDED = "GuaranteesExceedCapacity"
 """The condition of root while queues are guaranteed more than the cluster has."""
@@ -46,7 +46,7 @@ class QueueLimits(Plugin, ABC):
     def deserves(self) -> Mapping[ShareNode, Items]:
         """What every queue deserves; of one that is not named, nothing is said."""
 
-    def queue_order(self, tree: ShareTree, capacity: list[int]) -> Order | None:
+    def queue_order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder | None:
         """Queues by priority, then by the part they hold of what they deserve."""
         self._order = DeservedOrder(tree, capacity, jobs_by_share=self.jobs_by_share, by_weight=self.by_weight)
         return self._order
@@ -57,7 +57,7 @@ class QueueLimits(Plugin, ABC):
         self._promised = set_bounds(self.tree, queues, self.state.capacity)
         self.deserved = self.deserves()
         if self._order is not None:
-            described = ((node, queues.get(node.object or "")) for node in self.tree.queues())
+            described = ((node, queues.get(node.queue_name or "")) for node in self.tree.queues())
             priority = {node: queue.priority for node, queue in described if queue is not None and queue.priority}
             self._order.follow(self.deserved, priority)
 
@@ -103,10 +103,10 @@ class QueueLimits(Plugin, ABC):
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
         taken = [held + promised for held, promised in zip(queue.held, queue.inqueue, strict=True)]
-        due = self.order.due_to(queue)
+        due = self.order.entitlement_of(queue)
         return all(taken[j] + amount <= due[j] for j, amount in asked)
 
-    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+    def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue and everyone above it stays within its real capability, and no guarantee is touched."""
         return self._refusal(beyond_limits(self.tree, leaf, unit.ask))
 
@@ -120,14 +120,14 @@ class QueueLimits(Plugin, ABC):
 
     # --- taking back ----------------------------------------------------------------------------------------------
 
-    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue itself could hold the unit: no victim in another queue changes that."""
         return self._refusal(beyond_limits(self.tree, leaf, unit.ask, leaf.queue.parent))
 
-    def reclaimable(self, taker: JobNode, unit: Unit, victim: Task) -> bool:
+    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether all queues on the taker's side, below where the two part, have room for what it takes."""
         assert victim.job is not None
-        level, _, _ = parting(taker, self.tree.jobs[victim.job.key])
+        level, _, _ = lowest_common_ancestor(taker, self.tree.jobs[victim.job.key])
         # The unit counts as held already.
         return beyond_limits(self.tree, taker, tuple((j, 0) for j, _ in unit.ask), level) is None
 

@@ -18,7 +18,7 @@ from pumice.engine.config.enable_flags import Flag
 from pumice.engine.fairness.limits.user_limits import (
     Exact,
     LimitedQueue,
-    UserRule,
+    UserLimitRule,
     child_queues,
     configured_capacity,
     static_parts,
@@ -28,7 +28,7 @@ from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.engine.plugins.plugin import Arguments, Plugin
 
 if TYPE_CHECKING:
-    from pumice.engine.candidates.units import Unit
+    from pumice.engine.candidates.units import AllocationUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Beyond:
     users: int  # those whose work waits: n
     configured: Exact  # Q
     base: Exact  # C
-    rule: UserRule
+    rule: UserLimitRule
     by_factor: bool  # whether it is the factor that refuses it
 
 
@@ -74,11 +74,11 @@ class UsersPlugin(Plugin):
         rules = {name: rule for name, queue in queues.items() if (rule := user_rule(queue)) is not None}
         if rules and self.config.on(Flag.ALLOCATABLE):
             for node, part in static_parts(self.tree.root).items():
-                rule = rules.get(node.object) if node.object is not None else None
+                rule = rules.get(node.queue_name) if node.queue_name is not None else None
                 if rule is None or child_queues(node):
                     continue  # only leaf queues have users
-                assert node.object is not None
-                configured = configured_capacity(queues[node.object], part, node, self.state.capacity)
+                assert node.queue_name is not None
+                configured = configured_capacity(queues[node.queue_name], part, node, self.state.capacity)
                 queue = limited[node] = LimitedQueue(node, rule, configured)
                 for below in node.walk():
                     if isinstance(below, JobNode):
@@ -95,18 +95,18 @@ class UsersPlugin(Plugin):
 
     # --- the gate -------------------------------------------------------------------------------------------------
 
-    def allocatable(self, leaf: JobNode, unit: Unit) -> str | None:
+    def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the user holds less than the limit on every resource that the unit asks for."""
         if leaf.user_held is None:  # most jobs, and this is asked for every unit
             return None
         beyond = next(self.beyond(leaf, unit), None)
         return self._refusal(beyond) if beyond is not None else None
 
-    def gives_way(self, leaf: JobNode, unit: Unit) -> bool:
+    def gives_way(self, leaf: JobNode, unit: AllocationUnit) -> bool:
         """Whether only the percentage refuses a unit: the factor is a hard limit."""
         return leaf.user_held is not None and not any(beyond.by_factor for beyond in self.beyond(leaf, unit))
 
-    def beyond(self, leaf: JobNode, unit: Unit) -> Iterator[Beyond]:
+    def beyond(self, leaf: JobNode, unit: AllocationUnit) -> Iterator[Beyond]:
         """The resources of which the user of a unit holds the limit already."""
         held = leaf.user_held
         if held is None:
@@ -128,7 +128,7 @@ class UsersPlugin(Plugin):
                 users = users or queue.waiting()
                 yield Beyond(leaf.user, queue.node, j, held[j], amount, most, users, configured, base, rule, hard)
 
-    def may_take(self, leaf: JobNode, unit: Unit) -> str | None:
+    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whoever leaves another queue lifts no limit of this one."""
         return self.allocatable(leaf, unit)
 
@@ -141,5 +141,5 @@ class UsersPlugin(Plugin):
         whose = f"one of {beyond.users} users" if beyond.users > 1 else "one user"
         return (
             f"user {beyond.user} holds {self.registry.names[j]} {written(beyond.held)} of the {written(beyond.limit)} "
-            f"that {whose} may hold in queue {beyond.queue.object}, and asks for {written(beyond.asks)} more"
+            f"that {whose} may hold in queue {beyond.queue.queue_name}, and asks for {written(beyond.asks)} more"
         )

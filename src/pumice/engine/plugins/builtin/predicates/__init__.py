@@ -14,17 +14,17 @@ from weakref import WeakKeyDictionary
 
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.builtin.arguments import flag
-from pumice.engine.plugins.builtin.predicates.interpod import Away, Near, Welcome
+from pumice.engine.plugins.builtin.predicates.interpod import PodAffinity, PodAntiAffinity, SymmetricAntiAffinity
 from pumice.engine.plugins.builtin.predicates.node_affinity import selected
 from pumice.engine.plugins.builtin.predicates.node_columns import Mask, NodeColumns, columns_of
-from pumice.engine.plugins.builtin.predicates.placed_pods import Census
+from pumice.engine.plugins.builtin.predicates.placed_pods import PlacedPods
 from pumice.engine.plugins.builtin.predicates.ports import FreePorts
 from pumice.engine.plugins.builtin.predicates.spread import spreads
 from pumice.engine.plugins.builtin.predicates.taints import obstacles
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 
 
 class Check(Protocol):
@@ -57,19 +57,19 @@ class PredicatesPlugin(Plugin):
         self.ports = enabled.get("predicate.NodePortsEnable", True)
         self.pod_affinity = enabled.get("predicate.PodAffinityEnable", True)
         self.spread = enabled.get("predicate.PodTopologySpreadEnable", True)
-        self._census = Census()
+        self._census = PlacedPods()
         self._columns: NodeColumns | None = None
-        self._checks: WeakKeyDictionary[Shape, list[Check]] = WeakKeyDictionary()
+        self._checks: WeakKeyDictionary[TaskShape, list[Check]] = WeakKeyDictionary()
 
-    def node_filter(self, shape: Shape, nodes: NodeTable) -> Mask | None:
+    def node_filter(self, shape: TaskShape, nodes: NodeTable) -> Mask | None:
         """Where the nodes themselves have nothing against the shape."""
         return _all_of(mask for _, mask in self._by_nodes(shape, nodes))
 
-    def node_filter_now(self, shape: Shape, nodes: NodeTable) -> Mask | None:
+    def node_filter_now(self, shape: TaskShape, nodes: NodeTable) -> Mask | None:
         """Where other pods have nothing against the shape."""
         return _all_of(mask for _, mask in self._by_pods(shape, nodes))
 
-    def node_reasons(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+    def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         """What nodes have against the shape, then what other pods have, one question after another."""
         yield from self._by_nodes(shape, nodes)
         yield from self._by_pods(shape, nodes)
@@ -82,7 +82,7 @@ class PredicatesPlugin(Plugin):
         """Note who left."""
         self._census.removed(task)
 
-    def _by_nodes(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+    def _by_nodes(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         columns = self._columns = columns_of(nodes, self._columns)
         constraints = shape.constraints
         if self.node_affinity:
@@ -94,7 +94,7 @@ class PredicatesPlugin(Plugin):
                 text = f"{taint.key}={taint.value}" if taint.value else taint.key
                 yield f"taint {text}:{taint.effect}, which it does not tolerate", ~blocked
 
-    def _by_pods(self, shape: Shape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+    def _by_pods(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         columns = self._columns = columns_of(nodes, self._columns)
         if self._census.follow(columns):
             self._checks.clear()
@@ -106,17 +106,17 @@ class PredicatesPlugin(Plugin):
             if mask is not None:
                 yield check.reason, mask
 
-    def _make_checks(self, shape: Shape, columns: NodeColumns) -> list[Check]:
+    def _make_checks(self, shape: TaskShape, columns: NodeColumns) -> list[Check]:
         constraints, identity, census = shape.constraints, shape.identity, self._census
         checks: list[Check] = []
         if self.ports and constraints.ports:
             checks.append(FreePorts(shape, census))
         if self.pod_affinity and identity is not None:
             if constraints.affinity:
-                checks.append(Near(constraints.affinity, identity, census))
+                checks.append(PodAffinity(constraints.affinity, identity, census))
             if constraints.anti_affinity:
-                checks.append(Away(constraints.anti_affinity, census))
-            checks.append(Welcome(identity, census))
+                checks.append(PodAntiAffinity(constraints.anti_affinity, census))
+            checks.append(SymmetricAntiAffinity(identity, census))
         if self.spread:
             checks += spreads(shape, columns, census, hard=True)
         return checks

@@ -9,22 +9,22 @@ is already there bind those who come later, even if they have none themselves.
 from __future__ import annotations
 
 from pumice.engine.plugins.builtin.predicates.node_columns import Mask
-from pumice.engine.plugins.builtin.predicates.placed_pods import Census, Counter
-from pumice.engine.plugins.builtin.predicates.pod_terms import Carrying, Selected
+from pumice.engine.plugins.builtin.predicates.placed_pods import DomainCounter, PlacedPods
+from pumice.engine.plugins.builtin.predicates.pod_terms import PodsSelected, PodsWithTerm
 from pumice.engine.state.task_shapes import Identity, selects
 from pumice.model.specs import PodTerm
 
 Terms = tuple[PodTerm, ...]
 
 
-class Near:
+class PodAffinity:
     """Where the company is that a shape wants."""
 
     reason = "not near the pods that its affinity asks for"
 
-    def __init__(self, terms: Terms, identity: Identity, census: Census) -> None:
+    def __init__(self, terms: Terms, identity: Identity, census: PlacedPods) -> None:
         namespace, labels = identity[0], dict(identity[1])
-        company = Selected(tuple((term.namespaces, term.selector) for term in terms))
+        company = PodsSelected(tuple((term.namespaces, term.selector) for term in terms))
         keys = dict.fromkeys(term.topology_key for term in terms)
         self._company = [census.counter(company, key) for key in keys]
         self._may_be_first = all(selects(term, namespace, labels) for term in terms)
@@ -39,14 +39,14 @@ class Near:
         return mask
 
 
-class Away:
+class PodAntiAffinity:
     """Where nobody is whom a shape avoids."""
 
     reason = "near pods that its anti-affinity avoids"
 
-    def __init__(self, terms: Terms, census: Census) -> None:
+    def __init__(self, terms: Terms, census: PlacedPods) -> None:
         self._avoided = [
-            census.counter(Selected(((term.namespaces, term.selector),)), term.topology_key) for term in terms
+            census.counter(PodsSelected(((term.namespaces, term.selector),)), term.topology_key) for term in terms
         ]
 
     def mask(self) -> Mask | None:
@@ -54,28 +54,28 @@ class Away:
         return _without(self._avoided)
 
 
-class Welcome:
+class SymmetricAntiAffinity:
     """Where nobody is who avoids a shape."""
 
     reason = "near pods whose anti-affinity avoids it"
 
-    def __init__(self, identity: Identity, census: Census) -> None:
+    def __init__(self, identity: Identity, census: PlacedPods) -> None:
         self._namespace, self._labels = identity[0], dict(identity[1])
         self._census = census
         self._version = -1
-        self._avoiding: list[Counter] = []
+        self._avoiding: list[DomainCounter] = []
 
     def mask(self) -> Mask | None:
         """The nodes that pass now; None for all."""
         census = self._census
         if self._version != census.terms_version:
             terms = census.repelling(self._namespace, self._labels)
-            self._avoiding = [census.counter(Carrying(term), term.topology_key) for term in terms]
+            self._avoiding = [census.counter(PodsWithTerm(term), term.topology_key) for term in terms]
             self._version = census.terms_version
         return _without(self._avoiding)
 
 
-def _without(counters: list[Counter]) -> Mask | None:
+def _without(counters: list[DomainCounter]) -> Mask | None:
     mask: Mask | None = None
     for counter in counters:
         if counter.total:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.engine.plugins.builtin.predicates.node_columns import Mask, NodeColumns
-from pumice.engine.plugins.builtin.predicates.pod_terms import Handle, Pair, Pods, Port, Question, first_pair
+from pumice.engine.plugins.builtin.predicates.pod_terms import Handle, Pair, PodQuery, Pods, Port, first_pair
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import selects
@@ -28,12 +28,12 @@ MOST_COUNTERS = 1000
 """A counter over 5,000 nodes takes 40 kB, and the terms of finished jobs never come back."""
 
 
-class Counter:
+class DomainCounter:
     """How many pods that a question concerns are in each domain."""
 
     __slots__ = ("_counted", "_index", "codes", "counts", "question", "total")
 
-    def __init__(self, question: Question, index: Mapping[str, int], codes: Codes, counted: Codes) -> None:
+    def __init__(self, question: PodQuery, index: Mapping[str, int], codes: Codes, counted: Codes) -> None:
         self.question = question
         self.codes = codes  # the domain of each node
         self.counts: Counts = np.zeros(codes.max(initial=-1) + 2, np.int64)  # the last, for no domain, stays 0
@@ -54,12 +54,12 @@ class Counter:
         """For each node, the pods in its domain."""
         return self.counts[self.codes]
 
-    def emptied(self) -> Counter:
+    def emptied(self) -> DomainCounter:
         """The same counter before anybody was counted."""
-        return Counter(self.question, self._index, self.codes, self._counted)
+        return DomainCounter(self.question, self._index, self.codes, self._counted)
 
 
-class Census:
+class PlacedPods:
     """All placed tasks, and the counters over them."""
 
     def __init__(self) -> None:
@@ -71,8 +71,8 @@ class Census:
         self._groups: dict[GroupKey, Pods] = {}
         self._groups_with: dict[Handle, dict[Pods, None]] = {}
         self._terms_with: dict[Pair | None, dict[PodTerm, None]] = {}
-        self._counters: dict[tuple[Question, str | None, bytes | None], Counter] = {}
-        self._counters_with: dict[Handle | None, list[Counter]] = {}
+        self._counters: dict[tuple[PodQuery, str | None, bytes | None], DomainCounter] = {}
+        self._counters_with: dict[Handle | None, list[DomainCounter]] = {}
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Census:
 
     # --- questions ----------------------------------------------------------------------------------------
 
-    def counter(self, question: Question, topology_key: str | None, eligible: Mask | None = None) -> Counter:
+    def counter(self, question: PodQuery, topology_key: str | None, eligible: Mask | None = None) -> DomainCounter:
         """The counter of a question over the domains of a node label (None: over the nodes themselves).
 
         ``eligible`` says on which nodes pods count; None: on all.
@@ -121,12 +121,12 @@ class Census:
             counter = self._counters[key] = self._count(question, topology_key, eligible)
         return counter
 
-    def _count(self, question: Question, topology_key: str | None, eligible: Mask | None) -> Counter:
+    def _count(self, question: PodQuery, topology_key: str | None, eligible: Mask | None) -> DomainCounter:
         columns = self._columns
         assert columns is not None, "follow the nodes before asking"
         column = columns.names if topology_key is None else columns.label(topology_key)
         counted = column.codes if eligible is None else np.where(eligible, column.codes, -1)
-        counter = Counter(question, columns.index, column.codes, counted)
+        counter = DomainCounter(question, columns.index, column.codes, counted)
         handle = question.handle
         self._counters_with.setdefault(handle, []).append(counter)
         candidates: Iterable[Pods] = self._groups.values() if handle is None else self._groups_with.get(handle, {})

@@ -15,7 +15,7 @@ from pumice.engine.state.cluster_node import ClusterNode
 from pumice.model.specs import PodTerm
 
 if TYPE_CHECKING:
-    from pumice.engine.plugins.builtin.predicates.placed_pods import Counter
+    from pumice.engine.plugins.builtin.predicates.placed_pods import DomainCounter
 
 Pair = tuple[str, str]
 Port = tuple[str, str, int]
@@ -46,7 +46,7 @@ class Pods:
         self.ports = ports
         self.leaving = leaving
         self.where: dict[ClusterNode, int] = {}
-        self.counters: list[Counter] = []
+        self.counters: list[DomainCounter] = []
 
     def handles(self) -> list[Handle]:
         """Everything by which a question may find them, each once."""
@@ -54,7 +54,7 @@ class Pods:
         return list(dict.fromkeys([*self.labels.items(), *self.terms, *used]))
 
 
-class Question(Protocol):
+class PodQuery(Protocol):
     """A property of pods, compared by value."""
 
     @property
@@ -70,7 +70,7 @@ class Question(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class PodsSelected:
     """Pods that every one of these selectors picks."""
 
     picks: tuple[tuple[Namespaces, Selector], ...]
@@ -99,7 +99,7 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
-class Carrying:
+class PodsWithTerm:
     """Pods that this anti-affinity term belongs to."""
 
     term: PodTerm
@@ -120,7 +120,7 @@ class Carrying:
 
 
 @dataclass(frozen=True, slots=True)
-class Using:
+class PodsUsingPort:
     """Pods that use this port of their node in a way that leaves no place for the asker."""
 
     protocol: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pumice.engine.plugins.builtin.predicates.node_columns import Mask
-from pumice.engine.plugins.builtin.predicates.placed_pods import Census
-from pumice.engine.plugins.builtin.predicates.pod_terms import Using
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.plugins.builtin.predicates.placed_pods import PlacedPods
+from pumice.engine.plugins.builtin.predicates.pod_terms import PodsUsingPort
+from pumice.engine.state.task_shapes import TaskShape
 
 
 class FreePorts:
@@ -13,9 +13,10 @@ class FreePorts:
 
     reason = "a host port that it wants is in use"
 
-    def __init__(self, shape: Shape, census: Census) -> None:
+    def __init__(self, shape: TaskShape, census: PlacedPods) -> None:
         self._users = [
-            census.counter(Using(protocol, port, address), None) for protocol, address, port in shape.constraints.ports
+            census.counter(PodsUsingPort(protocol, port, address), None)
+            for protocol, address, port in shape.constraints.ports
         ]
 
     def mask(self) -> Mask | None:

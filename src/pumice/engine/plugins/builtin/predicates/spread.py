@@ -12,24 +12,24 @@ import numpy as np
 from kubebase.label_selector import meets
 from pumice.engine.plugins.builtin.predicates.node_affinity import selected
 from pumice.engine.plugins.builtin.predicates.node_columns import Mask, NodeColumns
-from pumice.engine.plugins.builtin.predicates.placed_pods import Census
-from pumice.engine.plugins.builtin.predicates.pod_terms import Selected
+from pumice.engine.plugins.builtin.predicates.placed_pods import PlacedPods
+from pumice.engine.plugins.builtin.predicates.pod_terms import PodsSelected
 from pumice.engine.plugins.builtin.predicates.taints import tolerated
-from pumice.engine.state.task_shapes import Shape
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Spread
 
 
-class SpreadOut:
+class TopologySpread:
     """One constraint as a shape meets it."""
 
     reason = "its topology spread would be broken"
 
-    def __init__(self, spread: Spread, shape: Shape, columns: NodeColumns, census: Census) -> None:
+    def __init__(self, spread: Spread, shape: TaskShape, columns: NodeColumns, census: PlacedPods) -> None:
         assert shape.identity is not None, "a shape that is spread has an identity"
         namespace, labels = shape.identity[0], dict(shape.identity[1])
         eligible = _eligible(spread, shape, columns)
         counted = None if eligible.all() else eligible
-        question = Selected((((namespace,), spread.selector),), staying=True)
+        question = PodsSelected((((namespace,), spread.selector),), staying=True)
         self.counter = census.counter(question, spread.topology_key, counted)
         self._spread = spread
         self._domains = np.unique(self.counter.codes[eligible])
@@ -45,12 +45,12 @@ class SpreadOut:
         return within[self.counter.codes]
 
 
-def spreads(shape: Shape, columns: NodeColumns, census: Census, *, hard: bool) -> list[SpreadOut]:
+def spreads(shape: TaskShape, columns: NodeColumns, census: PlacedPods, *, hard: bool) -> list[TopologySpread]:
     """The constraints of a shape that must hold, or those that should."""
-    return [SpreadOut(s, shape, columns, census) for s in shape.constraints.spread if s.hard is hard]
+    return [TopologySpread(s, shape, columns, census) for s in shape.constraints.spread if s.hard is hard]
 
 
-def _eligible(spread: Spread, shape: Shape, columns: NodeColumns) -> Mask:
+def _eligible(spread: Spread, shape: TaskShape, columns: NodeColumns) -> Mask:
     constraints = shape.constraints
     mask = np.ones(columns.count, np.bool_)
     for other in constraints.spread:
