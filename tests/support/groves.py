@@ -76,12 +76,12 @@ class Grove:
     def start(self, order: Any, leaf: JobNode, items: Items, stamp: int, owed: bool = True) -> None:
         self.running.append((leaf, items, stamp, owed))
         self._show_tasks(leaf)
-        order.hold(leaf, items, stamp, 1, owed)
+        order.charge(leaf, items, stamp, 1, owed)
 
     def end(self, order: Any, index: int) -> None:
         leaf, items, stamp, owed = self.running.pop(index)
         self._show_tasks(leaf)
-        order.release(leaf, items, stamp, 1, owed)
+        order.uncharge(leaf, items, stamp, 1, owed)
 
     def _show_tasks(self, leaf: JobNode) -> None:
         """The tasks of a job, as far as rounding looks at them: those that run as they started, then others."""

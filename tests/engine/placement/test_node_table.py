@@ -131,7 +131,7 @@ def test_best_is_the_obvious_best_while_tasks_come_and_go(cluster, asks, steps):
 
     def check() -> None:
         for asker in askers:
-            best = cluster.table.best(asker.shape)
+            best = cluster.table.best_node(asker.shape)
             expected = obvious_best(cluster, asker)
             assert (cluster.table.nodes[best].name in expected) if best >= 0 else not expected
 

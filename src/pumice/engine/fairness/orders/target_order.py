@@ -125,7 +125,7 @@ class TargetOrder(HeapOrder):
                 if front.changed:
                     self._refresh_keys(node)
                 heap = front.heap
-                while heap[0][-1].entry is not heap[0]:
+                while heap[0][-1].heap_entry is not heap[0]:
                     heappop(heap)
                 node = heap[0][-1]
         elif node.able_asks:
