@@ -100,7 +100,7 @@ def _of_scheduler(api: Api) -> list[Metric]:
     """A scheduler's, after the cycles of an example."""
     scheduler = Scheduler(api, default_config(), decision_log=DecisionLog(ROOT))
     metrics = SchedulerMetrics(scheduler)
-    enter = scheduler.engine.on_step
+    enter = scheduler.on_step
     simulation = open_simulation(read_manifests([str(ROOT / EXAMPLE)]), EXAMPLE)
     scheduler.engine = simulation.cluster.engine
     decisions = simulation.step()

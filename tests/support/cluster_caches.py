@@ -1,4 +1,4 @@
-"""A mirror that has seen one pod, ``ns/a`` of the group ``ns/g``."""
+"""A cluster cache that has seen one pod, ``ns/a`` of the group ``ns/g``."""
 
 from __future__ import annotations
 

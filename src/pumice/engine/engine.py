@@ -25,6 +25,10 @@ from pumice.engine.prepare.usage_accounting import UsageAccounting
 from pumice.engine.state.cluster_state import ClusterState
 
 
+def ignore_step(name: str) -> None:
+    """The default for callers of ``cycle`` that do not measure its steps."""
+
+
 class Engine:
     """A cluster under a configuration."""
 
@@ -36,7 +40,6 @@ class Engine:
         brakes: PreemptionCooldown = NO_COOLDOWN,
     ) -> None:
         self.cooldown = brakes  # reclaim's patience and minimum runtime, where the configuration names none
-        self.on_step: Callable[[str], None] = lambda part: None  # hears which part of a cycle comes next
         self.context = context = SchedulingContext(config, factories, ClusterState(registry), brakes)
         self.state, self.tree, self.order = context.state, context.tree, context.order
         self.policy, self.nodes, self.candidates = context.policy, context.nodes, context.candidates
@@ -55,14 +58,17 @@ class Engine:
         if isinstance(event, EvictFailed):
             self.context.eviction_backoff.failed(event.task, self.context.now)
 
-    def cycle(self, now: int) -> list[Decision]:
-        """Run one scheduling cycle at that time (microseconds, never backwards) and return its decisions."""
+    def cycle(self, now: int, on_step: Callable[[str], None] = ignore_step) -> list[Decision]:
+        """Run one scheduling cycle at that time (microseconds, never backwards) and return its decisions.
+
+        ``on_step`` is called with the name of each step when it begins, and with an empty name at the end.
+        """
         context = self.context
         context.now = max(context.now, now)
         context.decided.begin_cycle()
         context.eviction_backoff.forget_gone(self.state.tasks, len(self.state.tasks))
         context.pipelined.forget_started()
-        run_cycle(context, self.on_step)
+        run_cycle(context, on_step)
         return context.decided.decisions
 
     def prepare(self, now: int | None = None) -> None:

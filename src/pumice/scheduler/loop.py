@@ -19,7 +19,7 @@ from pumice.decision_log.writer import DecisionLog
 from pumice.engine.checkpoint.restore import restore_engine, snapshot_engine
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.decisions import Decision
-from pumice.engine.engine import Engine
+from pumice.engine.engine import Engine, ignore_step
 from pumice.engine.events import Event
 from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
 from pumice.kube.client.api import Api
@@ -104,6 +104,7 @@ class Scheduler:
         self._told: list[Event] = []  # since the last cycle
         self._woken = asyncio.Event()
         self.cycles = 0
+        self.on_step: Callable[[str], None] = ignore_step  # hears which step of a cycle begins
         self.watchers: list[Callable[[Cycle], None]] = []  # called after each cycle; must not change the engine
         self._begun = False
         self._last = time.monotonic()  # when a cycle was last over
@@ -204,7 +205,7 @@ class Scheduler:
         recorded = self.decision_log
         if recorded is not None:
             recorded.decides(self._registry)
-        decisions = self.engine.cycle(now)
+        decisions = self.engine.cycle(now, self.on_step)
         self.cycles += 1
         if recorded is not None:
             recorded.decided(self.cycles, now, decisions, self.engine)
@@ -231,7 +232,6 @@ class Scheduler:
             elif recorded is not None:
                 recorded.stop(error)
             return
-        engine.on_step = before.on_step
         self.engine = engine
         if wanted is not None:
             self.config, self.config_refused = wanted, ""

@@ -16,6 +16,7 @@ from tests.cli.command import SOURCES, program, pumice_command, script
 from tests.support.bare_cluster import bare_cluster
 from tests.support.exec_stub import ExecStub
 from tests.support.guarded_server import Guard
+from tests.support.processes import run_process
 from tests.support.shell_pages import need_kubectl
 
 LONG_AGO = stamp(1_000_000)
@@ -66,7 +67,7 @@ def test_the_command_is_told_what_kubectl_tells_it(managed: Managed) -> None:
     done = program("vqueues", "--kubeconfig", managed.kubeconfig)
     assert done.returncode == 0, done.stderr
     kubectl = ["kubectl", "--kubeconfig", str(managed.kubeconfig), "get", "--raw", "/api/v1/nodes"]
-    done = subprocess.run(kubectl, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+    done = run_process(kubectl, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     ours, theirs = managed.stub.runs
     theirs["info"]["spec"]["cluster"].pop("config", None)  # they write null for none
@@ -112,7 +113,7 @@ def at_terminal(
     ours, theirs = os.openpty()
     try:
         os.write(ours, typed)
-        return subprocess.run(
+        return run_process(
             [sys.executable, "-c", script(name), *map(str, arguments)],
             stdin=theirs,
             capture_output=True,

@@ -37,6 +37,8 @@ from tests.support.guarded_server import Guard
 from tests.support.served_api import served
 from tests.support.unsteady_proxy import unsteady
 
+pytestmark = pytest.mark.process
+
 MAPS = CONFIG_MAPS.path("default")
 NODES = "/api/v1/nodes"
 

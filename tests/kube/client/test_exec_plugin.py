@@ -19,6 +19,8 @@ from pumice.kube.client.exec_plugin import RETRY_SECONDS, ExecConfig, ExecPlugin
 from pumice.kube.client.kubeconfig import Access, read_kubeconfig
 from tests.support.exec_stub import V1, V1BETA1, ExecStub
 
+pytestmark = pytest.mark.process
+
 FIELD = "config: users[a].user.exec"
 
 

@@ -50,6 +50,4 @@ def restore_engine(
 
 def reconfigured(engine: Engine, config: SchedulerConfig, factories: Mapping[str, PluginFactory]) -> Engine:
     """The same cluster under another configuration. The engine before stays as it is, also if this raises."""
-    after = restore_engine(snapshot_engine(engine), config, factories, engine.state.registry, engine.cooldown)
-    after.on_step = engine.on_step
-    return after
+    return restore_engine(snapshot_engine(engine), config, factories, engine.state.registry, engine.cooldown)

@@ -91,7 +91,6 @@ class CycleMetrics:
 
     def observe_cycle(self, cycle: Cycle) -> None:
         """A cycle is over, and what it decided is under way."""
-        cycle.engine.on_step = self.enter_phase  # it may have taken another's place
         self._cycle.observe(cycle.seconds)
         self._session.observe(cycle.seconds * 1000)
         self.parts["around"] = self.parts.get("around", 0.0) + cycle.seconds - self._inside

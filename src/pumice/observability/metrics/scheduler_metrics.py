@@ -38,7 +38,7 @@ class SchedulerMetrics:
         self._scheduler = scheduler
         self._meter = CycleMetrics()
         scheduler.watchers.append(self._meter.observe_cycle)
-        scheduler.engine.on_step = self._meter.enter_phase
+        scheduler.on_step = self._meter.enter_phase
 
     def collect(self) -> list[Metric]:
         """All there is to say."""
