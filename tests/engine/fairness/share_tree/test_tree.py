@@ -52,7 +52,7 @@ def test_candidates_are_counted_on_every_level(grove: Grove, kind: type, data: s
         leaf = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(["offer", "offer", "start", "end", "targets"])):
             case "offer":
-                order.offer(leaf, data.draw(st.none() | asks), data.draw(st.booleans()))
+                order.set_candidate(leaf, data.draw(st.none() | asks), data.draw(st.booleans()))
             case "start":
                 grove.start(order, leaf, data.draw(asks), stamp)
             case "end" if grove.running:
