@@ -63,7 +63,7 @@ def test_candidates_are_counted_on_every_level(grove: Grove, kind: type, data: s
             able = [job for job in below(node) if job.able and job.ask is not None]
             assert node.able_count == _asked(able) and list(node.able_asks) == _counted(node.able_count)
             if kind is TargetOrder:
-                owed = [job for job in able if order.owes(job, job.ask)]
+                owed = [job for job in able if order.is_owed(job, job.ask)]
                 assert node.owed_count == _asked(owed) and list(node.owed_asks) == _counted(node.owed_count)
 
 
