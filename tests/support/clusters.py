@@ -73,13 +73,13 @@ class Cluster:
         """A pod is no more."""
         self.state.apply(Gone(TaskSpec, task.key))
 
-    def entered(self, task: Task) -> None:
+    def task_entered(self, task: Task) -> None:
         """Follow an event, as the engine does."""
         if task.status.on_node and task.node is not None:
             self._table.touch(task.node)
             self.plugin.placed(task, task.node)
 
-    def leaving(self, task: Task) -> None:
+    def task_leaving(self, task: Task) -> None:
         """Follow an event, as the engine does."""
         if task.status.on_node and task.node is not None:
             self._table.touch(task.node)
