@@ -8,16 +8,40 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pumice.cli.why_lines import answer_lines
+from pumice.engine import (
+    ACTIONS,
+    BUILT_IN,
+    Bind,
+    Changed,
+    Decision,
+    Engine,
+    Evict,
+    Gone,
+    JobPhase,
+    JobSpec,
+    NodeSpec,
+    Queue,
+    Registry,
+    TaskSpec,
+    TaskStatus,
+    parse_config,
+)
 from pumice.engine.config.enable_flags import Flag
-from pumice.engine.plugins.plugin import Plugin
+from pumice.engine.explain.explain import explain
+from pumice.engine.preemption import preemptors
+from pumice.plugin import CPU, Plugin
 from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"^((?:pip|pumice) .*)$", TEXT, re.MULTILINE)
 EXAMPLE = ROOT / "examples" / "plugins" / "joblimit"
 
@@ -86,3 +110,146 @@ def test_the_example_is_twenty_lines() -> None:
 @pytest.mark.parametrize("link", re.findall(r"\]\((\.\./[^)]+)\)", TEXT))
 def test_links(link: str) -> None:
     assert (ROOT / "docs" / link).exists()
+
+
+# ---- limits: what the page says of a limit with and without some of its hooks --------------------------------------
+
+CONFIG = """
+actions: "allocate, reclaim"
+tiers:
+- plugins:
+  - name: gang
+  - name: drf
+    enableHierarchy: true
+  {capacity}
+  - name: cpulimit
+"""
+
+
+def cpu_limit(*without: str) -> type[Plugin]:
+    """The plugin of the page, less some of its hooks."""
+    (block,) = BLOCKS
+    found: dict[str, type[Plugin]] = {}
+    exec(compile(block, "docs/extending.md", "exec"), found)
+    return type("CpuLimit", (found["CpuLimit"],), {hook: getattr(Plugin, hook) for hook in without})
+
+
+class LimitedCluster:
+    """Ten CPUs that queue ``other`` holds, until a job in ``solvers`` takes back what the plugin lets it have."""
+
+    def __init__(self, plugin: type[Plugin], capacity: bool = True) -> None:
+        factories = {**BUILT_IN, "cpulimit": plugin}
+        text = CONFIG.format(capacity="- name: capacity" if capacity else "")
+        self.registry = Registry()
+        self.engine = Engine(
+            parse_config(text, known_plugins=factories, known_actions=ACTIONS), factories, self.registry
+        )
+        self.seconds = 0
+        self.node("n1")
+        for queue in ("solvers", "other"):
+            self.engine.apply(Changed(Queue(queue)))
+        self.job("other", 20)
+        self.cycle()
+        self.job("solvers", 6)
+        self.cycle()
+        self.cycle()
+
+    def node(self, name: str) -> None:
+        self.engine.apply(Changed(NodeSpec(name, self.registry.vector({"cpu": 10, "memory": 9, "pods": 99}, where=""))))
+
+    def job(self, name: str, tasks: int) -> None:
+        self.engine.apply(Changed(JobSpec("d", name, name, phase=JobPhase.INQUEUE)))
+        ask = self.registry.vector({"cpu": 1, "pods": 1}, where="")
+        for i in range(tasks):
+            self.engine.apply(Changed(TaskSpec("d", f"{name}-{i}", ask, job=f"d/{name}")))
+
+    def cycle(self) -> list[Decision]:
+        self.seconds += 1
+        decisions = self.engine.cycle(self.seconds * 1_000_000)
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                spec = self.engine.state.tasks[decision.task].spec
+                self.engine.apply(Changed(replace(spec, node=decision.node, status=TaskStatus.RUNNING)))
+            elif isinstance(decision, Evict):
+                self.engine.apply(Gone(TaskSpec, decision.task))
+        return decisions
+
+    def held(self, queue: str) -> int:
+        return next(node for node in self.engine.tree.queues() if node.name == queue).held[CPU]
+
+    def why(self) -> str:
+        answer = explain(self.engine, "d/solvers", self.engine.now)
+        assert answer is not None
+        return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(answer_lines(answer, virtual=True)))
+
+
+@pytest.mark.parametrize("capacity", [True, False])
+@pytest.mark.parametrize("without", [(), ("may_take",), ("set_bounds",), ("may_take", "set_bounds")])
+def test_the_limit_is_kept_whatever_hooks_it_has(without: tuple[str, ...], capacity: bool) -> None:
+    cluster = LimitedCluster(cpu_limit(*without), capacity)
+    assert (cluster.held("solvers"), cluster.held("other")) == (2000, 8000)
+    assert not [decision for decision in cluster.cycle() if isinstance(decision, Evict)]
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs for which victims were searched."""
+    found: list[str] = []
+    search: Callable[..., preemptors.VictimSearch] = preemptors.VictimSearch
+
+    def noted(context: object, leaf: preemptors.JobNode, *more: object, **named: object) -> preemptors.VictimSearch:
+        found.append(leaf.name)
+        return search(context, leaf, *more, **named)
+
+    monkeypatch.setattr(preemptors, "VictimSearch", noted)
+    return found
+
+
+@pytest.mark.parametrize("without", [("set_bounds",), ("may_take", "set_bounds")])
+def test_without_may_take_victims_are_searched_in_vain(searches: list[str], without: tuple[str, ...]) -> None:
+    cluster = LimitedCluster(cpu_limit(*without))
+    searches.clear()
+    cluster.job("other", 21)  # something changes
+    cluster.cycle()
+    why = cluster.why()
+    if "may_take" in without:
+        assert searches
+        assert "takes back what other queues hold beyond their part" in why
+    else:
+        assert not searches
+        assert "takes nothing back from other queues: queue solvers may hold cpu 2" in why
+
+
+def test_without_bounds_the_job_stays_owed() -> None:
+    why = LimitedCluster(cpu_limit("set_bounds")).why()
+    assert "entitled to 5 tasks" in why
+    assert "which it is owed" in why
+    assert re.search("room will be kept in .* for it on n1", why)
+    why = LimitedCluster(cpu_limit()).why()
+    assert "entitled to 2 tasks" in why
+    assert "which it is not owed" in why
+    assert "room will be kept" not in why
+
+
+def test_what_why_says_of_a_limit_of_a_third_party() -> None:
+    why = LimitedCluster(cpu_limit("set_bounds")).why()
+    assert why.startswith("d/solvers runs 2 of 6 tasks and waits: queue solvers may hold cpu 2\n")
+    assert "LIMITS\n  queue solvers may hold cpu 2\n" in why
+    assert "TO START\n  - the plugin cpulimit has to agree\n" in why
+    assert "AT MOST" not in why
+    assert "AT MOST" in LimitedCluster(cpu_limit(), capacity=False).why()
+
+
+def test_capacity_refuses_what_is_beyond_the_ceiling_of_a_plugin_behind_it() -> None:
+    cluster = LimitedCluster(cpu_limit("allocatable", "may_take"))
+    assert cluster.held("solvers") == 2000
+    assert "queue solvers may hold cpu 2 at most" in cluster.why()
+
+
+@pytest.mark.parametrize("capacity", [True, False])
+def test_the_other_resources_of_the_ceiling_follow_the_cluster(capacity: bool) -> None:
+    cluster = LimitedCluster(cpu_limit(), capacity)
+    cluster.node("n2")
+    cluster.cycle()
+    (queue,) = (node for node in cluster.engine.tree.queues() if node.name == "solvers")
+    assert queue.ceiling == [2000, 18, 198]

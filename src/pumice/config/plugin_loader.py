@@ -66,7 +66,7 @@ def _factory(name: str, announced: list[EntryPoint]) -> PluginFactory:
     except (Exception, SystemExit) as error:
         raise BrokenPluginError(f"{_origin(announced[0])} can't be imported: {_said(error)}") from None
     if not (isinstance(found, type) and issubclass(found, Plugin)):
-        raise BrokenPluginError(f"{_origin(announced[0])} is no subclass of pumice.engine.plugins.plugin.Plugin")
+        raise BrokenPluginError(f"{_origin(announced[0])} is no subclass of pumice.plugin.Plugin")
     if found.name != name:
         raise BrokenPluginError(f"{_origin(announced[0])} calls itself {found.name!r}; its name must be {name!r}")
     return found
