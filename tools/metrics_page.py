@@ -124,8 +124,8 @@ def _of_webhooks(informer: Informer[Document]) -> list[Metric]:
     """Those of webhooks that have answered."""
     answered = SimpleNamespace(
         answers={("queues", "CREATE", "allowed"): 1},
-        trust=SimpleNamespace(trouble=""),
-        following=SimpleNamespace(informers=[informer]),
+        ca_bundle=SimpleNamespace(last_error=""),
+        view=SimpleNamespace(informers=[informer]),
     )
     return AdmissionMetrics(cast(Any, answered)).collect()
 
