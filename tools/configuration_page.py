@@ -29,8 +29,8 @@ and follow its changes ([operations.md](operations.md#changing-the-configuration
 ```
 
 Actions run in the order given, once a cycle. Plugins are asked in the order of the tiers; earlier ones decide before
-later ones. Where Volcano skips what it does not know, Pumice refuses names that nobody knows and says on which line
-they stand; what is known and does nothing here is accepted, with a note.
+later ones. Unknown names are rejected with their line number, where Volcano ignores them. Names that Volcano knows but
+Pumice does not implement are accepted with a note.
 
 A configuration may change between the cycles of a scenario (event `config`): it is taken over whole, or refused whole.
 

@@ -2,16 +2,13 @@
 
 One deterministic engine decides; everything else feeds it events or carries its decisions out::
 
-    events ──► model ──► scheduling ──► decisions
-                            │  ▲
-                            ▼  │
-                          fairness
+    events ──► engine ──► decisions
 
-``model`` keeps the cluster, ``fairness`` says who is owed what, ``scheduling`` turns that into decisions:
-together the engine, pure code without I/O, clock or randomness. ``kube`` reads and writes Kubernetes
-objects, ``sim`` runs the engine on scenarios in virtual time, ``cli`` is the command line over all of them.
+``engine`` is pure code without I/O, clock or randomness; ``model`` describes the objects that events carry. ``kube``
+reads and writes Kubernetes objects, ``scheduler`` runs the engine on a cluster, ``sim`` runs it on scenarios in virtual
+time, ``cli`` is the command line over all of them.
 
-Importing this package loads none of the rooms, so it costs nothing to ask for the version.
+Importing this package loads no other package, so it costs nothing to ask for the version.
 """
 
 __all__ = ["__version__"]

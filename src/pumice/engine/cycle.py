@@ -1,19 +1,19 @@
 """One scheduling cycle, from beginning to end.
 
-    settle     follow up on the events since the last cycle; solve and round the targets if they can have moved
-    relieve    nodes that a late write of another replica put over capacity: who came last goes
-    mend       gangs of which a crash or a failed bind left a part: the rest gets its place first, or the part goes
-    pipelined  start the tasks that waited for room that was being freed and is free now
+    settle     follow the events since the last cycle; solve and round the targets if they can differ
+    relieve    nodes that a late write of another replica overcommitted: evict the pods that arrived last
+    mend       gangs of which a crash or a failed bind left a part: place the rest first, or evict the part
+    pipelined  bind the tasks whose victims have left their node
     actions    in the order of the configuration, each on the one live state:
                  enqueue    Pending jobs become Inqueue: their pods may be created
                  allocate   serve the share tree, unit by unit, until nothing that is left can be placed
-                 backfill   tasks that ask for nothing take any place
-                 reclaim    owed jobs that find no room take it back from other queues
-                 preempt    and from less important work of their own
-    conclude   phases of jobs, and what people should know about those that wait
+                 backfill   place tasks that request nothing
+                 reclaim    owed jobs that cannot be placed take back from other queues
+                 preempt    and from less important work of their own queue
+    conclude   phases of jobs, and conditions of those that wait
 
-Details live one call down: ``engine`` (settle), ``actions/``, ``transaction`` (how a unit is tried), ``nodes`` (where
-it goes), ``takers`` and ``victims`` (who makes way), ``fairness`` (whose turn it is), and in files of these names.
+Details are one call down: ``prepare`` (settle), ``recovery`` (relieve, mend), ``actions``, ``transaction`` (how a unit
+is tried), ``placement`` (on which node), ``preemption`` (which tasks are evicted), ``fairness`` (which job is next).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The cluster as the engine knows it: resources, queues, jobs, tasks, nodes.
+"""The objects of a cluster as immutable descriptions, and the rules about queues that do not need an engine.
 
-Amounts are vectors of integers, one entry per resource. Descriptions are immutable and say what somebody
-asked for; the state holds what follows from them: who holds what, what is idle, what waits. Data passes
-one way: an event comes in, the state takes it over and keeps its sums true, and the rooms above read the
-state in place. Nothing is copied per cycle, and nothing in here knows why a task should run before
-another.
+``specs`` describes queues, jobs, tasks and nodes; amounts are vectors of integers, one entry per resource. The other
+modules answer questions about queues alone: the tree they form (``queue_tree``), the queues that ``spec.hierarchy``
+stands for (``queue_expansion``), whether their amounts contradict each other (``queue_amounts``), their states. The
+engine, the API client, admission and the controllers share them.
 
-Imports none of the other rooms.
+Imports ``kubebase`` only.
 """

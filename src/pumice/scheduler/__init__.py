@@ -5,5 +5,5 @@ changed the engine runs a cycle. ``binder`` writes its decisions as bindings, ev
 back as a change. Until then the cache reports the decision as made, whatever older watch events say: a decision is
 assumed, then confirmed, or forgotten if the API rejects it. ``loop`` connects these parts.
 
-Imports ``scheduling``, ``kube``, ``config`` and ``decision_log``.
+Imports ``engine``, ``kube``, ``config`` and ``decision_log``.
 """

@@ -10,5 +10,5 @@ It is read through ``kube``, judged by the rules of ``admission`` and fed to the
 decides is carried out at once: a bound task runs. No scheduling code and no rules live here, so that what a simulation
 shows is what a cluster would do.
 
-Imports every room below: scenarios name objects of the model and figures of the share tree.
+Imports every package below: scenarios name objects of the model and figures of the share tree.
 """

@@ -27,7 +27,7 @@ from tests.cli.command import SOURCES, program, pumice_command, script
 from tests.support.processes import run_process, started_process
 
 SECONDS = 60.0
-HEAVY = ("numpy", "aiohttp", "rich", "asyncio", "pumice.engine.engine", "kubesim")
+HEAVY = ("numpy", "aiohttp", "rich", "asyncio", "pumice.engine", "kubesim")
 PREFIX = "queue.scheduling.volcano.sh"
 
 

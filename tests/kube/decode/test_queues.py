@@ -2,6 +2,9 @@
 
 import pytest
 
+from pumice import crds
+from pumice.kube.decode.queues import PARAMETERS
+from pumice.model.queue_expansion import entry_fields
 from pumice.model.specs import GroupAffinity, HierarchyEntry, Queue, QueueState
 
 HEAD = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
@@ -238,6 +241,17 @@ def test_parameters_are_fields_of_the_spec(hierarchy, name, written, value):
     (entry,) = hierarchy(f"[{{name: a, parameters: [{{name: {name}, value: {written}}}]}}]")
     assert entry.parameters == ((name, value),)
     assert type(entry.parameters[0][1]) is type(value) or name == "userLimitFactor"
+
+
+def test_every_field_of_the_definition_is_read():
+    (queue,) = (found for found in crds.definitions() if found["spec"]["names"]["kind"] == "Queue")
+    schema = queue["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert {*PARAMETERS, "parent", "hierarchy"} == {*schema["properties"]["spec"]["properties"]}
+
+
+@pytest.mark.parametrize("name", sorted(PARAMETERS.keys() - {"type", "extendClusters"}))
+def test_every_parameter_that_counts_sets_a_field(name):
+    assert entry_fields(HierarchyEntry("a", ((name, "a value"),)))
 
 
 @pytest.mark.parametrize(
