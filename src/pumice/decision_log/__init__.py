@@ -1,4 +1,4 @@
-"""The decision log: every event that the engine was given and every decision it made, written, read and replayed.
+"""The decision log: every event that the engine received and every decision it made, written, read and replayed.
 
 Imports ``engine`` and ``config``.
 """

@@ -1,23 +1,22 @@
-"""The lines of a decision log: one JSON object each, which says first what it ``is``.
+"""The lines of a decision log: one JSON object each, whose first key ``is`` names its type.
 
 ::
 
-    {"is":"log", ...}           first: who writes, under which configuration; how the engine begins
-    {"is":"memory", ...}        what the engine knows by itself, if it goes on in the place of another
-    {"is":"object", ...}        and how the cluster stands then: queues, nodes and their like,
+    {"is":"log", ...}           first: the writer, the configuration, and how the engine starts
+    {"is":"memory", ...}        the engine's checkpoint, if it replaces another engine
+    {"is":"object", ...}        and the snapshot of the cluster: queues, nodes and the like,
     {"is":"job", ...}           jobs with their phase,
-    {"is":"task", ...}          tasks with their place
-    {"is":"resources", ...}     resources that were named for the first time: their places in vectors
-    {"is":"changed", ...}       what the engine is told, in that order: an object is as described,
-    {"is":"gone", ...}          or is no more,
-    {"is":"happened", ...}      or what was decided could not be done
-    {"is":"cycle", ...}         a cycle: its time, the targets if they were set anew, and what was decided
-    {"is":"quiet", ...}         cycles one after the other in which there was no news and nothing was decided
+    {"is":"task", ...}          tasks with their node
+    {"is":"resources", ...}     resources named for the first time: their positions in vectors
+    {"is":"changed", ...}       events in the order the engine received them: an object was added or updated,
+    {"is":"gone", ...}          or deleted,
+    {"is":"happened", ...}      or a decision could not be executed
+    {"is":"cycle", ...}         a cycle: its time, the targets if they were solved again, and the decisions
+    {"is":"quiet", ...}         consecutive cycles without events and decisions
 
 Amounts are integers in the units of ``model.resources``, over the resources named so far; times are microseconds; a
-task's status is its number in ``TaskStatus``. Of an object, an event and a decision the fields are written that differ
-from their defaults. So the text of a decision depends on the decision alone, and decisions are the same if their texts
-are.
+task's status is its number in ``TaskStatus``. Objects, events and decisions are written without the fields that equal
+their defaults. So the text of a decision depends on the decision alone, and decisions are equal if their texts are.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ from pumice.engine.state.cluster_snapshot import ClusterSnapshot, JobSnapshot, T
 from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
 FORMAT = 2
-"""Of the lines. A reader knows one."""
+"""The version of the format. A reader supports exactly one."""
 
 T = TypeVar("T")
 
 
 class Record(Struct, tag_field="is"):
-    """A line."""
+    """A line of the log."""
 
 
 class Heading(Record, tag="log"):
@@ -54,18 +53,18 @@ class Heading(Record, tag="log"):
 
     format: int
     pumice: str
-    source: str  # what the configuration was called
-    config: str  # and its text
-    brakes: PreemptionCooldown  # where it says nothing
+    source: str  # name of the configuration
+    config: str  # its text
+    brakes: PreemptionCooldown  # the cooldown, unless the configuration sets one
     resources: list[str]
-    cycles: int = 0  # that were run before
+    cycles: int = 0  # cycles run before this file
     began: int = 0
-    standing: int = 0  # how many lines follow that say how the cluster stands
+    standing: int = 0  # number of lines of the cluster snapshot
     machine: str = ""
 
 
 class Memories(Record, tag="memory"):
-    """What the engine knows by itself, and what tasks that may be gone have taught it."""
+    """The engine's checkpoint, and the pod terms and label keys seen so far, also of tasks that may be gone."""
 
     memory: EngineCheckpoint
     terms: tuple[PodTerm, ...] = ()
@@ -73,23 +72,23 @@ class Memories(Record, tag="memory"):
 
 
 class Object(Record, tag="object"):
-    """Something that is there when the engine begins."""
+    """An object that exists when the engine starts."""
 
     kind: str
     object: Raw
 
 
 class Job(Record, tag="job", omit_defaults=True):
-    """A job that is there."""
+    """A job that exists when the engine starts."""
 
     key: str
-    object: Raw  # null, where only its tasks are known
+    object: Raw  # null if only its tasks are known
     phase: JobPhase
     whole: bool = False
 
 
 class Task(Record, tag="task", omit_defaults=True):
-    """A task that is there."""
+    """A task that exists when the engine starts."""
 
     object: Raw
     status: TaskStatus = TaskStatus.PENDING
@@ -106,14 +105,14 @@ class Resources(Record, tag="resources"):
 
 
 class ObjectChanged(Record, tag="changed"):
-    """An object is as described."""
+    """An object was added or updated."""
 
     kind: str
     object: Raw
 
 
 class ObjectGone(Record, tag="gone"):
-    """An object is no more."""
+    """An object was deleted."""
 
     kind: str
     key: str
@@ -127,7 +126,7 @@ class Happened(Record, tag="happened"):
 
 
 class Targets(Struct):
-    """Targets as they were set: of the queues those whose entitlement changed, of the jobs what they all sum up to."""
+    """Solved targets: the queues whose entitlement changed, and a digest over all jobs."""
 
     entitled: dict[str, list[int]]
     jobs: str
@@ -143,9 +142,9 @@ class Ran(Record, tag="cycle"):
 
 
 class Quiet(Record, tag="quiet"):
-    """Cycles in which nothing happened: the number and the time of the first, and how long after it each next one was.
+    """Idle cycles: the number and the time of the first, and for each further one the time since its predecessor.
 
-    A cluster at rest has one a second. In lines of their own they would push what was decided out of the log.
+    An idle cluster has one per second. With a line for each, idle cycles would push the decisions out of the log.
     """
 
     cycle: int
@@ -153,7 +152,7 @@ class Quiet(Record, tag="quiet"):
     gaps: list[int] = msgspec.field(default_factory=list)
 
     def cycles(self) -> Iterator[Ran]:
-        """One by one."""
+        """The cycles as single records."""
         now = self.now
         yield Ran(self.cycle, now, NOTHING)
         for number, gap in enumerate(self.gaps, self.cycle + 1):
@@ -165,13 +164,13 @@ Line = Heading | Memories | Object | Job | Task | Resources | ObjectChanged | Ob
 
 ENCODER = msgspec.json.Encoder()
 NOTHING = Raw(b"[]")
-"""The text of no decisions."""
+"""The encoded empty list of decisions."""
 _NULL = Raw(b"null")
 _LINES: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
 
 def read_line(text: bytes) -> Line:
-    """What a line says; raises msgspec.MsgspecError (also a ValueError, if it is no text) if it is none."""
+    """Decode a line; raises msgspec.MsgspecError (or UnicodeDecodeError, a ValueError too) if it is invalid."""
     return _LINES.decode(text)
 
 
@@ -179,7 +178,7 @@ def read_line(text: bytes) -> Line:
 
 
 def _short(kind: type) -> str:
-    """``task`` for TaskSpec: what people call it."""
+    """The name in the log: ``task`` for TaskSpec."""
     return kind.__name__.removesuffix("Spec").lower()
 
 
@@ -244,15 +243,15 @@ def _known(name: str, among: dict[str, T]) -> T:
 
 
 def decisions_text(decisions: Iterable[Decision]) -> bytes:
-    """Decisions, to compare and to read."""
+    """Encoded decisions, to compare and to write."""
     return ENCODER.encode([{"does": _NAMES[type(decision)], **_said(decision)} for decision in decisions])
 
 
-# ---- how an engine begins --------------------------------------------------------------------------------------------
+# ---- snapshots -------------------------------------------------------------------------------------------------------
 
 
 def standing_records(was: ClusterSnapshot) -> Iterator[Record]:
-    """The lines of how a cluster stands."""
+    """The lines of a cluster snapshot."""
     for described in was.objects:
         yield Object(_NAMES[type(described)], _raw(described))
     for job in was.jobs:
@@ -262,7 +261,7 @@ def standing_records(was: ClusterSnapshot) -> Iterator[Record]:
 
 
 def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> ClusterSnapshot:
-    """The other way round."""
+    """The cluster snapshot of these lines."""
     objects: list[Described] = []
     jobs: list[JobSnapshot] = []
     tasks: list[TaskSnapshot] = []
@@ -283,20 +282,21 @@ def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> C
 
 
 class TargetsSeen:
-    """Follows the targets of an engine: what was set since the last look."""
+    """Tracks an engine's targets, to record those that changed."""
 
     def __init__(self) -> None:
         self._solved = 0
         self._entitled: dict[str, list[int]] = {}
 
     def look(self, engine: Engine) -> Targets | None:
-        """The targets, if they were set anew since."""
+        """The targets, if they were solved again since the last call."""
         if engine.context.changes.target_version == self._solved:
             return None
         self._solved = engine.context.changes.target_version
         found = {node.path: list(node.entitled) for node in engine.tree.root.walk() if node.kind is NodeKind.QUEUE}
         changed = {path: amounts for path, amounts in found.items() if self._entitled.get(path) != amounts}
         self._entitled = found
-        # Each job's in units of 2^-32 of a task: on that grid no last bit of a sum is left.
+        # Each job's target in units of 2^-32 of a task: on that grid the result does not depend on the order of
+        # summation.
         jobs = repr([(name, leaf.exact) for name, leaf in engine.tree.jobs.items()])
         return Targets(changed, blake2b(jobs.encode(), digest_size=8).hexdigest())

@@ -1,7 +1,7 @@
-"""Replaying a decision log: the same engine, told the same, must decide the same, to the byte.
+"""Replays a decision log: the same engine with the same events must make the same decisions, to the byte.
 
-Nothing but the file is needed, and the plugins that its configuration names. A last line that was being written when
-its writer died is no line: it is left out, and so is what the engine was told for a cycle that never ended.
+Replay needs nothing but the file and the plugins that its configuration names. A last line that was being written when
+the process died is ignored, and so are the events of a cycle that never ended.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ class LogError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a replay first went another way. Without ``expected`` or ``found`` there is nothing more on that side."""
+    """The first difference of a replay. If ``expected`` or ``found`` is None, that side has no further entry."""
 
     cycle: int
     line: int
     what: str  # decision or target
-    where: str  # which decision, which queue
+    where: str  # which decision, or which queue
     expected: Any
     found: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A cycle, as it went this time."""
+    """A cycle as replayed."""
 
     number: int
     now: int
@@ -73,14 +73,14 @@ class Replayed:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came out of a file."""
+    """The result of replaying a file."""
 
     path: Path
     heading: Heading
     cycles: int = 0  # that agree
     events: int = 0
     decisions: int = 0  # that agree
-    torn: bool = False  # whether its writer died in the middle of a line
+    torn: bool = False  # whether the writer died in the middle of a line
     difference: Difference | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -92,7 +92,7 @@ def replay(
     watch: Callable[[Replayed], None] = lambda cycle: None,
     progress: Callable[[int], None] = lambda size: None,
 ) -> Outcome:
-    """Replay a file until the first difference; raises LogError. ``progress`` hears how many bytes were read."""
+    """Replay a file until the first difference; raises LogError. ``progress`` is called with the bytes of each line."""
     reading = _Reading(path, progress)
     heading = reading.heading()
     outcome = Outcome(path, heading)
@@ -133,12 +133,12 @@ def replay(
 
 
 def first_cycle(path: Path) -> int:
-    """The number of the first cycle that a file may have; raises LogError."""
+    """The number of the first cycle that a file may contain; raises LogError."""
     return _Reading(path, lambda size: None).heading().cycles + 1
 
 
 class _Reading:
-    """The lines of a file, one after the other, without what was torn off at its end."""
+    """The lines of a file in order, without an incomplete line at its end."""
 
     def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
         self.path = path
@@ -183,7 +183,7 @@ class _Reading:
         return first
 
     def engine(self, heading: Heading, registry: Registry) -> Engine | None:
-        """The engine as it begins; None: the file ends before it has said that."""
+        """The engine at the start of the file; None if the file ends within its snapshot."""
         try:
             config = read_config(heading.config, heading.source)
         except ConfigError as error:
@@ -211,7 +211,7 @@ class _Reading:
 
 
 def _difference(record: Ran, line: int, targets: Targets | None, decisions: list[Decision]) -> Difference | None:
-    """Where a cycle differs from the recorded one, targets first: decisions follow from them."""
+    """The difference between a cycle and the recorded one; targets first, because decisions follow from them."""
     cycle = record.cycle
     if targets != record.targets:
         for where, expected, found in _parts(record.targets, targets):
@@ -227,7 +227,7 @@ def _difference(record: Ran, line: int, targets: Targets | None, decisions: list
 
 
 def _parts(was: Targets | None, now: Targets | None) -> Iterator[tuple[str, Any, Any]]:
-    """What targets are made of: queue by queue, then what the jobs sum up to."""
+    """The parts of the targets to compare: queue by queue, then the digest over the jobs."""
     before, after = (each.entitled if each is not None else {} for each in (was, now))
     for queue in {**before, **after}:
         yield queue, before.get(queue), after.get(queue)

@@ -1,14 +1,14 @@
-"""The decision log on disk: what the engine was told and what it decided, in files that can be replayed one by one.
+"""Writes the decision log: events and decisions of the engine, in files that can be replayed one by one.
 
-A file begins where an engine begins. When it is long enough, the scheduler goes on with a new engine that was given all
-that the one before knew, and a new file says what that was: so each file stands alone, and the oldest ones may go.
+A file starts with a new engine. When it is large enough, the scheduler replaces the engine by one restored from its
+snapshot, and a new file starts with that snapshot: so each file is self-contained, and the oldest ones can be deleted.
 
-What happened is written out with every cycle, what the engine is told even before it decides; a crash of the process
-loses nothing that was decided. A crash of the machine may lose the last moments, because nothing is synced to the disk:
-the log is for looking back, and no decision depends on it. For the same reason trouble with the disk stops the log
-alone. It is said once, and after a while another file is tried.
+Every cycle is flushed to the file, its events even before the engine decides; a crash of the process loses no decision.
+A crash of the machine may lose the last moments, because nothing is synced to the disk: the log serves later analysis,
+and no decision depends on it. For the same reason an I/O error stops only the log. It is reported once, and another
+file is tried after ``AGAIN``.
 
-Of a cluster at rest, where cycle after cycle has no news and decides nothing, a line is written once in a while.
+For an idle cluster, where cycles have no events and no decisions, a line is written only once per ``QUIET`` cycles.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from pumice.engine.preemption.cooldown import PreemptionCooldown
 log = logging.getLogger(__name__)
 
 SIZE = 64 << 20
-"""Bytes after which a new file begins, unless said otherwise."""
+"""Bytes after which a new file starts, by default."""
 FILES = 8
-"""Files that are kept, unless said otherwise."""
+"""Number of files kept, by default."""
 QUIET = 60
-"""Cycles in which nothing happened that share a line, at most: as many as a crash may lose."""
+"""The most idle cycles that share a line, and that a crash may lose."""
 AGAIN = 300.0
-"""Seconds after trouble with the disk until another file is tried."""
+"""Seconds after an I/O error until another file is tried."""
 
 _NAME = re.compile(r"decisions-(\d{6,})\.jsonl")
 
@@ -68,7 +68,7 @@ def log_files(folder: Path) -> list[Path]:
 
 
 class DecisionLog:
-    """Writes the log of one scheduler to a folder."""
+    """Writes the decision log of one scheduler to a folder."""
 
     def __init__(
         self, folder: Path, *, size: int = SIZE, files: int = FILES, clock: Callable[[], float] = time.monotonic
@@ -79,20 +79,20 @@ class DecisionLog:
         self._clock = clock
         self._file: BufferedWriter | None = None
         self._waiting: list[bytes] = []
-        self._news = False  # whether the engine was told anything since the last cycle
-        self._quiet: Quiet | None = None  # the cycles since something happened
+        self._news = False  # whether the engine received events since the last cycle
+        self._quiet: Quiet | None = None  # the idle cycles since the last line
         self._quiet_until = 0
-        self._beginning = 0  # bytes of the present file that say how it begins
+        self._beginning = 0  # bytes of the heading and the snapshot in the present file
         self._targets = TargetsSeen()
-        self._named = 0  # resources that the file knows
+        self._named = 0  # number of resources that the file has named
         self._again = 0.0
         self.path: Path | None = None  # of the present file
         self.written = 0  # bytes in the present file
-        self.trouble = ""  # why nothing is being recorded; empty: it is
+        self.trouble = ""  # why recording is suspended; empty: it is not
 
     @property
     def wants_another(self) -> bool:
-        """Whether the next cycle should begin another file."""
+        """Whether the next cycle should start a new file."""
         if self._file is None:
             return self._clock() >= self._again
         return self.written - self._beginning >= max(self._size, self._beginning)
@@ -108,7 +108,7 @@ class DecisionLog:
         inherited: EngineSnapshot,
         now: int,
     ) -> None:
-        """Begin another file: the engine has just been made from this."""
+        """Start a new file, with the snapshot from which the engine was just restored."""
         self.close()
         self._targets, self._named, self.written, self._news = TargetsSeen(), len(registry), 0, False
         heading = Heading(
@@ -146,7 +146,7 @@ class DecisionLog:
         self._beginning = self.written
 
     def close(self) -> None:
-        """Nothing more comes into this file."""
+        """Complete and close the present file."""
         self._end_quiet()
         self._write()
         file, self._file, self._waiting = self._file, None, []
@@ -159,20 +159,20 @@ class DecisionLog:
     # ---- lines ------------------------------------------------------------------------------------------------
 
     def told(self, event: Event, registry: Registry) -> None:
-        """The engine is about to be told this."""
+        """Record an event that the engine is about to receive."""
         if self._file is not None:
             self._name(registry)
             self._news = True
             self._put(event_record(event))
 
     def decides(self, registry: Registry) -> None:
-        """The engine is about to decide: what it was told is written out, whatever becomes of it."""
+        """Flush the events before the engine decides, so that a crash cannot lose them."""
         if self._file is not None:
             self._name(registry)
             self._write()
 
     def decided(self, cycle: int, now: int, decisions: Collection[Decision], engine: Engine) -> None:
-        """A cycle is over."""
+        """Record a completed cycle."""
         if self._file is None:
             return
         targets, news, self._news = self._targets.look(engine), self._news, False
@@ -183,7 +183,7 @@ class DecisionLog:
             self._pass(cycle, now)
 
     def _pass(self, cycle: int, now: int) -> None:
-        """A cycle in which nothing happened."""
+        """Record an idle cycle."""
         if self._quiet is None:
             self._quiet = Quiet(cycle, now)
         else:
@@ -199,7 +199,7 @@ class DecisionLog:
             self._put(quiet)
 
     def _name(self, registry: Registry) -> None:
-        """Resources may have been named for the first time: their places count."""
+        """Record resources named for the first time, since vectors refer to them by position."""
         if len(registry) > self._named:
             self._put(Resources(list(registry.names[self._named :])))
             self._named = len(registry)
@@ -222,7 +222,7 @@ class DecisionLog:
             self.written += len(text)
 
     def stop(self, error: Exception) -> None:
-        """Record nothing for a while."""
+        """Suspend recording for ``AGAIN``."""
         file, self._file, self._waiting = self._file, None, []
         if not self.trouble:
             log.error("the decision log is interrupted, scheduling goes on: %s", error)
@@ -230,4 +230,4 @@ class DecisionLog:
         self._again = self._clock() + AGAIN
         if file is not None:
             with suppress(OSError):
-                file.raw.close()  # without what could not be written: it would fail again
+                file.raw.close()  # without flushing the buffer, which would fail again

@@ -19,10 +19,11 @@ changelog. docs/engine.md shows how to use them.
 - Checkpoints: ``snapshot_engine`` gives an ``EngineSnapshot``, from which ``restore_engine`` makes an engine that goes
   on where the first one stopped; ``reconfigured`` does both, under another configuration.
 
-The folders, in the order of a cycle: ``state`` (what events add up to), ``fairness`` (who is entitled to what),
-``prepare`` (bring both up to date), ``candidates`` (what each job could start next), ``placement`` (on which node),
-``preemption`` (who makes room), ``recovery`` (what a crash or a lost leader left behind), ``actions`` and ``plugins``
-(what a configuration names), ``config``, ``checkpoint`` (replace an engine) and ``explain`` (why a job waits).
+The packages, in the order of a cycle: ``state`` (the cluster as reported by events), ``fairness`` (the share tree and
+the targets), ``prepare`` (brings both up to date), ``candidates`` (the next unit of each job), ``placement`` (the node
+for each task), ``preemption`` (evicting victims), ``recovery`` (repairs after a crash or a change of leader),
+``actions`` and ``plugins`` (named by the configuration), ``config``, ``checkpoint`` (replacing an engine) and
+``explain`` (why a job waits).
 
 The names are loaded on first use: commands that read only events or configurations import submodules of this package,
 and must not pay for NumPy and the solver.

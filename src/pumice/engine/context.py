@@ -1,7 +1,7 @@
-"""What every step of a cycle works on: the cluster, the share tree, the node table and the bookkeeping around them.
+"""What every step of a cycle works on: the cluster, the share tree, the node table and the state around them.
 
 Actions, preemption and recovery take a ``SchedulingContext`` and not the engine, so that each of them can be run and
-tested without one. The context has no logic of its own beyond the two questions at its end.
+tested without one. The context has no logic of its own beyond the two queries at its end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pumice.engine.state.task import Task
 
 
 class SchedulingContext:
-    """One cluster under one configuration. Each attribute states what holds between two cycles."""
+    """One cluster under one configuration. Each attribute's comment states what holds between two cycles."""
 
     def __init__(
         self,
@@ -38,17 +38,17 @@ class SchedulingContext:
         state: ClusterState,
         brakes: PreemptionCooldown,
     ) -> None:
-        self.state = state  #: what events and our own decisions add up to
+        self.state = state  #: the cluster as reported by events, with our own decisions applied
         self.tree = ShareTree(len(state.registry))  #: usage, demand and targets of queues, namespaces and jobs
         self.policy = PluginChain(config, factories, state, self.tree)  #: the plugins of the configuration
         self.order = self.policy.order(self.tree, state.capacity)  #: which job is served next
         self.nodes = NodeTable(self.policy.filters, self.policy.scorers)  #: free capacity and scores, as arrays
         self.candidates = Candidates(state, self.order, self.nodes, self.policy)  #: the next unit of every job
-        self.changes = ChangeTracker()  #: what moved since the last cycle
+        self.changes = ChangeTracker()  #: what changed since the last cycle
         self.decided = DecisionBuffer()  #: the decisions of this cycle, and the latest conditions
         self.pipelined = PipelinedTasks()  #: tasks that wait on a node for their victims to leave
         self.eviction_backoff = EvictionBackoff()  #: tasks whose eviction failed
-        self.partial_gangs: dict[str, int] = {}  #: jobs that have a part of their gang only, and since when
+        self.partial_gangs: dict[str, int] = {}  #: jobs of whose gang only a part is bound, and since when
         self.reservations = (
             Reservations(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
         )
@@ -60,14 +60,14 @@ class SchedulingContext:
         self.last_start = 0  #: start time of the latest unit; no two units have the same
         self.tracing = False  #: whether decisions carry the path through the share tree that led to them
         self.first_cycle_done = False  #: before it, every pod is seen for the first time
-        self.shape_limit = forgetting.FIRST_SHAPE_LIMIT  #: above so many shapes, those that no task has are dropped
+        self.shape_limit = forgetting.FIRST_SHAPE_LIMIT  #: above this number of shapes, unused ones are dropped
 
     def next_start_time(self) -> int:
-        """The start time of a unit that is placed now. It counts as given once the unit is committed."""
+        """The start time of a unit that is placed now. It is used up once the unit is committed."""
         return max(self.now, self.last_start + 1)
 
     def allows_beside_others(self, task: Task, node: ClusterNode) -> bool:
-        """Whether inter-pod rules allow a placed task on its node, the task itself not counted."""
+        """Whether inter-pod constraints allow a placed task on its node, not counting the task itself."""
         for plugin in self.policy.followers:
             plugin.removed(task, node)
         allowed = self.nodes.allows_now(task.shape, self.nodes.index[node.name])

@@ -1,19 +1,22 @@
 """One scheduling cycle, from beginning to end.
 
-    settle     follow the events since the last cycle; solve and round the targets if they can differ
-    relieve    nodes that a late write of another replica overcommitted: evict the pods that arrived last
-    mend       gangs of which a crash or a failed bind left a part: place the rest first, or evict the part
-    pipelined  bind the tasks whose victims have left their node
+Each step, by the name that ``on_step`` reports:
+
+    settle     process the events since the last cycle; solve and round the targets if they can have moved
+    relieve    evict the latest pods from nodes that a late write of a former leader overcommitted
+    mend       complete gangs that a crash or a failed bind left partially bound, or evict their part
+    pipelined  start the pipelined tasks whose awaited capacity is free now
     actions    in the order of the configuration, each on the one live state:
                  enqueue    Pending jobs become Inqueue: their pods may be created
-                 allocate   serve the share tree, unit by unit, until nothing that is left can be placed
-                 backfill   place tasks that request nothing
-                 reclaim    owed jobs that cannot be placed take back from other queues
+                 allocate   serve the share tree, unit by unit, until no remaining unit can be placed
+                 backfill   place best-effort tasks on any node
+                 reclaim    owed jobs that do not fit evict from queues above their share
                  preempt    and from less important work of their own queue
-    conclude   phases of jobs, and conditions of those that wait
+    conclude   the phases of jobs, and conditions for those that wait
 
-Details are one call down: ``prepare`` (settle), ``recovery`` (relieve, mend), ``actions``, ``transaction`` (how a unit
-is tried), ``placement`` (on which node), ``preemption`` (which tasks are evicted), ``fairness`` (which job is next).
+Details: ``prepare`` (settle), ``recovery`` (relieve, mend), ``actions``, ``transaction`` (how a unit is tried),
+``placement`` (on which node), ``preemption`` (preemptors and victims), ``fairness`` (which job is next) and
+``cycle_status`` (conclude).
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def run_cycle(context: SchedulingContext, on_step: Callable[[str], None]) -> None:
-    """Run one cycle; ``context.decided`` collects the decisions and ``on_step`` hears which step begins."""
+    """Run one cycle; ``context.decided`` collects the decisions, and each step calls ``on_step`` as it begins."""
     on_step("settle")
     prepare_cycle(context)
     on_step("relieve")

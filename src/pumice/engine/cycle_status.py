@@ -1,4 +1,4 @@
-"""The end of a cycle: phases of jobs, and conditions for those that wait."""
+"""The end of a cycle: the phases of jobs, and conditions for those that wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def publish_status(context: SchedulingContext) -> None:
-    """Say what changed about the jobs that this cycle moved or could not serve."""
+    """Update the phases and conditions of the jobs that this cycle moved or could not serve."""
     _publish_queue_conditions(context)
     started: set[str] = set()
     moved: set[str] = set()
@@ -35,7 +35,7 @@ def publish_status(context: SchedulingContext) -> None:
         key = leaf.job.key
         if leaf.able or leaf.unit is None or context.decided.conditions.get(key) == reason:
             continue
-        if context.unstartable.is_reported(key):  # which says more than that there is no room now
+        if context.unstartable.is_reported(key):  # that condition is more specific
             continue
         context.decided.condition_once(key, "NotEnoughResources", reason)
     context.candidates.blocked_jobs.clear()
@@ -47,7 +47,7 @@ def publish_status(context: SchedulingContext) -> None:
 
 
 def _publish_queue_conditions(context: SchedulingContext) -> None:
-    """Queues in which nothing may start, what else people should know about queues, and what of it is over."""
+    """Report the queues in which nothing may start, other conditions of queues, and the conditions that ended."""
     notes = {
         (queue, "Halted"): why for queue, why in context.sync.refused_queues.items()
     } | context.policy.queue_notes()
@@ -55,7 +55,7 @@ def _publish_queue_conditions(context: SchedulingContext) -> None:
 
 
 def _no_turn(context: SchedulingContext, leaf: JobNode) -> str:
-    """Of a gang that is entitled to less than it must start with: that it depends on what others leave."""
+    """For a gang entitled to less than it must start with: a note that it runs only on idle capacity."""
     unit = leaf.unit
     if unit is None or leaf.gang <= 1 or leaf.started or context.order.is_owed(leaf, unit.ask):
         return ""
@@ -65,7 +65,7 @@ def _no_turn(context: SchedulingContext, leaf: JobNode) -> str:
 
 
 def phase_of(job: Job, waiting: int = 0) -> JobPhase:
-    """The phase that a job's tasks amount to; so many of those it holds only wait for room that is being freed."""
+    """The phase that follows from a job's tasks; ``waiting`` of those it holds are only pipelined."""
     unfinished = sum(job.unfinished.values())
     if job.tasks and not unfinished and all(task.status.value > TaskStatus.RELEASING for task in job.tasks.values()):
         return JobPhase.COMPLETED

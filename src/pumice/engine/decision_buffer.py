@@ -1,7 +1,7 @@
-"""The decisions of the current cycle. Every decision is written here and nowhere else.
+"""The decisions of the current cycle. Every decision is recorded here and nowhere else.
 
-The buffer also remembers which conditions jobs and queues have, so that a condition is reported once and not again in
-every cycle.
+The buffer also remembers the latest conditions of jobs and queues, so that a condition is reported once and not again
+in every cycle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DecisionBuffer:
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []  #: the decisions of this cycle, in order
-        self.bound: dict[Task, Bind] = {}  #: all and only tasks bound in this cycle that were not withdrawn
+        self.bound: dict[Task, Bind] = {}  #: exactly the tasks bound in this cycle whose bind was not withdrawn
         self.pipelined: dict[Task, None] = {}  #: tasks pipelined in this cycle
         self.conditions: dict[str, str] = {}  #: the latest message about each job, by job key
         self.queue_conditions: dict[str, str] = {}  #: the latest message about each queue, by "queue/type"
@@ -35,23 +35,23 @@ class DecisionBuffer:
         self.pipelined.clear()
 
     def enqueue(self, job: str) -> None:
-        """The job may create its pods."""
+        """Record that a job may create its pods."""
         self.decisions.append(Enqueue(job))
 
     def bind(self, task: Task, node: str, path: tuple[PickStep, ...] = ()) -> None:
-        """The task starts on the node."""
+        """Record that a task starts on a node."""
         assert task.job is not None
         bind = self.bound[task] = Bind(task.key, node, task.job.key, path)
         self.decisions.append(bind)
 
     def pipeline(self, task: Task, node: str, path: tuple[PickStep, ...] = ()) -> None:
-        """The task starts on the node as soon as its victims have left."""
+        """Record that a task starts on a node as soon as its victims have left."""
         assert task.job is not None
         self.pipelined[task] = None
         self.decisions.append(Pipeline(task.key, node, task.job.key, path))
 
     def start_pipelined(self, task: Task, node: str) -> None:
-        """A pipelined task starts. If it was pipelined in this cycle, the bind takes the place of that decision."""
+        """Record that a pipelined task starts. If it was pipelined in this cycle, the bind replaces that decision."""
         assert task.job is not None
         bind = Bind(task.key, node, task.job.key)
         if task in self.pipelined:
@@ -62,17 +62,17 @@ class DecisionBuffer:
             self.decisions.append(bind)
 
     def evict(self, decision: Evict) -> None:
-        """A task is evicted."""
+        """Record an eviction."""
         self.decisions.append(decision)
 
     def withdraw_bind(self, task: Task) -> None:
-        """A task that was bound in this cycle lost its node to another one in the same cycle."""
+        """Withdraw the bind of a task that another task displaced in the same cycle."""
         self._withdrawn.append(self.bound.pop(task))
 
     def drop_withdrawn(self) -> None:
-        """After the actions: remove the binds that were withdrawn."""
+        """After the actions: remove the withdrawn binds."""
         if self._withdrawn:
-            dropped = {id(bind) for bind in self._withdrawn}  # this very bind: the task may have been bound again
+            dropped = {id(bind) for bind in self._withdrawn}  # by identity: the task may have been bound again
             self.decisions = [decision for decision in self.decisions if id(decision) not in dropped]
             self._withdrawn.clear()
 
@@ -81,13 +81,13 @@ class DecisionBuffer:
         self.decisions.append(Condition(job, kind, reason, message))
 
     def condition_once(self, job: str, reason: str, message: str) -> None:
-        """Report that a job is Unschedulable, unless that is the latest message about it already."""
+        """Report that a job is Unschedulable, unless that is already the latest message about it."""
         if self.conditions.get(job) != message:
             self.conditions[job] = message
             self.condition(job, "Unschedulable", reason, message)
 
     def set_queue_conditions(self, messages: dict[str, str]) -> None:
-        """Report what changed among the conditions of all queues; ``messages`` by "queue/type"."""
+        """Report the changes among the conditions of all queues; ``messages`` by "queue/type"."""
         before = self.queue_conditions
         if before != messages:
             for name in sorted(before.keys() | messages.keys()):

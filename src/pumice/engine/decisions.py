@@ -1,4 +1,4 @@
-"""Decisions: all the context ever says. A shell carries them out."""
+"""Decisions: the output of the engine, which its caller executes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Enqueue:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """A task goes to a node. ``path`` says how it came to be picked (when tracing)."""
+    """Bind a task to a node. ``path`` (when tracing) is the path through the share tree that led to it."""
 
     task: str
     node: str
@@ -26,7 +26,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A task waits on a node for room that is being freed there; a Bind follows."""
+    """A task waits on a node for capacity that is being freed there; a Bind follows."""
 
     task: str
     node: str
@@ -36,21 +36,21 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """An eviction in numbers: where the two jobs meet, and the keys there of the taker's and the victim's side."""
+    """An eviction in numbers: the lowest common ancestor, and the keys of both sides (preemptor, victim) there."""
 
     ancestor: str
     taker: str
     victim: str
     before: tuple[float, float]
     after: tuple[float, float]
-    measure: str = "share"  # what the keys are: want, share or priority
+    measure: str = "share"  # what the keys measure: want, share or priority
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """A task goes, so that one of another job (``taker``) can start.
+    """Evict a task so that one of another job (``taker``) can start.
 
-    Without a taker: because its own gang can't start (mend), or its node has no room for it (relieve).
+    Without a ``taker``: because its gang cannot be completed (mend), or because its node is overcommitted (relieve).
     """
 
     task: str
@@ -63,10 +63,10 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class QueueCondition:
-    """What people should know about a queue; an empty message: that is over.
+    """A condition of a queue; an empty message ends it.
 
-    ``Halted`` says why nothing starts there, ``DeservedClamped`` that its deserved is not what it says, and
-    ``GuaranteesExceedCapacity`` of root that not all can be kept.
+    ``Halted`` gives the reason why nothing starts there, ``DeservedClamped`` reports that the effective deserved
+    differs from the spec, and ``GuaranteesExceedCapacity``, on root, that not all guarantees can be met.
     """
 
     queue: str
@@ -76,7 +76,7 @@ class QueueCondition:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What people should know about a job: why it waits, or that it waits no longer."""
+    """A condition of a job: why it waits, or that it no longer does."""
 
     job: str
     type: str  # Unschedulable or Scheduled

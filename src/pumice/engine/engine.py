@@ -1,10 +1,10 @@
 """The engine: events in, decisions out. Pure and deterministic: no I/O, no clock, no threads, no randomness.
 
-``apply`` takes events at any time and only records what they touch. ``cycle`` brings the derived structures up to date,
-runs the actions and returns the decisions. The state assumes that its own decisions succeed; a shell reports by events
-that they did, or that they failed.
+``apply`` accepts events at any time and only records what they change. ``cycle`` brings the derived structures up to
+date, runs the actions and returns the decisions. The state assumes that the engine's own decisions succeed; the caller
+reports by events that they did, or that they failed.
 
-``Engine`` is the facade for shells. Everything inside works on its ``context``.
+``Engine`` is the facade for its callers. Everything inside works on its ``context``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def ignore_step(name: str) -> None:
 
 
 class Engine:
-    """A cluster under a configuration."""
+    """The scheduling engine of one cluster under one configuration."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Engine:
         registry: Registry | None = None,
         brakes: PreemptionCooldown = NO_COOLDOWN,
     ) -> None:
-        self.cooldown = brakes  # reclaim's patience and minimum runtime, where the configuration names none
+        self.cooldown = brakes  # the cooldown, unless the configuration sets one
         self.context = context = SchedulingContext(config, factories, ClusterState(registry), brakes)
         self.state, self.tree, self.order = context.state, context.tree, context.order
         self.policy, self.nodes, self.candidates = context.policy, context.nodes, context.candidates
@@ -51,7 +51,7 @@ class Engine:
         return self.context.now
 
     def apply(self, event: Event) -> None:
-        """Take in one event."""
+        """Apply one event."""
         if self.tree.width < len(self.state.registry):
             self.tree.widen(len(self.state.registry))
         self.state.apply(event)
@@ -78,7 +78,7 @@ class Engine:
         prepare_cycle(self.context)
 
     def checkpoint(self) -> EngineCheckpoint:
-        """What only this engine knows, for one that replaces it. To be taken between two cycles."""
+        """The state that only this engine has, for one that replaces it. Call it between two cycles."""
         context = self.context
         decided = context.decided
         return EngineCheckpoint(
@@ -101,7 +101,7 @@ class Engine:
         )
 
     def restore(self, memory: EngineCheckpoint) -> None:
-        """Continue in the place of an engine that had this checkpoint; the state is as it was there."""
+        """Continue in the place of an engine that had this checkpoint; the cluster state must be restored already."""
         context = self.context
         decided, changes = context.decided, context.changes
         context.now, context.last_start, context.tracing = memory.now, memory.stamp, memory.tracing
@@ -122,7 +122,7 @@ class Engine:
             context.reservations.restore(memory.holds, context)
 
     def validate(self) -> None:
-        """Check every derived structure against what it is derived from. Slow; for tests."""
+        """Check every derived structure against its source. Slow; for tests."""
         context = self.context
         context.state.validate()
         context.tree.validate()

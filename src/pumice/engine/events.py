@@ -1,7 +1,7 @@
-"""Events: everything that can change what the engine knows.
+"""Events: the input of the engine, everything that can change its state.
 
 They may arrive in any order, more than once, or name objects that do not exist (yet): the state keeps each object and
-links it when the other one appears. Applying an event never fails half way.
+links it when the other one appears. An event is applied completely or not at all.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pumice.model.specs import Described
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An object is as described: new, or different from before."""
+    """An object was added or updated."""
 
     object: Described
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """An object is no more. ``key`` is its name, with namespace where it has one."""
+    """An object was deleted. ``key`` is its name, with its namespace if it has one."""
 
     kind: type[Described]
     key: str
@@ -28,14 +28,14 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """A bind that was decided could not be carried out: the task is pending again."""
+    """A decided bind could not be executed: the task is pending again."""
 
     task: str
 
 
 @dataclass(frozen=True, slots=True)
 class EvictFailed:
-    """An eviction that was decided could not be carried out: the task goes on."""
+    """A decided eviction could not be executed: the task keeps running."""
 
     task: str
 

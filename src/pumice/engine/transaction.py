@@ -1,8 +1,8 @@
-"""Transactions: try something on the real state, then keep it or leave no trace.
+"""Transactions: try a change on the live state, then keep it or undo it without a trace.
 
-No copies are made. Each step is done at once and written down; ``discard`` undoes the steps backwards, which
-restores every account exactly; ``commit`` keeps them, and the outermost commit turns them into decisions. A
-transaction inside another hands its steps up when it commits.
+No copies are made. Each step takes effect at once and is recorded; ``discard`` undoes the steps in reverse, which
+restores every account exactly; ``commit`` keeps them, and the outermost commit turns them into decisions. A nested
+transaction hands its steps to the outer one when it commits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A task that was let go, and all that it takes to have it back."""
+    """An evicted task, with everything needed to undo the eviction."""
 
     task: Task
     leaf: JobNode
@@ -36,16 +36,16 @@ class Eviction:
 
     @property
     def was_bound_this_cycle(self) -> bool:
-        """Whether it never had its place but in this cycle."""
+        """Whether the task was bound in this same cycle."""
         return self.status is TaskStatus.BINDING
 
 
 Explain = Callable[[Eviction], Evict]
-"""What is said about an eviction."""
+"""Builds the decision, with its reason, for an eviction."""
 
 
 class Transaction:
-    """A piece of work that happens whole or not at all."""
+    """A set of changes that takes effect as a whole or not at all."""
 
     __slots__ = ("_context", "_outer", "_placed", "charges", "evictions")
 
@@ -59,11 +59,11 @@ class Transaction:
     # --- steps --------------------------------------------------------------------------------------------------
 
     def place(self, task: Task, index: int, stamp: int, owed: bool = True) -> None:
-        """Put a waiting task on the node with that index; owed: its job was, when it got its turn."""
+        """Place a waiting task on the node with that index; ``owed``: whether its job was owed the unit."""
         self._place_with_status(task, index, stamp, owed, TaskStatus.BINDING)
 
     def pipeline(self, task: Task, index: int, stamp: int, owed: bool = True) -> None:
-        """Let a waiting task wait on the node with that index, for room that is free or being freed there."""
+        """Pipeline a waiting task to the node with that index, for capacity that is free or being freed there."""
         self._place_with_status(task, index, stamp, owed, TaskStatus.PIPELINED)
 
     def _place_with_status(self, task: Task, index: int, stamp: int, owed: bool, status: TaskStatus) -> None:
@@ -77,7 +77,7 @@ class Transaction:
         self._placed.append((task, index))
 
     def move(self, task: Task, index: int) -> None:
-        """Let a task that was given a claim by this transaction wait on another node instead."""
+        """Pipeline a task of this transaction to another node instead."""
         context, node = self._context, task.node
         at = next(i for i, (placed, _) in enumerate(self._placed) if placed is task)
         stamp, owed = task.started, task.owed
@@ -90,10 +90,10 @@ class Transaction:
         self.pipeline(task, index, stamp, owed)
 
     def evict(self, task: Task, heir: JobNode | None = None) -> None:
-        """Let a task go; its right to what it holds passes to the heir, if there is one.
+        """Tentatively evict a task; its integer entitlement is transferred to ``heir``, if given.
 
-        Until this is decided it counts as gone: whoever takes its place must fit without it. One that was only just
-        given its place, in this cycle, does not get it: nobody need know.
+        Its usage is released at once, so that later checks in this transaction see the freed capacity. A task bound in
+        this same cycle is simply unbound; no eviction is issued.
         """
         context, node = self._context, task.node
         assert node is not None and task.job is not None
@@ -108,13 +108,13 @@ class Transaction:
             task.owed = True
         else:
             context.state.evict(task)
-        # What a job is owed depends on which of its tasks run: the order is told once that is settled.
+        # What a job is owed depends on which of its tasks run: uncharge only after the task's status has changed.
         context.order.uncharge(leaf, task.shape.ask, departure.started, 1, departure.owed)
         context.nodes.touch(node)
         self.evictions.append(departure)
 
     def undo_evict(self, task: Task) -> None:
-        """Undo an eviction: the task stays after all."""
+        """Undo an eviction."""
         context = self._context
         at = next(i for i in reversed(range(len(self.evictions))) if self.evictions[i].task is task)
         gone = self.evictions.pop(at)
@@ -131,12 +131,12 @@ class Transaction:
             plugin.placed(task, gone.node)
 
     def charge(self, leaf: JobNode, ask: Items, stamp: int, tasks: int, owed: bool) -> None:
-        """Count what was placed on the job's path of the share tree."""
+        """Charge what was placed to the job's path in the share tree."""
         self._context.order.charge(leaf, ask, stamp, tasks, owed)
         self.charges.append((leaf, ask, stamp, tasks, owed))
 
     def without_charges(self, ask: Callable[[], bool]) -> bool:
-        """The answer to a question about the accounts without what this transaction charged."""
+        """Evaluate ``ask`` on the accounts without the charges of this transaction."""
         order = self._context.order
         for leaf, items, stamp, tasks, owed in reversed(self.charges):
             order.uncharge(leaf, items, stamp, tasks, owed)
@@ -146,15 +146,15 @@ class Transaction:
         return answer
 
     def all_evictions(self) -> list[Eviction]:
-        """Everybody who was let go so far, by this transaction or those around it."""
+        """All evictions so far, including those of outer transactions."""
         return [*(self._outer.all_evictions() if self._outer is not None else ()), *self.evictions]
 
     def all_charges(self) -> list[tuple[JobNode, Items, int, int, bool]]:
-        """What was charged so far, by an outer transaction too."""
+        """All charges so far, including those of outer transactions."""
         return [*(self._outer.all_charges() if self._outer is not None else ()), *self.charges]
 
     def changed_nodes(self) -> set[int]:
-        """The nodes on which somebody was placed or let go."""
+        """The nodes on which tasks were placed or evicted."""
         index = self._context.nodes.index
         left = {index[gone.node.name] for gone in self.evictions if gone.node.name in index}
         return left | {i for _, i in self._placed}
@@ -162,7 +162,7 @@ class Transaction:
     # --- the end ------------------------------------------------------------------------------------------------
 
     def discard(self) -> None:
-        """Undo everything, last first."""
+        """Undo everything, in reverse."""
         context = self._context
         for task, index in reversed(self._placed):
             node = task.node
@@ -180,7 +180,7 @@ class Transaction:
         self._placed.clear()
 
     def commit(self, path: tuple[PickStep, ...] = (), explain: Explain | None = None) -> None:
-        """Keep it: part of the outer transaction, or decided."""
+        """Keep the changes: hand them to the outer transaction, or turn them into decisions."""
         if self._outer is not None:
             self._outer._placed += self._placed
             self._outer.charges += self.charges
@@ -194,7 +194,7 @@ class Transaction:
                 continue
             assert explain is not None
             for plugin in context.policy.followers:
-                plugin.placed(gone.task, gone.node)  # on its way out, it still occupies its node
+                plugin.placed(gone.task, gone.node)  # while it terminates it still occupies its node
             decided.evict(explain(gone))
         victims: tuple[str, ...] = ()
         if self.evictions:

@@ -1,11 +1,11 @@
-"""Execute the decisions of the engine: bindings, evictions, status and Events.
+"""Executes the engine's decisions against the API: bindings, evictions, status and Events.
 
-Nothing is decided here. A call that the API rejects is reported to the engine as an event. A call whose outcome is
-unknown (the connection broke, the API is overloaded) is retried until the API answers. Before a binding counts as
-failed the pod is read again, because the attempt without an answer may have succeeded.
+The binder makes no decisions. It reports a rejected call to the engine as an event. It retries a call with an unknown
+outcome (the connection broke, the API is overloaded) until the API answers. Before it treats a binding as failed it
+reads the pod again, because the attempt without an answer may have succeeded.
 
-A token bucket limits the calls in a second. Evictions have a bucket of their own: bindings that wait for their turn do
-not delay an eviction that frees capacity.
+Token buckets limit the rate of calls. Evictions have a bucket of their own, so that queued bindings do not delay an
+eviction that frees capacity.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ T = TypeVar("T")
 
 MOST_BRAKES = 10_000
 WRITE_RATE = 2000
-"""Bindings a second, and evictions, if nobody says otherwise; as many may go at once after a quiet second."""
+"""Default rate of bindings, and of evictions, per second; also the burst after an idle second."""
 UNSAID = LATER - {500}
-"""Refusals after which the same may be asked again. One that went wrong inside may go wrong for ever."""
+"""Errors after which the same call is retried. An internal error (500) is not among them: it may be permanent."""
 NOT_NOW = 429
-"""With evictions that is an answer: a disruption budget has spoken."""
+"""For evictions this is an answer: a disruption budget forbids the eviction."""
 WHY_ALONE = {
     "mend": "because its gang could not be completed",
     "relieve": "because the node holds more than it has",
 }
-"""Why pods go that make room for nobody."""
+"""The reason in the Event of an eviction that has no preemptor."""
 OVER = {
     "Halted": ("Resumed", "jobs may start here again"),
     "DeservedClamped": ("DeservedFits", "what it deserves is what it says"),
     "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has what the queues are guaranteed again"),
 }
-"""What is said of a queue when one of its conditions is over: reason and message."""
+"""Reason and message with which a condition of a queue ends."""
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
 
 class Binder:
-    """Writes decisions to the cluster; ``report`` hears of those that it refused."""
+    """Writes decisions to the cluster; calls ``report`` with events for those that the API rejected."""
 
     def __init__(
         self,
@@ -74,15 +74,15 @@ class Binder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._statuses = StatusWriter(api)
         self._conditions = QueueConditions(api)
-        self._brakes: dict[str, Backoff] = {}  # of pods that something was refused for
+        self._brakes: dict[str, Backoff] = {}  # by pod, after a rejected call
         self.bound = 0
         self.evicted = 0
         self.failed = 0  # bindings and evictions
         self.failed_binds = 0
-        self.retried = 0  # bindings of pods that something was refused for before
+        self.retried = 0  # bindings of pods for which a call was rejected before
 
     def execute(self, decisions: Iterable[Decision]) -> None:
-        """Begin to do what was decided. The cache shows it from now on."""
+        """Start to execute decisions. The cache assumes them from now on."""
         for decision in decisions:
             match decision:
                 case Bind(task, node):
@@ -114,11 +114,11 @@ class Binder:
 
     @property
     def in_flight(self) -> int:
-        """How many bindings and evictions are under way."""
+        """How many bindings and evictions are in flight."""
         return len(self._tasks)
 
     async def done(self) -> None:
-        """Wait for everything that is under way."""
+        """Wait for all calls in flight."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
         await self._statuses.done()
@@ -136,7 +136,7 @@ class Binder:
         self.retried += key in self._brakes
         try:
             await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
-        except Exception as error:  # whatever it was: the engine must not take it for bound for ever
+        except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
             if not await self._retry_until_answered(key, lambda: self._is_bound_to(namespace, name, node, assumed.uid)):
                 await self._report_rejected(key, assumed, f"cannot be bound to {node}", error)
                 return
@@ -150,19 +150,19 @@ class Binder:
         await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
 
     async def _is_bound_to(self, namespace: str, name: str, node: str, uid: str) -> bool:
-        """Whether a pod is where it should be: an earlier attempt may have arrived, although its answer did not."""
+        """Whether a pod is bound to this node: an earlier attempt may have succeeded although its answer was lost."""
         try:
             pod = await self._api.get(PODS.raw, name, namespace)
         except ApiError as error:
             if error.not_found:
                 return False
-            raise UnreachableError(str(error)) from None  # which is no answer to what was asked
+            raise UnreachableError(str(error)) from None  # the read failed, so the outcome stays unknown
         return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
 
     async def _retry_until_answered(
         self, key: str, ask: Callable[[], Awaitable[T]], unsaid: Container[int] = UNSAID
     ) -> T:
-        """What the cluster says. Without an answer nobody knows whether it was done: it is asked again, the same."""
+        """Call the API until it answers. Without an answer the outcome is unknown, so the same call is repeated."""
         backoff = Backoff()
         while True:
             try:
@@ -176,7 +176,8 @@ class Binder:
 
     async def _evict(self, decision: Evict, assumed: Assumption) -> None:
         namespace, name = decision.task.split("/")
-        # A job that goes whole says first that it does not run any more: if the rest gets lost, that is known then.
+        # When a whole job is evicted, its status must say first that it no longer runs: a crash could lose the other
+        # evictions.
         await self._statuses.wait_written(POD_GROUPS.name, decision.job)
         try:
             ask = partial(self._call_evict, namespace, name, assumed.uid)
@@ -196,16 +197,16 @@ class Binder:
         await self._api.evict(namespace, name, uid=uid)
 
     async def _report_rejected(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
-        """Tell the engine, later each time: until then it takes the decision for carried out, and tries nothing."""
+        """Report a rejected call to the engine after a backoff. Until then the engine assumes success."""
         self.failed += 1
         self.failed_binds += bool(assumed.node)
         log.warning("pod %s %s: %s", key, what, error)
         if len(self._brakes) > MOST_BRAKES:
-            self._brakes.clear()  # of pods that are long gone, most of them
+            self._brakes.clear()  # most of these pods are long gone
         await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())
         events = self._cache.failed(key, assumed)
         if not events:
-            self._brakes.pop(key, None)  # the cluster has shown what became of it
+            self._brakes.pop(key, None)  # the cluster has shown the outcome
         self._report(events)
 
     # ---- podgroups ----------------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ class Binder:
         self._recorder.record(subject, decision.type, decision.message, kind="Warning" if waits else "Normal")
 
     def write_podgroup_status(self, job: str, status: Status) -> None:
-        """Write phase, counts or conditions of a podgroup."""
+        """Write the phase, counts or conditions of a podgroup."""
         self._statuses.write(POD_GROUPS.name, job, status, self._cache.uid("podgroups", job))
 
     def write_queue_status(self, name: str, status: Status) -> None:

@@ -1,8 +1,8 @@
-"""The cache of the cluster that feeds the engine: watch events, overlaid with decisions that are not confirmed yet.
+"""The scheduler's cache of the cluster: watch events, overlaid with decisions that are not confirmed yet.
 
-Once the engine binds a pod, the cache reports the pod as bound, even if later watch events still show it unbound: they
-were sent before the binding. The assumption is dropped when the API confirms the decision in an object of the same uid,
-or rejects it; then the objects of the API count again.
+Once the engine binds a pod, the cache reports the pod as bound, even if later watch events still show it unbound: the
+API server sent them before the binding. The cache drops the assumption when the API confirms the decision in an object
+of the same uid, or rejects it; then it reports the API's objects again.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ KINDS: dict[str, tuple[str, type[Described]]] = {
     "queues.scheduling.volcano.sh": ("Queue", Queue),
     "podgroups.scheduling.volcano.sh": ("PodGroup", JobSpec),
 }
-"""The resources that the engine hears of: their kind, and what it becomes."""
+"""The resources that feed the engine: their kind, and the type each is decoded to."""
 
 ENTERED = (JobPhase.INQUEUE, JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assumption:
-    """Where a pod is by decision: on a node, or on its way out. Each is the one of one decision."""
+    """The assumed effect of one decision about a pod: it is on a node, or being evicted. Compared by identity."""
 
     uid: str
     node: str = ""  # empty: it is being evicted
@@ -62,19 +62,19 @@ class ClusterCache:
     ) -> None:
         self._registry = registry
         self._refused = refused
-        self._schedulers = schedulers  # whose pods are ours
+        self._schedulers = schedulers  # names of the schedulers whose pods we place
         self._tasks: dict[str, TaskSpec] = {}  # as last seen, by key
         self._uids: dict[str, str] = {}  # of pods and podgroups, by resource and key
         self._assumed: dict[str, Assumption] = {}
         self._last_delivered: dict[
             tuple[str, str], Described
-        ] = {}  # by resource and key: much that changes concerns nobody here
-        self._enqueued: dict[str, str] = {}  # jobs that were let in, and the uid of their group
+        ] = {}  # by resource and key: many changes do not concern the engine
+        self._enqueued: dict[str, str] = {}  # enqueued jobs, and the uid of their podgroup
 
-    # ---- what is seen -------------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
     def events_for(self, change: Change[Any]) -> Iterator[Event]:
-        """What a change tells the engine: nothing, if it is no news to it."""
+        """The events for the engine that a change causes; none if the engine would see no difference."""
         kind, described = KINDS[change.resource]
         if change.new is None:
             self._forget(change)
@@ -84,7 +84,7 @@ class ClusterCache:
         try:
             found = describe(kind, change.new, registry=self._registry, schedulers=self._schedulers)
         except ObjectError as error:
-            self._refused(error)  # the last state that could be understood stays in force
+            self._refused(error)  # the last valid state stays in force
             return
         if isinstance(found, TaskSpec):
             self._uids[f"pods/{change.key}"] = change.uid
@@ -118,7 +118,7 @@ class ClusterCache:
             return seen
         if assumed.node:
             return replace(seen, node=assumed.node, status=TaskStatus.BINDING)
-        return seen  # the engine knows by itself that it goes, until it is told that it does not
+        return seen  # the engine assumes the eviction until it is reported as failed
 
     def _as_enqueued(self, key: str, uid: str, seen: JobSpec) -> JobSpec:
         if self._enqueued.get(key) != uid:
@@ -128,28 +128,30 @@ class ClusterCache:
             return seen
         return replace(seen, phase=JobPhase.INQUEUE)
 
-    # ---- what is decided ----------------------------------------------------------------------------------
+    # ---- decisions ----------------------------------------------------------------------------------------
 
     def uid(self, resource: str, key: str) -> str:
         """The uid of a pod or podgroup, as last seen."""
         return self._uids.get(f"{resource}/{key}", "")
 
     def assume_bound(self, key: str, node: str) -> Assumption:
-        """A pod is on a node, by decision; the decision is about this very pod."""
+        """Assume that a pod is bound to a node. The assumption holds for the present uid only."""
         assumed = self._assumed[key] = Assumption(self.uid("pods", key), node)
         return assumed
 
     def assume_evicted(self, key: str) -> Assumption:
-        """A pod goes, by decision."""
+        """Assume that a pod is being evicted."""
         assumed = self._assumed[key] = Assumption(self.uid("pods", key))
         return assumed
 
     def assume_enqueued(self, job: str) -> None:
-        """A job was let in."""
+        """Assume that a job is enqueued."""
         self._enqueued[job] = self.uid("podgroups", job)
 
     def failed(self, key: str, assumed: Assumption) -> list[Event]:
-        """A decision about a pod could not be carried out: what the engine must hear, unless it has moved on."""
+        """Drop the assumption of a failed decision; returns the events for the engine, none if the pod has changed
+        since.
+        """
         if self._assumed.get(key) is not assumed:
             return []
         del self._assumed[key]
@@ -158,5 +160,5 @@ class ClusterCache:
 
     @property
     def open_assumptions(self) -> int:
-        """How many decisions the cluster has not shown yet."""
+        """How many decisions the cluster has not confirmed yet."""
         return len(self._assumed)

@@ -1,8 +1,8 @@
-"""The configuration file of a running scheduler: looked at again and again, and taken over when it says something else.
+"""Watches the configuration file of a running scheduler and applies it when its content changes.
 
-It is read whole every time and compared by what it says, so it does not matter how it was replaced: written in place,
-renamed over, or swapped behind a symbolic link as Kubernetes does with a mounted ConfigMap. A file that cannot be used
-is refused, once, with its line; what is in force stays.
+The file is read whole every time and compared by content, so it does not matter how it was replaced: written in place,
+renamed over, or swapped behind a symbolic link as Kubernetes does with a mounted ConfigMap. An invalid file is reported
+once, with the line of the error; the configuration in force stays.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from pumice.config.load import read_config
 from pumice.engine.config.scheduler_config import ConfigError, SchedulerConfig
 
 EVERY = 2.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 class ConfigWatcher:
-    """A file and what it said last. ``say`` tells people what became of a change."""
+    """A configuration file and its last content. ``say`` reports the outcome of a change to the user."""
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self.path = path
         self._say = say
         self._text: str | None = None
-        self.problem = ""  # why the file as it is now is not followed; empty: it is
+        self.problem = ""  # why the present file is not in force; empty: it is
         self._woken = asyncio.Event()
 
     def first(self) -> SchedulerConfig:
-        """What the file says when everything starts; raises ConfigError, or OSError."""
+        """The configuration at startup; raises ConfigError or OSError."""
         self._text = self._read()
         return read_config(self._text, str(self.path))
 
     def read_if_changed(self) -> SchedulerConfig | None:
-        """What the file says, if that is new and can be used."""
+        """The configuration, if the file has changed and is valid."""
         try:
             text = self._read()
             if text == self._text:
@@ -57,11 +57,11 @@ class ConfigWatcher:
             raise ConfigError(str(self.path), 1, f"no UTF-8 text: {error.reason} at byte {error.start}") from None
 
     def check_now(self) -> None:
-        """Look at once."""
+        """Check immediately."""
         self._woken.set()
 
     async def watch(self, take: Callable[[SchedulerConfig], None]) -> None:
-        """Hand over whatever is new."""
+        """Call ``take`` with every new valid configuration."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), EVERY)

@@ -1,8 +1,8 @@
-"""The loop: take what has changed, let the engine decide, carry it out, and wait for more.
+"""The scheduling loop: collect changes, run a cycle of the engine, execute its decisions, and wait for more.
 
-A cycle costs what has changed, so one runs whenever something has, after a moment in which more of it may come; and
-once in a while in any case, because patience and brakes end by themselves. The engine is told of changes between
-cycles only, in the order in which they came.
+The cost of a cycle depends on what changed, so the loop runs one after every change, following a short delay in which
+more changes may arrive; and once per period in any case, because reservations and cooldowns expire without an event.
+The engine receives changes only between cycles, in the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ from pumice.scheduler.slewed_clock import SlewedClock
 log = logging.getLogger(__name__)
 
 PERIOD = 1.0
-"""Seconds after which a cycle runs although nothing has changed."""
+"""Seconds after which a cycle runs even without changes."""
 GATHER = 0.02
-"""Seconds in which changes are gathered before a cycle."""
+"""Seconds in which changes are collected before a cycle."""
 
 STALLED = 30.0
-"""Seconds without a cycle after which something is wrong: one runs in every period."""
+"""Seconds without a cycle after which the scheduler is unhealthy: one runs in every period."""
 
 WATCHED = (NODES, QUEUES, PRIORITY_CLASSES, RESOURCE_QUOTAS, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS)
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """A cycle that has been run, for those who watch."""
+    """A completed cycle, for watchers."""
 
     number: int  # counted from 1
-    started: float  # when, in seconds of the scheduler's clock
-    seconds: float  # how long it took, from taking in what was new to beginning to carry out what was decided
-    events: tuple[Event, ...]  # what the engine was told for it
+    started: float  # in seconds of the scheduler's clock
+    seconds: float  # duration, from applying the changes to starting to execute the decisions
+    events: tuple[Event, ...]  # applied before it
     decisions: tuple[Decision, ...]
     engine: Engine
 
@@ -88,8 +88,8 @@ class Scheduler:
         self._registry = Registry()
         self.engine = Engine(config, plugin_factories(config), self._registry, brakes)
         self.config = config  # in force
-        self.config_refused = ""  # why the one that was wanted last is not; empty: it is
-        self._wanted: SchedulerConfig | None = None  # that is to be in force from the next cycle on
+        self.config_refused = ""  # why the latest configuration was rejected; empty: it was not
+        self._wanted: SchedulerConfig | None = None  # to be in force from the next cycle on
         self._config_file = config_file
         self.decision_log = decision_log
         self.cache = ClusterCache(self._registry, lambda error: log.warning("%s", error), schedulers)
@@ -107,21 +107,21 @@ class Scheduler:
         self.on_step: Callable[[str], None] = ignore_step  # hears which step of a cycle begins
         self.watchers: list[Callable[[Cycle], None]] = []  # called after each cycle; must not change the engine
         self._begun = False
-        self._last = time.monotonic()  # when a cycle was last over
+        self._last = time.monotonic()  # end of the last cycle
 
     @property
     def informers(self) -> Sequence[Informer[object]]:
-        """Who follows the cluster for it."""
+        """The informers of the watched resources."""
         return self._informers
 
     @property
     def changes_waiting(self) -> int:
-        """How many changes the engine has not been told yet."""
+        """How many changes the engine has not received yet."""
         return len(self._feed)
 
     @property
     def ready(self) -> bool:
-        """Whether everything that is there has been seen once."""
+        """Whether all informers have synced."""
         return all(informer.synced.is_set() for informer in self._informers)
 
     @property
@@ -131,21 +131,21 @@ class Scheduler:
 
     @property
     def alive(self) -> bool:
-        """Whether cycles run: the last one ended not long ago. Who still waits for the cluster is alive."""
+        """Whether cycles run: the last one ended recently. Waiting for the first sync counts as alive."""
         return not self._begun or time.monotonic() - self._last < STALLED
 
     @property
     def configuration_error(self) -> str:
-        """Why the configuration that is wanted is not in force; empty: it is."""
+        """Why the configuration file is not in force; empty: it is."""
         return self.config_refused or (self._config_file.problem if self._config_file is not None else "")
 
     def _report_failures(self, events: Iterable[Event]) -> None:
-        """Something that was decided could not be done."""
+        """Queue the events for decisions that could not be executed, and wake the loop."""
         self._heard += events
         self._woken.set()
 
     async def run(self) -> None:
-        """Watch, decide, carry out."""
+        """Watch the cluster and schedule until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers:
                 tasks.create_task(informer.run())
@@ -162,18 +162,18 @@ class Scheduler:
                 self.cycle()
 
     async def done(self) -> None:
-        """Wait for what is being carried out."""
+        """Wait for the decisions that are being executed."""
         await self.binder.done()
         if self.decision_log is not None:
             self.decision_log.close()
 
     def reconfigure(self, config: SchedulerConfig) -> None:
-        """Follow another configuration from the next cycle on, if it can be followed."""
+        """Switch to another configuration before the next cycle, if its engine can be built."""
         self._wanted = config
         self._woken.set()
 
     def cycle(self) -> None:
-        """Tell the engine what is new, and do what it decides."""
+        """Apply the pending changes, run a cycle, and start to execute its decisions."""
         began, now = time.perf_counter(), self._now()
         self._replace_engine(int(now * 1_000_000))
         heard, self._heard = self._heard, []
@@ -195,7 +195,7 @@ class Scheduler:
         self._last = time.monotonic()
 
     def _deliver(self, event: Event) -> None:
-        """Whatever reaches the engine passes here, so that the log knows it."""
+        """Apply an event to the engine. Every event passes here, so that the decision log is complete."""
         if self.decision_log is not None:
             self.decision_log.told(event, self._registry)
         self._told.append(event)
@@ -212,9 +212,10 @@ class Scheduler:
         return decisions
 
     def _replace_engine(self, now: int) -> None:
-        """Between cycles: go on with another engine, if the configuration is another or the log wants a new file.
+        """Between cycles: replace the engine if the configuration changed or the decision log starts a new file.
 
-        It is given all that the one before knew. If it cannot be made, that one goes on as if nothing had happened.
+        The new engine is restored from a snapshot of the present one. If that fails, the present one continues
+        unchanged.
         """
         wanted, self._wanted = self._wanted, None
         recorded = self.decision_log if self.decision_log is not None and self.decision_log.wants_another else None
@@ -224,7 +225,7 @@ class Scheduler:
         inherited = snapshot_engine(before)
         try:
             engine = restore_engine(inherited, config, plugin_factories(config), self._registry, before.cooldown)
-        except Exception as error:  # a plugin may do anything; nobody else must suffer from it
+        except Exception as error:  # a plugin may raise anything; it must not stop the scheduler
             what = f"{config.source}: {type(error).__name__}: {error}"
             if wanted is not None:
                 self.config_refused = what
@@ -241,7 +242,7 @@ class Scheduler:
             self.decision_log.begin(config, engine.cooldown, self._registry, self.cycles, inherited, now)
 
     async def _wait_for_changes(self) -> None:
-        """Wait until there is something to do, and a moment longer for the rest of it."""
+        """Wait for a change, and a moment longer to collect more."""
         self._woken.clear()
         waiting = [asyncio.ensure_future(self._feed.wait_nonempty()), asyncio.ensure_future(self._woken.wait())]
         try:

@@ -1,6 +1,6 @@
-"""What podgroups say of themselves: their phase, and how many of their pods run, succeeded or failed.
+"""Keeps the status of podgroups: their phase, and how many of their pods run, succeeded or failed.
 
-Worked out after each cycle for the jobs that moved, and written only where it differs from what the group says.
+Recomputed after each cycle for the jobs that changed, and written only where it differs from the object's status.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COUNTED = {"running": TaskStatus.RUNNING, "succeeded": TaskStatus.SUCCEEDED, "fa
 
 
 class PodGroupStatusUpdater:
-    """Keeps the status of podgroups."""
+    """Computes and writes the status of podgroups."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
@@ -35,9 +35,9 @@ class PodGroupStatusUpdater:
     def refresh(
         self, engine: Engine, changes: Iterable[Change[Any]], decisions: Iterable[Decision], heard: Iterable[Event] = ()
     ) -> Iterator[Event]:
-        """Look at the jobs that changes, decisions or what could not be done (``heard``) are about.
+        """Update the jobs affected by changes, decisions or failed decisions (``heard``).
 
-        Yields what the engine must hear of their phases.
+        Yields events that report changed phases to the engine.
         """
         moved = dict.fromkeys(decision.job for decision in decisions if isinstance(decision, Bind | Evict))
         for event in heard:
@@ -65,7 +65,7 @@ class PodGroupStatusUpdater:
                 self._write(job, phase)
 
     def _note(self, change: Change[Any]) -> None:
-        """What a group says counts when it is first seen, and when somebody else has changed what we had it say."""
+        """Adopt the status of a podgroup when it is first seen, and when another writer has changed what we wrote."""
         if change.new is None:
             self._written.pop(change.key, None)
         elif change.old is None or _said(change.old) == self._written.get(change.key):
@@ -73,7 +73,7 @@ class PodGroupStatusUpdater:
 
     def _write(self, job: Job, phase: JobPhase) -> None:
         counts = Counter(task.status for task in job.tasks.values())
-        # That it runs is said once it has been seen whole: after a crash, what it says tells how far its start came.
+        # Write Running only once the gang was seen complete: after a crash the phase tells how far its start came.
         said = (
             JobPhase.INQUEUE if phase in (JobPhase.RUNNING, JobPhase.UNKNOWN) and not job.gang_was_complete else phase
         )
@@ -87,6 +87,6 @@ class PodGroupStatusUpdater:
 
 
 def _said(group: api_types.PodGroup) -> dict[str, Any]:
-    """The parts of a group's status that are kept here; a count that nobody has written yet is none."""
+    """The fields of a podgroup's status that are kept here; a missing count is zero."""
     status = group.status
     return {"phase": status.phase or "", **{name: getattr(status, name) or 0 for name in COUNTED}}

@@ -1,8 +1,8 @@
-"""Conditions of queues that the scheduler writes, beside those of the controllers.
+"""Writes the scheduler's conditions of queues, beside those of the controllers.
 
-A queue's conditions are one list, and a patch replaces it whole. So the list is read, changed and written at the
-revision that was read; if somebody else was faster, again. For each queue one write is under way at a time. What a
-queue says keeps its time as long as it says the same.
+A queue's conditions are one list, which a patch replaces as a whole. So the list is read, changed and written at the
+resourceVersion that was read, and again after a conflict. At most one write per queue is in flight. A condition keeps
+its transition time while it does not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Condition = dict[str, Any]
 
 
 class QueueConditions:
-    """Keeps writing until everything is said."""
+    """Writes conditions, retrying until all are written."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -34,7 +34,7 @@ class QueueConditions:
         self._writing: dict[str, asyncio.Task[None]] = {}
 
     def say(self, queue: str, kind: str, reason: str, message: str) -> None:
-        """Write a condition: True while its reason is its type, False when that is over."""
+        """Write a condition: True if its reason equals its type, False when it has ended."""
         status = "True" if reason == kind else "False"
         condition = {"type": kind, "status": status, "reason": reason, "message": message}
         self._waiting.setdefault(queue, {})[kind] = condition
@@ -42,9 +42,9 @@ class QueueConditions:
             self._writing[queue] = asyncio.create_task(self._write(queue))
 
     async def retire(self, over: Mapping[str, tuple[str, str]], holds: Callable[[str, str], bool]) -> None:
-        """After a start: end what an earlier scheduler said of queues and what no longer holds.
+        """After a start: end conditions of queues that an earlier scheduler wrote and that no longer hold.
 
-        ``over``: by type, reason and message of the end; ``holds``: whether a queue's condition of a type still does.
+        ``over``: by type, reason and message of the end; ``holds``: whether a queue's condition of a type still holds.
         """
         try:
             queues = (await self._api.list(QUEUES.raw)).items
@@ -88,7 +88,7 @@ class QueueConditions:
 
 
 def renewed(there: list[Condition], news: dict[str, Condition], now: str) -> list[Condition]:
-    """The conditions of a queue with these among them. One that never held and is over is not worth a line."""
+    """A queue's conditions, updated with these. A condition that never held is not added just to say that it ended."""
     kept = [condition for condition in there if condition.get("type") not in news]
     before = {condition.get("type"): condition for condition in there}
     for kind, new in news.items():

@@ -1,10 +1,10 @@
-"""What the status of every Queue should say, as the engine sees it.
+"""Computes the status of every Queue from the engine's state.
 
-A queue says what it and everything below it hold and are entitled to, the weight and the path that count for it, and
-how many podgroups are in which phase. Two things have no object of their own, so a Queue speaks for them: a leaf queue
-lists its namespaces, and ``root`` lists the inner nodes that only the hierarchy annotations of other queues name.
+The status of a queue contains what it and its descendants hold and are entitled to, its effective weight and path, and
+the number of podgroups by phase. Two kinds of tree nodes have no object of their own, so a Queue reports them: a leaf
+queue lists its namespaces, and ``root`` lists the inner nodes that only the hierarchy annotations of other queues name.
 
-A field that has nothing to say is None: in a merge patch that removes whatever stands there.
+A field without a value is None: in a merge patch that removes the field from the object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Status = dict[str, Any]
 
 MOST_LISTED = 500
-"""So many namespaces of a queue, and so many inner nodes, are listed: those that hold most."""
+"""At most this many namespaces of a queue, and inner nodes, are listed: those that hold most."""
 
 FIELDS = (
     "weight",
@@ -36,11 +36,11 @@ FIELDS = (
     "namespaces",
     "innerNodes",
 )
-"""The fields that ``status_writer`` sets in every queue."""
+"""The fields that ``statuses`` sets in every queue."""
 
 
 class _Count:
-    """What is counted below a node of the tree and not kept there."""
+    """Counts below a node of the share tree that the node itself does not keep."""
 
     __slots__ = ("phases", "pods")
 
@@ -54,7 +54,7 @@ class _Count:
 
 
 def statuses(engine: Engine) -> dict[str, Status]:
-    """The status of every Queue object, by its name. One without a place in the tree holds nothing."""
+    """The status of every Queue object, by its name. A queue that is not in the tree holds nothing."""
     queues = [node for node in engine.tree.root.walk() if node.kind is NodeKind.QUEUE]
     placed = {node.queue_name: node for node in queues if engine.context.sync.queue_of(node) is not None}
     below: dict[ShareNode, _Count] = {}
@@ -78,7 +78,7 @@ def statuses(engine: Engine) -> dict[str, Status]:
 
 
 def weight_shown(weight: float) -> float:
-    """A weight as objects have it: 2 rather than 2.0."""
+    """A weight as objects show it: 2 rather than 2.0."""
     exact = Fraction(weight)
     return exact.numerator if exact.denominator == 1 else weight
 
@@ -95,7 +95,7 @@ def _of_queue(engine: Engine, node: ShareNode, below: dict[ShareNode, _Count]) -
 
 
 def _listed(engine: Engine, nodes: Iterable[ShareNode], below: dict[ShareNode, _Count], named: str) -> list[Status]:
-    """Nodes that have no object, in the order of their names; None instead of no nodes at all."""
+    """The entries of nodes that have no object, sorted by name; None if there are none."""
     entries = [
         {
             named: getattr(node, named),
@@ -111,12 +111,12 @@ def _listed(engine: Engine, nodes: Iterable[ShareNode], below: dict[ShareNode, _
 
 def _figures(engine: Engine, held: Sequence[int], entitled: Sequence[int], count: _Count) -> Status:
     registry = engine.state.registry
-    # Shares are not about pods, so the tree does not count them: they are what the jobs below hold.
+    # The share tree does not count pods, since shares exclude them: count those of the jobs below.
     amounts = [count.pods if j == PODS else amount for j, amount in enumerate(held)]
     return {
-        # Zeros are written too: a merge patch leaves what it does not name.
+        # Zeros are written too: a merge patch keeps the keys that it does not name.
         "allocated": registry.format(amounts, zeros=True),
-        # Nobody is entitled to a number of pods.
+        # There is no entitlement to a number of pods.
         "entitled": {name: text for name, text in registry.format(entitled, zeros=True).items() if name != "pods"},
         "share": round(dominant_share(held, engine.state.capacity), 4),
         **{phase.value.lower(): count.phases[phase] for phase in JobPhase},

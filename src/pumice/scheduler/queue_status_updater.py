@@ -1,12 +1,12 @@
-"""Keeping the status of Queue objects true: written when it changes, and again when somebody else has changed it.
+"""Keeps the status of Queue objects up to date: written when it changes, and again after another writer changed it.
 
-What a queue should say is worked out in one pass over the tree (``queue_status``) when something has moved, at most
-once in a period, and written only where it differs from what was written before. An informer shows what the object
-says: if a field said what we wrote and then says something else, another writer has overwritten it, and it is written
-again in the next period.
+The statuses are computed in one pass over the share tree (``queue_status``) after a change, at most once per period,
+and written only where they differ from what was written before. An informer shows the present status: if a field had
+the value we wrote and then has another one, another writer has overwritten it, and we write it again in the next
+period.
 
-The status of ``root`` also says under which configuration the scheduler runs, so that whoever can read queues can
-apply the same rules (``pumice why`` does).
+The status of ``root`` also contains the scheduler's configuration, so that a client that can read queues can apply the
+same rules (``pumice why`` does).
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
     from pumice.scheduler.binder import Binder
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two updates."""
 
 
 class QueueStatusUpdater:
-    """Keeps the status of queues."""
+    """Computes and writes the status of queues."""
 
     def __init__(self, binder: Binder, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._binder = binder
         self._written: dict[str, Status] = {}
-        self._seen: dict[str, Status] = {}  # what the objects say, as informers show them
+        self._seen: dict[str, Status] = {}  # the objects' status as informers show it
         self._scheduler: Status | None = None
         self._next = 0.0
         self._moved = True
 
     def announce(self, config: SchedulerConfig, names: Collection[str]) -> None:
-        """Tell readers of ``root`` which configuration is in force, and whose pods the scheduler places."""
+        """Publish the configuration in force, and the names of our schedulers, in the status of ``root``."""
         self._scheduler = {"source": config.source, "configuration": config.text, "names": sorted(names)}
         self._moved = True
 
     def refresh(self, engine: Engine, changes: Iterable[Change[Any]], *, moved: bool) -> None:
-        """Look at the queues, if something has moved and the last look is long enough ago."""
+        """Update the queues, if something changed and the last update is at least a period ago."""
         for change in changes:
             if change.resource == QUEUES.name:
                 self._note(change)
@@ -67,9 +67,9 @@ class QueueStatusUpdater:
                 self._binder.write_queue_status(name, _patch(status, self._seen.get(name, {})))
 
     def _note(self, change: Change[api_types.Queue]) -> None:
-        """Keep what an object says; forget what was written if the object is new, or if somebody has changed it."""
+        """Record an object's status; forget what was written if the object is new or another writer changed it."""
         if change.old is None or change.new is None:
-            self._written.pop(change.key, None)  # another queue of that name has no status yet
+            self._written.pop(change.key, None)  # a new queue of that name has no status yet
         if change.new is None:
             self._seen.pop(change.key, None)
             return
@@ -81,7 +81,7 @@ class QueueStatusUpdater:
 
 
 def _said(queue: api_types.Queue) -> Status:
-    """The fields of an object's status that are kept here."""
+    """The fields of a Queue's status that are kept here."""
     status = queue.status
     found = {field: getattr(status, name) for name, field in _NAMES.items()}
     return {field: value for field, value in found.items() if value is not None}
@@ -98,7 +98,7 @@ _NAMES = {
 
 
 def _patch(status: Status, seen: Mapping[str, Any]) -> Status:
-    """The merge patch that leaves nothing but this: amounts of resources that the object alone names go."""
+    """The merge patch that leaves exactly this status; it also removes resources that only the object names."""
     patch = dict(status)
     for field, value in status.items():
         there = seen.get(field)

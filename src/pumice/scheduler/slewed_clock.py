@@ -1,15 +1,15 @@
-"""The time by which the scheduler decides: that of the machine, without its jumps.
+"""The scheduler's clock: the machine's time without its jumps.
 
-Objects say when they were made and bound, so the time must be theirs. But a machine's clock is set now and then, and
-the engine's time never goes back: if it followed a clock that is far ahead for a moment, nothing would end any more
-until that moment comes. So the time is read once and goes on by itself, at the pace of a clock that nobody sets, and
-is compared with the machine's whenever somebody asks.
+Objects carry times of creation and binding, so the scheduler's clock must agree with theirs. But administrators and NTP
+set the machine's clock, and the engine's time never goes back: had it followed a clock that was far ahead for a moment,
+no timeout would expire until that moment is reached. So the machine's time is read once and then advances with the
+monotonic clock; every reading compares the two.
 
-    behind the machine's by little     takes its time at once
-    by more                            only if it stays so for a while: a virtual machine that slept, say
-    ahead of it                        goes a tenth slower until they agree again, and never back
+    slightly behind the machine's clock     catches up at once
+    further behind                          only if that lasts for a while: a virtual machine that slept, say
+    ahead of it                             runs a tenth slower until they agree again, and never goes back
 
-Time that is far ahead is right again after a restart only; whoever reads the log knows.
+Time that is far ahead is corrected only by a restart; a warning in the log reports it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 LITTLE = 5.0
-"""Seconds that the machine's clock may be off without anybody being told."""
+"""Seconds by which the machine's clock may differ without a warning."""
 PROOF = 30.0
-"""Seconds for which it must be ahead by more before that is believed."""
+"""Seconds for which it must be further ahead before the clock follows."""
 SLOWER = 0.1
-"""By which part time goes slower while it is ahead."""
+"""Fraction by which the clock runs slower while it is ahead."""
 
 
 class SlewedClock:
-    """Tells the time in seconds since 1970."""
+    """Returns the time in seconds since 1970."""
 
     def __init__(self, machine: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
         self._machine = machine
         self._steady = steady
         self._time, self._at = machine(), steady()
-        self._left_behind = 0.0  # since when by more than a little, on the steady clock; 0: it is not
+        self._left_behind = 0.0  # since when it is further behind, on the monotonic clock; 0: it is not
         self._warned = False
 
     def __call__(self) -> float:
@@ -55,7 +55,7 @@ class SlewedClock:
         return self._time
 
     def _tell(self, apart: float) -> None:
-        """Say so once when the machine's clock is off, and once when it is not any more."""
+        """Warn once when the machine's clock differs, and once when the clocks agree again."""
         if (abs(apart) > LITTLE) is not self._warned:
             self._warned = not self._warned
             if not self._warned:

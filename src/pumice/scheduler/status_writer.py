@@ -1,9 +1,9 @@
-"""Writing what objects say of themselves, until it is written.
+"""Writes the status of objects, retrying until it is written.
 
-For each object one write is under way at a time, and what comes meanwhile is put together for the next: so nothing is
-overtaken by what is older. What does not arrive is sent again, unless it has been replaced by then, and so is what the
-cluster refuses because of who asks, or when: nobody would say it again. Only what is wrong in itself is dropped, and
-what was meant for an object that is gone: another one of its name must not say what that one had to.
+At most one write per object is in flight, and updates that arrive meanwhile are merged into the next one: so an older
+status never overwrites a newer one. A write without an answer is retried, unless it has been superseded, and so is one
+rejected because of credentials or load, because no other component would write it again. Only invalid writes are
+dropped, and those for a deleted object: its successor of the same name must not get its status.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pumice.kube.resources import POD_GROUPS, QUEUES
 log = logging.getLogger(__name__)
 
 LATER = frozenset({408, 429, 500, 502, 503, 504})
-"""Refusals that say nothing against the write."""
+"""Status codes that reject a write for reasons of time, not of content."""
 WRONG = frozenset({400, 405, 413, 415, 422})
-"""Refusals of the write itself, whoever asks: the same would be refused again."""
+"""Status codes that reject the write itself: the same would be rejected again."""
 
 PATIENCE = 5.0
-"""Seconds for which others wait until something is written."""
+"""Seconds for which ``wait_written`` waits."""
 
 Status = dict[str, Any]
 Place = tuple[str, str]  # resource and key
 
 
 class StatusWriter:
-    """Keeps writing."""
+    """Writes the status of podgroups and queues."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -40,7 +40,7 @@ class StatusWriter:
         self._writing: dict[Place, asyncio.Task[None]] = {}
 
     def write(self, resource: str, key: str, status: Status, uid: str = "") -> None:
-        """Write parts of an object's status, with a uid only of this very one; later parts of the same name win."""
+        """Write fields of an object's status (with a uid: only of that object); later values of a field win."""
         place = (resource, key)
         meant, before = self._waiting.get(place, (uid, {}))
         self._waiting[place] = uid, {**before, **status} if meant == uid else status
@@ -53,7 +53,7 @@ class StatusWriter:
             await asyncio.wait(set(self._writing.values()))
 
     async def wait_written(self, resource: str, key: str) -> None:
-        """Wait until what an object has to say is written, but not for long."""
+        """Wait until the pending status of an object is written, for at most ``PATIENCE``."""
         if (writing := self._writing.get((resource, key))) is not None:
             await asyncio.wait({writing}, timeout=PATIENCE)
 
@@ -72,7 +72,7 @@ class StatusWriter:
                     warned = True
                 if not (error.not_found or error.code in WRONG):
                     await self._again(place, waiting, backoff, error)
-        del self._writing[place]  # in the same breath as the last look, so that nobody's status falls in between
+        del self._writing[place]  # with no await since the last check, so that no status is missed in between
 
     async def _patch(self, place: Place, uid: str, status: Status) -> None:
         resource, key = place

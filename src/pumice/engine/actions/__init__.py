@@ -1,4 +1,4 @@
-"""Actions: the steps of a cycle. Each is a function of the scheduling context that decides by transactions."""
+"""Actions: the configurable steps of a cycle. Each is a function of the context that decides by transactions."""
 
 from __future__ import annotations
 

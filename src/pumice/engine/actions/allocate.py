@@ -1,8 +1,8 @@
-"""allocate: serve the share tree until nothing that is left can be placed.
+"""allocate: serve the share tree until none of the remaining units can be placed.
 
-The order names the job whose turn it is. Its unit (its whole gang, or one more task) is tried in a transaction:
-either all of it finds a place and is charged to the job's path at once, or nothing happened and the job is passed
-over. Others go on: a job that does not fit never stops the rest.
+The serving order names the next job. Its unit (its whole gang, or one more task) is tried in a transaction: either all
+of it is placed and charged to the job's path at once, or nothing changes and the job is skipped. A job that does not
+fit never blocks the others.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def allocate(context: SchedulingContext) -> None:
-    """Serve the owed; keep room for those of them that find none; lend what is left.
+    """Serve the owed jobs, reserve capacity for those that do not fit, then lend the rest.
 
-    What nobody could use within the limits goes to jobs whose gate gives way (docs/fairness.md, section 8.2), so that
-    it does not idle.
+    Capacity that no job could use within the limits goes to jobs whose gate gives way (docs/fairness.md, section 8.2),
+    so that it does not stay idle.
     """
     _serve(context, lending=False)
     reserved = context.reservations.update(context) if context.reservations is not None else {}
@@ -35,9 +35,9 @@ def allocate(context: SchedulingContext) -> None:
 
 
 def _serve(context: SchedulingContext, *, lending: bool, idle: bool = False) -> None:
-    """Place units, whoever's turn it is, until there is no candidate (or, before lending, no owed one).
+    """Place units in serving order until there is no candidate left (or, before lending, no owed one).
 
-    ``idle``: nobody else can use the room, so gates that give way do.
+    ``idle``: no other job can use the capacity, so gates that may give way do.
     """
     order, candidates, policy = context.order, context.candidates, context.policy
     while (lending or not order.lending) and (leaf := order.next_job()) is not None:
@@ -58,7 +58,7 @@ def _serve(context: SchedulingContext, *, lending: bool, idle: bool = False) -> 
 
 
 def _call_back(context: SchedulingContext) -> bool:
-    """Make candidates of those that were refused, would find room and have a gate that gives way; whether any does."""
+    """Make candidates of gated jobs that may be placeable and whose gate gives way; whether there are any."""
     candidates, policy = context.candidates, context.policy
     waiting = [(leaf, leaf.unit) for leaf in candidates.gated_jobs if leaf.unit is not None]
     found = [leaf for leaf, unit in waiting if candidates.is_open(unit) and policy.gives_way(leaf, unit)]
@@ -70,7 +70,7 @@ def _call_back(context: SchedulingContext) -> bool:
 def place_unit(
     context: SchedulingContext, transaction: Transaction, leaf: JobNode, unit: AllocationUnit
 ) -> tuple[TaskShape, int] | None:
-    """Find a place for every task of a unit and charge it; else the shape of which only so many tasks found one."""
+    """Place and charge every task of a unit; otherwise return the shape that ran out and how many of it were placed."""
     nodes, stamp = context.nodes, context.next_start_time()
     owed = context.order.is_owed(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)

@@ -1,7 +1,7 @@
-"""backfill: tasks that ask for nothing but a place take any node that may have them.
+"""backfill: place tasks without resource requests on any node that accepts them.
 
-They never enter the walk of the share tree. They still count towards their job's minimum, so those of a job that
-has not started are placed only together with what allocate has placed for it.
+These best-effort tasks are not served through the share tree. They still count towards their job's minimum, so those of
+a job that has not started are placed only together with the tasks that allocate has placed for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def backfill(context: SchedulingContext) -> None:
-    """Give every waiting best-effort task a place, job by job."""
+    """Place every waiting best-effort task, job by job."""
     for leaf in context.sync.waiting_for_backfill():
         if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues:
             continue

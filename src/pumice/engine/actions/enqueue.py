@@ -1,4 +1,4 @@
-"""enqueue: let Pending jobs in. Their pods are created only then, so what can't run soon costs nothing yet."""
+"""enqueue: admit Pending jobs. Their pods are created only then, so jobs that cannot run soon cost nothing yet."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def enqueue(context: SchedulingContext) -> None:
-    """Admit every Pending job that no plugin keeps out, oldest first."""
+    """Admit every Pending job that no plugin rejects, oldest first."""
     pending = [leaf for leaf in context.sync.waiting_to_enqueue() if leaf.job.phase is JobPhase.PENDING]
     for leaf in sorted(pending, key=lambda leaf: (leaf.before, leaf.rank)):
         refusal = context.policy.enqueueable(leaf, context.now)
         if refusal is not None:
             if find_oversize(leaf, context.policy.start_size(leaf.job)) is not None:
-                context.candidates.blocked_jobs[leaf] = refusal  # others wait for their turn, this one has to be told
+                context.candidates.blocked_jobs[leaf] = refusal  # other jobs just wait; this one needs a condition
             continue
         leaf.job.phase = JobPhase.INQUEUE
         context.decided.enqueue(leaf.job.key)

@@ -1,4 +1,4 @@
-"""preempt: more important work of a queue first. Jobs take from jobs of their own queue, tasks from their own job."""
+"""preempt: run more important work of a queue first. Jobs preempt jobs of their queue, tasks those of their own job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def preempt(context: SchedulingContext) -> None:
-    """Let jobs that find no room take from others of their queue, and from themselves."""
+    """Evict for starved jobs, within their queue and within the job itself."""
     context.preemptors.run(context)
     preempt_for_best_effort(context)
     preempt_within_jobs(context)

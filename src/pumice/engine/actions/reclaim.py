@@ -1,4 +1,4 @@
-"""reclaim: what was lent comes back. Owed jobs take from other queues what these hold beyond their part."""
+"""reclaim: take back what was lent. Owed jobs evict tasks of other queues that hold more than their share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def reclaim(context: SchedulingContext) -> None:
-    """Let jobs that find no room take from other queues."""
+    """Evict tasks of other queues for starved jobs."""
     context.reclaimers.run(context)
     start_pipelined(context)

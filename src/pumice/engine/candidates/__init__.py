@@ -1,1 +1,1 @@
-"""What each job could start next, and whether it can be placed now."""
+"""Which unit each job could start next, and whether it can be placed now."""

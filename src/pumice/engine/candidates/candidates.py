@@ -1,9 +1,9 @@
-"""Candidates: which jobs have something they could start, and whether it can be placed now.
+"""Candidates: the jobs whose next unit may be placeable now.
 
-For every job in the share tree this keeps its demand and its next unit and tells the order (``offer``). A job is a
-candidate while its unit is open: every shape in it fits on some node now, it was not tried in vain since room last
-grew, and no gate refused it in this cycle. For single tasks that is exact at every moment; whether a gang, or a task
-that other pods keep away or attract, can be placed is only known once it is tried.
+For every job in the share tree this module keeps the demand and the next unit and passes them to the serving order
+(``set_candidate``). A job is a candidate if (a) each shape in its unit fits on at least one node, (b) placing the unit
+has not failed since capacity was last freed, and (c) no gate has rejected the job in this cycle. (a) is exact for
+single tasks; for gangs and for tasks with inter-pod constraints only an attempt can tell.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pumice.model.specs import JobPhase
 
 
 class Candidates:
-    """What every job would start next."""
+    """The next unit of every job, and whether it may be placeable."""
 
     def __init__(self, state: ClusterState, order: ServingOrder, nodes: NodeTable, policy: PluginChain) -> None:
         self.state = state
@@ -41,17 +41,17 @@ class Candidates:
         self.nodes = nodes
         self.policy = policy
         self.units = UnitTable()
-        self.infeasible_shapes: dict[TaskShape, None] = {}  # shapes that are known to fit nowhere now
+        self.infeasible_shapes: dict[TaskShape, None] = {}  # shapes known to fit on no node now
         self.heterogeneous_jobs: dict[JobNode, None] = {}  # jobs with waiting tasks of several shapes
-        self.gated_jobs: dict[JobNode, str] = {}  # refused by a gate in this cycle, and why
-        self._kept_out: list[AllocationUnit] = []  # tried in vain while room was kept for others
+        self.gated_jobs: dict[JobNode, str] = {}  # rejected by a gate in this cycle, and why
+        self._kept_out: list[AllocationUnit] = []  # failed while capacity was reserved for others
         self.fifo_queues = FifoQueues(state)
-        self.blocked_jobs: dict[JobNode, str] = {}  # could not start anything since the last cycle ended, and why
+        self.blocked_jobs: dict[JobNode, str] = {}  # could start nothing since the last cycle ended, and why
 
-    # --- a job changed ------------------------------------------------------------------------------------------
+    # --- job changes --------------------------------------------------------------------------------------------
 
     def refresh_job(self, leaf: JobNode, *, open_queue: bool) -> bool:
-        """Take in that a job changed; returns whether its demand did."""
+        """Update a job that changed; returns whether its demand did."""
         job = leaf.job
         assert job.spec is not None
         job.sort_pending()
@@ -75,7 +75,7 @@ class Candidates:
         return moved
 
     def affected_by_capacity(self, before: list[int]) -> dict[Job, None]:
-        """Jobs whose demand may differ because capacity is no longer what it was."""
+        """Jobs whose demand may differ because the cluster's capacity changed."""
         now = self.state.capacity
         if before == now:
             return {}
@@ -83,14 +83,14 @@ class Candidates:
         return {job: None for job in self.state.jobs.values() if asks_beyond(job, least)}
 
     def remove_job(self, leaf: JobNode) -> None:
-        """A job leaves the tree."""
+        """Drop a job that leaves the share tree."""
         self.heterogeneous_jobs.pop(leaf, None)
         self._offer(leaf, None)
         self.gated_jobs.pop(leaf, None)
         self.blocked_jobs.pop(leaf, None)
 
     def choose_next_unit(self, leaf: JobNode) -> None:
-        """A job's unit was placed: what does it start next?"""
+        """Choose the next unit of a job whose unit was just placed."""
         if leaf.started and leaf not in self.heterogeneous_jobs and leaf.unit.parts[0][0] in leaf.job.pending:
             return
         job = leaf.job
@@ -98,7 +98,7 @@ class Candidates:
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
         if job.spec.min_resources or leaf.path_tasks:
-            self.state.changed_jobs[job] = None  # what runs has a say in such a demand: it is looked at again
+            self.state.changed_jobs[job] = None  # such a demand depends on what runs: recompute it
         self._set_keys(leaf, self._keys(leaf))
         self._offer(leaf, self._unit(leaf, start))
 
@@ -109,7 +109,7 @@ class Candidates:
             self.order.tree.moved[leaf] = None
 
     def _keys(self, leaf: JobNode) -> JobSortKeys:
-        """A job's place among its siblings; first come first served where its queue says so, or nobody else does."""
+        """A job's sort keys among its siblings; by age if its queue is FIFO, or if no plugin orders jobs by share."""
         job = leaf.job
         keys = self.policy.job_keys(job, self.state.job_priority(job), leaf.started)
         if not self.fifo_queues.is_fifo(leaf) and (self.policy.jobs_by_share or not self.order.has_targets):
@@ -129,7 +129,7 @@ class Candidates:
             else:
                 self.heterogeneous_jobs.pop(leaf, None)
             runs = self._gang(job, missing)
-            # Tasks that ask for nothing never enter the walk by themselves: backfill serves them.
+            # Best-effort tasks are not served through the share tree on their own: backfill places them.
             return self._get(runs) if any(shape.ask for shape, _ in runs) else None
         if not shapes:
             self.heterogeneous_jobs.pop(leaf, None)
@@ -141,7 +141,7 @@ class Candidates:
         return self._first_of(leaf, shapes)
 
     def _gang(self, job: Job, missing: int) -> Parts:
-        """What a job would start together: tasks in task order, but for those that find no place now; (): too few."""
+        """The tasks a job would start together, in task order but without those that fit nowhere now; (): too few."""
         assert job.spec is not None
         if len(job.pending) == 1 and not job.spec.min_task_member:
             shape, waiting = next(iter(job.pending.items()))
@@ -163,14 +163,14 @@ class Candidates:
             tasks = gang_tasks(job, missing, barred, GangCapacity(most, self.state.capacity))
             other = runs_of(tasks) if tasks else runs
             if other == runs:
-                return first  # it waits for those that come first
+                return first  # no smaller selection is placeable: wait for the preferred one
             runs = other
         return runs
 
     def _first_of(self, leaf: JobNode, shapes: list[TaskShape]) -> AllocationUnit:
-        """Of unlike tasks: the first in task order that is owed and fits, else the first that fits.
+        """The next unit of a job with unlike tasks: the first in task order that is owed and fits, else that fits.
 
-        If none fits, the first that is owed: others may have to make way for it.
+        If none fits, the first that is owed, since the job may preempt for it.
         """
         shapes.sort(key=lambda shape: leaf.job.pending[shape][-1].order)
         choice = [shape for shape in shapes if self._can_place(((shape, 1),))] or shapes
@@ -178,7 +178,7 @@ class Candidates:
         return self._get(((next(owed, choice[0]), 1),))
 
     def _can_place(self, runs: Parts) -> bool:
-        """Whether a unit of these tasks could be placed now, as far as is known; makes none, so that none is left."""
+        """Whether a unit of these tasks may be placeable now. Creates no unit, so that none is left over."""
         self._look_at(runs)
         unit = self.units.find(runs)
         return self.is_open(unit) if unit is not None else not any(shape in self.infeasible_shapes for shape, _ in runs)
@@ -188,17 +188,17 @@ class Candidates:
         return self.units.unit(runs)[0]
 
     def _look_at(self, runs: Parts) -> None:
-        """Find out which of these shapes fit nowhere. Of those that some unit is made of it is known at any time."""
+        """Find out which of these shapes fit nowhere. For shapes of an existing unit this is known at all times."""
         for shape, _ in runs:
             if shape not in self.infeasible_shapes and shape not in self.units.of_shape and not self._may_fit(shape):
                 self.mark_infeasible(shape)
 
     def _may_fit(self, shape: TaskShape) -> bool:
-        """Whether a task may find a place now. Where other pods have a say, only a try tells, if any node would do."""
+        """Whether a task may fit now. Inter-pod constraints need an attempt; until then any suitable node will do."""
         return self.nodes.possible(shape) if shape.coupled else self.nodes.fits_somewhere(shape)
 
     def is_open(self, unit: AllocationUnit) -> bool:
-        """Whether a unit can be placed now, as far as is known."""
+        """Whether a unit may be placeable now."""
         return not unit.tried and not any(shape in self.infeasible_shapes for shape, _ in unit.parts)
 
     def _offer(self, leaf: JobNode, unit: AllocationUnit | None) -> None:
@@ -206,7 +206,7 @@ class Candidates:
         if old is not unit:
             if old is not None:
                 del old.waiting[leaf]
-                if not old.waiting and not old.tried:  # that it was tried in vain must not be forgotten
+                if not old.waiting and not old.tried:  # the failed attempt must be remembered
                     self.units.drop(old)
             leaf.unit = unit
             if unit is not None:
@@ -224,7 +224,7 @@ class Candidates:
             self.blocked_jobs[leaf] = unit.reason or self._reason(unit)
 
     def _reason(self, unit: AllocationUnit) -> str:
-        """Why a unit can't be placed, in words that do not change while nothing does."""
+        """Why a unit cannot be placed; the text is stable, so that it does not cause needless condition updates."""
         ask = [0] * len(self.state.registry)
         for j, amount in unit.ask:
             ask[j] = amount
@@ -233,17 +233,17 @@ class Candidates:
         unit.reason = f"no node has a place now for {who} ({what})"
         return unit.reason
 
-    # --- room changed ---------------------------------------------------------------------------------------------
+    # --- capacity changes -----------------------------------------------------------------------------------------
 
     def mark_infeasible(self, shape: TaskShape) -> None:
-        """A shape fits nowhere any more."""
+        """Record that a shape fits nowhere any more."""
         if shape not in self.infeasible_shapes:
             self.infeasible_shapes[shape] = None
             for unit in list(self.units.of_shape.get(shape, ())):
                 self._reoffer(unit)
 
     def mark_feasible(self, shape: TaskShape) -> None:
-        """A shape that fitted nowhere fits again."""
+        """Record that a shape that fitted nowhere fits again."""
         del self.infeasible_shapes[shape]
         for unit in list(self.units.of_shape.get(shape, ())):
             self._reoffer(unit)
@@ -251,39 +251,39 @@ class Candidates:
             self._rechoose(leaf)
 
     def mark_failed(self, unit: AllocationUnit, short: tuple[TaskShape, int] | None = None) -> None:
-        """A unit was tried in vain; short: the shape of which only so many tasks found a place."""
+        """Record a failed attempt; ``short``: the shape of which only this many tasks could be placed."""
         unit.tried, unit.short = True, short
         if self.nodes.reserved:
             self._kept_out.append(unit)
         self._reoffer(unit)
 
     def capacity_on(self, indices: Iterable[int]) -> None:
-        """These nodes have room that was not to be had before."""
+        """Recheck the infeasible shapes on nodes that have capacity they did not have before."""
         indices = list(indices)
         if indices:
             for shape in [s for s in self.infeasible_shapes if self.nodes.fits_on(s, indices)]:
                 self.mark_feasible(shape)
 
     def gate_job(self, leaf: JobNode, reason: str) -> None:
-        """A gate refuses the job: it is no candidate for the rest of the cycle."""
+        """Record that a gate rejected the job, which is then no candidate for the rest of the cycle."""
         self.gated_jobs[leaf] = reason
         self.blocked_jobs[leaf] = reason
         self._offer(leaf, leaf.unit)
 
     def ungate_job(self, leaf: JobNode) -> None:
-        """A gate gives way to a job that it had refused: it is a candidate again."""
+        """Make a job a candidate again after the gate that rejected it has lifted."""
         del self.gated_jobs[leaf]
         self.blocked_jobs.pop(leaf, None)
         self._offer(leaf, leaf.unit)
 
     def offer_again(self, leaf: JobNode) -> None:
-        """Tell the order what a job would start next, as it is."""
+        """Pass a job's next unit to the serving order again."""
         self._offer(leaf, leaf.unit)
 
     def begin_cycle(self, grown: Iterable[int], *, changed: bool, gates_moved: bool) -> None:
-        """Before the actions: room grew on these nodes; ``changed``: some pod came to a node or left one.
+        """Before the actions: ``grown`` nodes have more capacity; ``changed``: a pod was placed or removed.
 
-        ``gates_moved``: what a gate refused it might let pass now.
+        ``gates_moved``: a gate might now admit what it rejected.
         """
         for leaf in list(self.gated_jobs) if gates_moved else ():
             del self.gated_jobs[leaf]
@@ -301,14 +301,14 @@ class Candidates:
         if again:
             self.recheck_heterogeneous(
                 list(self.heterogeneous_jobs)
-            )  # a job of unlike tasks may have given one of them up
+            )  # a job of unlike tasks may have skipped one of them
 
     def keep_shapes(self, used: Container[TaskShape]) -> None:
-        """Forget what is known of all shapes but these."""
+        """Forget all shapes but these."""
         self.infeasible_shapes = {shape: None for shape in self.infeasible_shapes if shape in used}
 
     def nodes_rebuilt(self) -> None:
-        """Nodes came, went or changed: ask again for every shape. Every job is refreshed after this."""
+        """Recheck every shape after nodes were added, removed or changed. The caller refreshes every job afterwards."""
         self.infeasible_shapes.clear()
         for unit in list(self.units):
             unit.tried, unit.short = False, None
@@ -319,7 +319,7 @@ class Candidates:
                 self.infeasible_shapes[shape] = None
 
     def recheck_heterogeneous(self, leaves: Iterable[JobNode]) -> None:
-        """Something moved: a job of unlike tasks may now offer another of its shapes."""
+        """Choose the units of jobs with unlike tasks again: another of their shapes may be owed or fit now."""
         for leaf in leaves:
             if leaf in self.heterogeneous_jobs:
                 self._rechoose(leaf)

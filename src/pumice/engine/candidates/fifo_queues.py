@@ -1,7 +1,6 @@
-"""Lines: in a queue with ``dequeueStrategy: fifo`` jobs stand in line, and one that does not fit stops those behind it.
+"""FIFO queues: with ``dequeueStrategy: fifo`` a job that does not fit blocks the jobs of its queue behind it.
 
-The head of a line is the first job, by class and age, that has something to start. Nobody else of that queue may start
-anything.
+The head is the first job, by class and age, that has something to start. No other job of that queue may start anything.
 """
 
 from __future__ import annotations
@@ -15,28 +14,28 @@ Position = tuple[tuple[int, ...], tuple[int, int, str]]
 
 
 class FifoQueues:
-    """The lines of all queues that have one."""
+    """The waiting jobs of every FIFO queue, in order."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self.enabled = False  # whether some queue has one
+        self.enabled = False  # whether any queue is FIFO
         self._lines: dict[ShareNode, list[tuple[Position, JobNode]]] = {}
         self._places: dict[JobNode, tuple[ShareNode, Position]] = {}
 
     def is_fifo(self, leaf: JobNode) -> bool:
-        """Whether a job stands in a line."""
+        """Whether a job's queue is FIFO."""
         if not self.enabled:
             return False
         queue = self._state.queues.get(leaf.queue.queue_name or "")
         return queue is not None and queue.fifo
 
     def is_head(self, leaf: JobNode) -> bool:
-        """Whether nobody stands in front of a job."""
+        """Whether no job of its FIFO queue is ahead of this one."""
         place = self._places.get(leaf)
         return place is None or self._lines[place[0]][0][1] is leaf
 
     def update_heads(self, leaf: JobNode) -> list[JobNode]:
-        """A job may have something to start, or no longer, or another place: who else is at the head, or was?"""
+        """Update a job's position after a change; returns the other jobs that became or ceased to be head."""
         if not self.enabled and not self._places:
             return []
         old = self._places.get(leaf)

@@ -1,8 +1,9 @@
 """Demand: what a job asks for, as far as it can ever run (docs/fairness.md, section 3.1).
 
-What it holds counts always. What waits counts if the queue takes work, the task would fit some empty node, and the
-job, if it has not started, could start at all: its gang would fit the empty cluster and what its queue may hold. What
-can never run is nobody's entitlement; others have it by right instead of on loan.
+What the job holds always counts. A waiting task counts if the queue accepts work, the task would fit on some empty
+node, and the job, if it has not started, could start at all: its gang would fit the empty cluster and its queue's
+capability. Demand that can never run earns no entitlement; other jobs are then entitled to that capacity instead of
+borrowing it.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from pumice.model.specs import Items, JobPhase, TaskStatus
 def demand_of(
     leaf: JobNode, nodes: NodeTable, capacity: list[int], *, open_queue: bool, start: int
 ) -> tuple[Demand, int]:
-    """A job's demand now (the same object as before if it is equal), and how many tasks of it make its gang.
+    """A job's demand now (the same object as before if it is equal), and how many of its tasks form its gang.
 
-    Of unlike tasks the leaf is told in which order they come.
+    For unlike tasks this also sets the leaf's ``path_tasks``, the order in which they count.
     """
     job = leaf.job
     assert job.spec is not None
@@ -51,14 +52,15 @@ def demand_of(
         if number and shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
     for shape, number in job.evicted.items() if waiting_counts else ():
-        # Its job will want it back. If it did not count until it is made anew, its part would fall for as long as it
-        # takes to be gone, the taker's would rise, and more would be taken than can stay taken.
+        # The job controller will recreate an evicted task. If it did not count until then, the victim's target would
+        # fall while the pod terminates, the preemptor's would rise, and preemption would take more than the targets
+        # justify afterwards.
         if shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
     floor: Items = ()
     if waiting_counts and job.spec.min_resources and not _is_over(job):
         asked = [(j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS]
-        if job.running or all(n <= capacity[j] for j, n in asked):  # else it will never start
+        if job.running or all(n <= capacity[j] for j, n in asked):  # otherwise it will never start
             floor = tuple((j, n) for j, n in asked if capacity[j] > 0)
     free = sum(number for shape, number in job.unfinished.items() if not shape.ask)
     gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
@@ -80,13 +82,13 @@ def demand_of(
 
 
 def _is_over(job: Job) -> bool:
-    """Whether all that a job had to do is done, as far as anybody can see: its minimum is nobody's demand any more."""
+    """Whether a job appears to have finished all its work: its minResources are no demand any more."""
     busy = any(job.unfinished.values()) or any(job.evicted.values())
     return not busy and (bool(job.tasks) or job.phase is JobPhase.COMPLETED)
 
 
 def asks_beyond(job: Job, capacity: list[int]) -> bool:
-    """Whether a job, or the minimum it names, asks for more than this: only then capacity has a say in its demand."""
+    """Whether a job, or its minResources, asks for more than this: only then does capacity affect its demand."""
     if job.spec is not None and any(n > capacity[j] for j, n in enumerate(job.spec.min_resources) if j != PODS):
         return True
     asked = total_of(tuple((shape.ask, number) for shape, number in job.unfinished.items()))
@@ -94,18 +96,18 @@ def asks_beyond(job: Job, capacity: list[int]) -> bool:
 
 
 def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[TaskShape]:
-    """Waiting shapes that would fit no node even if it were empty."""
+    """Waiting shapes that would fit on no node even if it were empty."""
     barred = [shape for shape in job.pending if not nodes.possible(shape)]
     return frozenset(barred) if barred else frozenset()
 
 
 def can_ever_start(job: Job, start: int, barred: Collection[TaskShape], nodes: NodeTable, capacity: list[int]) -> bool:
-    """Whether what the job must start with would fit the empty cluster. Pods that are still to come may help."""
+    """Whether the tasks a job must start with would fit the empty cluster. Pods still to be created may help."""
     missing = missing_to_start(job, start)
     if missing <= 0:
         return True
     if len(job.pending) == 1 and not barred and job.spec is not None and not job.spec.min_task_member:
-        shape, waiting = next(iter(job.pending.items()))  # most jobs: tasks that are all alike
+        shape, waiting = next(iter(job.pending.items()))  # most jobs: all tasks alike
         if len(waiting) < missing:
             return True
         fits = all(amount * missing <= capacity[j] for j, amount in shape.ask)
@@ -123,12 +125,12 @@ def can_ever_start(job: Job, start: int, barred: Collection[TaskShape], nodes: N
 
 
 def slots_on_empty_nodes(job: Job, nodes: NodeTable) -> dict[TaskShape, int]:
-    """How many of a job's waiting tasks of each shape would fit at most, were all nodes empty."""
+    """How many of a job's waiting tasks of each shape would fit at most if all nodes were empty."""
     return {shape: nodes.slots_for(shape, len(tasks)) for shape, tasks in job.pending.items() if not shape.coupled}
 
 
 def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted: bool) -> list[Task]:
-    """The tasks that count in a job's demand, in task order: those that hold a place, and of the others these."""
+    """The tasks that count in a job's demand, in task order: those that hold a node, and the selected others."""
     counting = [
         task
         for task in job.tasks.values()
@@ -140,7 +142,7 @@ def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted:
 
 
 def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
-    """The tasks a job must start with, none of them one for which the empty cluster has no room beside the others."""
+    """The tasks a job must start with, avoiding any that the empty cluster could not hold beside the others."""
     unfinished = [task for task in counting if task.status.unfinished]
     size = min(gang_size(job, start), len(unfinished))
     held = Counter(task.shape for task in unfinished if task.status.held)
@@ -153,18 +155,18 @@ def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, c
 
 
 def _task_path(counting: list[Task], first: list[Task]) -> list[Task]:
-    """Those of these tasks that ask for something, the ones a job must start with before the others."""
+    """The tasks with resource requests, those that the job must start with before the others."""
     chosen = set(first)
     return sorted((task for task in counting if task.shape.ask), key=lambda task: task not in chosen)
 
 
 def _pieces(path: list[Task]) -> Pieces:
-    """What tasks ask for, equal neighbours as one piece."""
+    """The requests along a path of tasks, equal neighbours merged into one piece."""
     return tuple((ask, len(list(alike))) for ask, alike in groupby(task.shape.ask for task in path))
 
 
 def _leading(parts: Pieces, tasks: int) -> Pieces:
-    """The first so many tasks of a path."""
+    """The first ``tasks`` tasks of a path."""
     leading: list[tuple[Items, int]] = []
     for ask, count in parts:
         if tasks <= 0:

@@ -1,9 +1,9 @@
-"""Jobs that are too large for their queue: what they must start with is more than it may ever hold.
+"""Oversized jobs: what they must start with is more than their queue may ever hold.
 
 See docs/fairness.md, section 6.5.
 
-Such a job is no demand, as one that the empty cluster has no room for is none: it would keep an entitlement that it can
-never use. It is judged by the least that it could start with, so that a job with some smaller tasks is not given up.
+Such a job has no demand, just like one that does not fit the empty cluster: otherwise it would keep an entitlement that
+it can never use. It is judged by the least it could start with, so that a job with some smaller tasks is not given up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OversizedJob:
     tasks: int
 
     def message(self, registry: Registry) -> str:
-        """In words."""
+        """The message for the job's condition."""
         assert self.queue.ceiling is not None
         j = self.resource
         amount, most = (f"{registry.names[j]} {registry.format_amount(j, n)}" for n in (self.amount, self._most))
@@ -40,13 +40,13 @@ class OversizedJob:
 
 
 def find_oversize(leaf: JobNode, start: int) -> OversizedJob | None:
-    """Why a job that has not started never will, by what its queue and those above it may hold; None: it may."""
+    """Why a job that has not started never will, by the limits of its queue and the queue's ancestors; None: it may."""
     ceilings = _ceilings(leaf)
     if not ceilings:
         return None
     missing = missing_to_start(leaf.job, start)
     asked = _least(leaf, missing) if missing > 0 else ()
-    if not leaf.job.tasks and leaf.job.spec is not None:  # its pods are still to come
+    if not leaf.job.tasks and leaf.job.spec is not None:  # its pods do not exist yet
         asked = tuple((j, n) for j, n in enumerate(leaf.job.spec.min_resources) if n and j != PODS)
         missing = leaf.job.spec.min_member
     for queue, most, whole in ceilings if asked else ():
@@ -57,7 +57,7 @@ def find_oversize(leaf: JobNode, start: int) -> OversizedJob | None:
 
 
 def _ceilings(leaf: JobNode) -> list[tuple[ShareNode, list[int], list[int]]]:
-    """What a job's queue and those above it may hold, and what the cluster has: that is left to the nodes."""
+    """The ceilings of a job's queue and its ancestors, with the cluster's capacity, which the node table checks."""
     limited: list[tuple[ShareNode, list[int]]] = []
     queue: ShareNode = leaf.queue
     while queue.parent is not None:
@@ -69,7 +69,7 @@ def _ceilings(leaf: JobNode) -> list[tuple[ShareNode, list[int], list[int]]]:
 
 
 def _least(leaf: JobNode, tasks: int) -> Items:
-    """Of each resource the least that so many of the waiting tasks ask for, and what the job holds already."""
+    """Per resource, the least that this many of the waiting tasks request, plus what the job holds already."""
     asks = [(dict(shape.ask), len(waiting)) for shape, waiting in leaf.job.pending.items()]
     found: list[tuple[int, int]] = []
     for j in sorted({j for ask, _ in asks for j in ask}):

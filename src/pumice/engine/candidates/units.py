@@ -1,8 +1,8 @@
-"""Units: what a job can start next (docs/fairness.md, section 1.2).
+"""Allocation units: what a job can start next (docs/fairness.md, section 1.2).
 
-A job that has not started needs everything that is missing to its gang at once; one that has grows a task at a
-time. Jobs whose units are alike share one ``Unit``, so that what is found out about it (it does not fit now) is
-known for all of them at once.
+A job that has not started needs everything that its gang still lacks at once; a started job grows by one task at a
+time. Jobs whose units are alike share one ``AllocationUnit``, so that a finding about it (it does not fit now) holds
+for all of them at once.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Parts = tuple[tuple[TaskShape, int], ...]
 
 
 class AllocationUnit:
-    """So many tasks of these shapes, all or nothing. Compared by identity.
+    """Tasks of the given shapes, placed all or nothing. Compared by identity.
 
-    Units of the same tasks in another order are not alike: the tasks are placed in task order, so which of them finds
-    no place depends on it.
+    Units of the same tasks in another order are different units: tasks are placed in task order, so the order decides
+    which of them cannot be placed.
     """
 
     __slots__ = ("ask", "coupled", "parts", "reason", "runs", "short", "size", "tried", "waiting")
 
     def __init__(self, runs: Parts) -> None:
-        self.runs = runs  # in task order; a shape may come again
+        self.runs = runs  # in task order; a shape may occur more than once
         counts: dict[TaskShape, int] = {}
         for shape, count in runs:
             counts[shape] = counts.get(shape, 0) + count
@@ -39,13 +39,13 @@ class AllocationUnit:
         self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
         self.coupled = any(shape.coupled for shape, _ in parts)
         self.waiting: dict[JobNode, None] = {}
-        self.reason = ""  # why it could not be placed, once somebody asked
-        self.tried = False  # whether it was tried in vain since room last grew
-        self.short: tuple[TaskShape, int] | None = None  # and then: of which shape only so many found a place
+        self.reason = ""  # why it could not be placed, once it was needed
+        self.tried = False  # whether an attempt failed since capacity last grew
+        self.short: tuple[TaskShape, int] | None = None  # if so, the shape of which only this many could be placed
 
 
 class UnitTable:
-    """All units in use, and which shape they are made of."""
+    """All units in use, indexed by the shapes they consist of."""
 
     def __init__(self) -> None:
         self._units: dict[Parts, AllocationUnit] = {}
@@ -69,7 +69,7 @@ class UnitTable:
         return iter(self._units.values())
 
     def drop(self, unit: AllocationUnit) -> None:
-        """Forget a unit that nobody waits with."""
+        """Forget a unit that no job waits with."""
         if self._units.pop(unit.runs, None) is not None:
             for shape, _ in unit.parts:
                 self.of_shape[shape].remove(unit)
@@ -78,12 +78,12 @@ class UnitTable:
 
 
 def sum_asks(parts: Parts) -> Items:
-    """What all parts together ask for."""
+    """What all parts request together."""
     return total_of(tuple((shape.ask, count) for shape, count in parts))
 
 
 def total_of(parts: tuple[tuple[Items, int], ...]) -> Items:
-    """So many times each of these amounts, summed."""
+    """The sum of these amounts, each times its count."""
     total: dict[int, int] = {}
     for items, count in parts:
         for j, amount in items:
@@ -92,7 +92,7 @@ def total_of(parts: tuple[tuple[Items, int], ...]) -> Items:
 
 
 def gang_size(job: Job, start_size: int) -> int:
-    """How many tasks make its gang now: the minimum less what has succeeded, at most what is unfinished."""
+    """The current size of a job's gang: its minimum minus the succeeded tasks, at most the unfinished ones."""
     return min(start_size - job.succeeded, sum(job.unfinished.values()))
 
 
@@ -105,7 +105,7 @@ def missing_to_start(job: Job, start_size: int) -> int:
 
 
 def makes_a_gang(job: Job, tasks: Collection[Task], start_size: int) -> bool:
-    """Whether these tasks are what a job must start with: its minimum, and that of every role."""
+    """Whether these tasks satisfy what a job must start with: its minimum, and that of every role."""
     if len(tasks) < gang_size(job, start_size):
         return False
     if start_size <= 0 or job.spec is None or not job.spec.min_task_member:
@@ -116,7 +116,7 @@ def makes_a_gang(job: Job, tasks: Collection[Task], start_size: int) -> bool:
 
 
 class GangCapacity:
-    """How many tasks of each shape may be in a gang, and how much all of them may ask for together."""
+    """How many tasks of each shape a gang may contain, and how much they may request together."""
 
     def __init__(self, at_most: Mapping[TaskShape, int], capacity: list[int] | None = None) -> None:
         self.at_most = at_most
@@ -124,7 +124,7 @@ class GangCapacity:
         self._count: Counter[TaskShape] = Counter()
 
     def take(self, shape: TaskShape) -> bool:
-        """Whether there is room for one more; then it is taken."""
+        """Take capacity for one more task, if there is any; returns whether there was."""
         if self._count[shape] >= self.at_most.get(shape, self._count[shape] + 1):
             return False
         if self._left is not None:
@@ -139,11 +139,11 @@ class GangCapacity:
 def gang_tasks(
     job: Job, missing: int, barred: Collection[TaskShape] = (), room: GangCapacity | None = None
 ) -> list[Task] | None:
-    """The tasks a job starts with. None: too few wait.
+    """The tasks a job starts with. None: too few are waiting.
 
-    The minimum of every role; then those that ask for nothing, since they cost nothing; then others in task order,
-    none of a barred shape (one that fits no node). Any tasks will do where roles say nothing else: those for which
-    there is no room beside the ones already chosen are passed over.
+    First the minimum of every role; then best-effort tasks, since they cost nothing; then others in task order. Tasks
+    of a barred shape (one that fits on no node) are excluded. Beyond the roles any tasks will do, so tasks that do not
+    fit beside those already chosen are skipped.
     """
     waiting = [task for shape, tasks in job.pending.items() if shape not in barred for task in tasks]
     waiting.sort(key=lambda task: task.order)
@@ -151,17 +151,17 @@ def gang_tasks(
 
 
 def first_tasks(job: Job, size: int, tasks: list[Task], room: GangCapacity | None = None) -> list[Task] | None:
-    """Which of these tasks, in task order, a job would start with if nothing of it ran yet. None: too few."""
+    """The tasks, in task order, that a job would start with if none of its tasks ran yet. None: too few."""
     assert job.spec is not None
     here = Counter(task.spec.role for task in tasks)
     done = Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
-    # Like the gang, a role's minimum counts at most what is unfinished.
+    # Like the gang, a role's minimum counts at most the unfinished tasks.
     needs = {role: min(least - done[role], here[role]) for role, least in job.spec.min_task_member.items()}
     return _choose(tasks, needs, size, room)
 
 
 def _role_needs(job: Job) -> dict[str, int]:
-    """What every role still lacks of its minimum."""
+    """How many tasks every role still lacks to reach its minimum."""
     assert job.spec is not None
     needs = dict(job.spec.min_task_member)
     if needs:
@@ -189,19 +189,19 @@ def _choose(tasks: list[Task], needs: dict[str, int], size: int, room: GangCapac
 
 
 def _nothing_starts_together(job: Job) -> bool:
-    """Whether a unit of one task is less than what the roles need: then nobody asks for their minimum."""
+    """Whether the roles need more than a unit of one task can give: their minimum is then not enforced."""
     return sum(need for need in _role_needs(job).values() if need > 0) > 1
 
 
 def unit_tasks(leaf: JobNode, unit: AllocationUnit) -> list[Task]:
-    """The waiting tasks that a job's unit stands for."""
+    """The waiting tasks that a job's unit consists of."""
     pending = leaf.job.pending
     if unit.size == 1 and (leaf.started or _nothing_starts_together(leaf.job)):
         return [pending[unit.parts[0][0]][-1]]
     if len(unit.parts) == 1 and not (leaf.job.spec is not None and leaf.job.spec.min_task_member):
         shape, count = unit.parts[0]
         return pending[shape][-1 : -count - 1 : -1]
-    # Exactly so many of each shape as the unit was made of: those that find no place are not among them.
+    # Exactly as many of each shape as the unit has: tasks that could not be placed were left out of it.
     made_of = dict(unit.parts)
     others = [shape for shape in pending if shape not in made_of]
     tasks = gang_tasks(leaf.job, unit.size, others, GangCapacity(made_of))
@@ -210,7 +210,7 @@ def unit_tasks(leaf: JobNode, unit: AllocationUnit) -> list[Task]:
 
 
 def runs_of(tasks: list[Task]) -> Parts:
-    """The shapes of tasks as they come, equal neighbours together."""
+    """The shapes of these tasks in order, equal neighbours merged."""
     runs: list[tuple[TaskShape, int]] = []
     for task in tasks:
         if runs and runs[-1][0] is task.shape:
@@ -221,7 +221,7 @@ def runs_of(tasks: list[Task]) -> Parts:
 
 
 def parts_of(tasks: list[Task]) -> Parts:
-    """How many tasks of each shape, by shape."""
+    """How many tasks there are of each shape, by shape."""
     counts: dict[TaskShape, int] = {}
     for task in tasks:
         counts[task.shape] = counts.get(task.shape, 0) + 1

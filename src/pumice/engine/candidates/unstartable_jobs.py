@@ -1,10 +1,10 @@
-"""Jobs that cannot start, however much room comes free: too few pods, no node that suits them, no queue.
+"""Jobs that cannot start, however much capacity is freed: too few pods, no suitable node, or no queue.
 
-A job is looked at again at the end of the cycle in which it changed (``note``), and so is every job when nodes or
-queues change. What stands in its way is told once, as a condition of its podgroup. Some obstacles are over in a moment
-when objects are created one after the other; these are told only after they have lasted for ``PATIENCE``.
+A job is checked at the end of the cycle in which it changed (``mark_changed``), and every job is checked when nodes or
+queues change. An obstacle is reported once, as a condition of the podgroup. Some obstacles are gone in a moment, while
+objects are being created one after the other; these are reported only after they have lasted for ``REPORT_DELAY``.
 
-``FINDERS`` are asked in turn, and the first obstacle counts. To tell of another kind of obstacle, add a function there.
+``OBSTACLE_CHECKS`` run in turn, and the first obstacle found counts. To report another kind, add a function there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 REPORT_DELAY = 10_000_000
-"""For how long an obstacle must last that may be over in a moment (microseconds)."""
+"""How long a possibly short-lived obstacle must last before it is reported (microseconds)."""
 
 
 class Obstacle(NamedTuple):
@@ -47,7 +47,7 @@ class UnstartableJobs:
         self._told: dict[str, None] = {}
 
     def mark_changed(self, key: str) -> None:
-        """A job has come, changed or gone."""
+        """Record that a job was added, changed or removed."""
         self._changed[key] = None
 
     def is_reported(self, key: str) -> bool:
@@ -56,13 +56,13 @@ class UnstartableJobs:
 
     @property
     def has_unreported(self) -> bool:
-        """Whether an obstacle will be told if it lasts."""
+        """Whether there is an obstacle that will be reported if it lasts."""
         return bool(self._untold)
 
     def report_obstacles(self, context: SchedulingContext) -> None:
-        """Look at the jobs that changed, also by decisions of this cycle, and tell what has to be told now."""
+        """Check the jobs that changed, also by decisions of this cycle, and report the obstacles that are due."""
         again: list[str] = []
-        if self._found:  # decisions are many, and jobs that cannot start are few
+        if self._found:  # there are many decisions, but few jobs that cannot start
             decided = {each.job for each in context.decided.decisions if isinstance(each, (Enqueue, Bind, Evict))}
             again = sorted(decided & self._found.keys())
         for key in (*self._changed, *again):
@@ -88,7 +88,7 @@ class UnstartableJobs:
             self._found[key] = obstacle, context.now
             self._untold[key] = None
         elif key in self._told and context.decided.conditions.get(key) != obstacle.message:
-            self._untold[key] = None  # it is another job of that name, or something else was said meanwhile
+            self._untold[key] = None  # a new job of that name, or another condition was written meanwhile
         if job is None or job.spec is None:
             context.decided.conditions.pop(key, None)
 
@@ -97,7 +97,7 @@ class UnstartableJobs:
         context.decided.condition_once(key, obstacle.reason, obstacle.message)
 
     def _tell_gone(self, context: SchedulingContext, key: str) -> None:
-        """Say so of a job that waits for its turn; whoever starts or finds no room is told that."""
+        """Report that the obstacle is gone, unless the job starts or is blocked, which is reported elsewhere."""
         leaf = context.tree.jobs.get(key)
         waits = leaf is not None and leaf.unit is not None and not leaf.job.running
         if waits and leaf not in context.candidates.blocked_jobs:
@@ -106,11 +106,11 @@ class UnstartableJobs:
             context.decided.condition(key, "Unschedulable", "Waiting", message)
 
     def checkpoint(self) -> dict[str, int]:
-        """Since when each obstacle has been there, by job."""
+        """Since when each obstacle has existed, by job."""
         return {key: since for key, (_, since) in self._found.items()}
 
     def restore(self, memory: Mapping[str, int], context: SchedulingContext) -> None:
-        """Go on from there: obstacles that are still there have been there as long as before."""
+        """Continue from a checkpoint, so that a restart does not reset the age of obstacles that still exist."""
         for key, since in memory.items():
             job = context.state.jobs.get(key)
             obstacle = obstacle_of(context, job) if job is not None else None
@@ -124,7 +124,7 @@ class UnstartableJobs:
 
 
 def obstacle_of(context: SchedulingContext, job: Job) -> Obstacle | None:
-    """What keeps a job from ever starting as things stand; None: nothing, or nothing of it is to start."""
+    """What keeps a job from ever starting in the present cluster; None: no obstacle, or nothing to start."""
     if job.spec is None or job.phase is JobPhase.COMPLETED or (job.tasks and not any(job.unfinished.values())):
         return None
     leaf = context.tree.jobs.get(job.key)
@@ -157,7 +157,7 @@ def queue_takes_no_jobs(context: SchedulingContext, leaf: JobNode) -> Obstacle |
 
 
 def asks_for_more_than_there_is(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
-    """A job that is let in by its minResources, which are more than the whole cluster has."""
+    """A job still to be enqueued whose minResources exceed the capacity of the whole cluster."""
     spec, capacity = leaf.job.spec, context.state.capacity
     if spec is None or leaf.job.phase is not JobPhase.PENDING or not context.policy.enqueues:
         return None
@@ -170,7 +170,7 @@ def asks_for_more_than_there_is(context: SchedulingContext, leaf: JobNode) -> Ob
 
 
 def has_too_few_pods(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
-    """A job of whose minimum some pods do not exist; before it is let in they need not."""
+    """A job without all the pods of its minimum; before it is enqueued they need not exist."""
     job = leaf.job
     if job.running or (job.phase is JobPhase.PENDING and context.policy.enqueues):
         return None
@@ -181,7 +181,7 @@ def has_too_few_pods(context: SchedulingContext, leaf: JobNode) -> Obstacle | No
 
 
 def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
-    """A job with waiting tasks of which none, or not as many as must start together, fit even an empty cluster."""
+    """A job whose waiting tasks, or as many as must start together, would not fit even an empty cluster."""
     job, nodes = leaf.job, context.nodes
     if not job.pending:
         return None
@@ -201,7 +201,7 @@ def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
 
 
 def queue_holds_too_little(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
-    """What a job must start with has to fit what its queue, and those above it, may ever hold."""
+    """A job must start with no more than its queue and the queue's ancestors may ever hold."""
     if context.tree.root.ceiling is None:  # no queue has a limit
         return None
     found = find_oversize(leaf, context.policy.start_size(leaf.job))
@@ -218,7 +218,7 @@ OBSTACLE_CHECKS: tuple[Callable[[SchedulingContext, JobNode], Obstacle | None], 
 
 
 def _lacking(context: SchedulingContext, shape: TaskShape) -> str:
-    """What nodes lack for a task, in words that do not change while the nodes do not."""
+    """What the nodes lack for a task; the text is stable while the nodes are."""
     nodes, names = context.nodes, context.state.registry.names
     if not nodes.nodes:
         return "there are no nodes"

@@ -1,9 +1,9 @@
-"""What an engine knows that no object tells, in plain values: for an engine that takes its place.
+"""Engine checkpoint: the engine's own state that no API object holds, in plain values, for an engine that replaces it.
 
-Who runs where is in the state. But who has waited how long, whose turn it was, what was said to whom, whose room is
-kept: that an context remembers by itself, and another one that goes on in its place (under another configuration, or in
-a recorded log) must know it as well. Jobs, tasks and nodes are named, so that a memory fits any engine of that
-cluster; what speaks of somebody who is not there is passed over.
+``ClusterSnapshot`` covers objects and placements. But how long a job has waited, which side had the last turn, which
+conditions were reported and which capacity is reserved, only the engine knows; one that continues in its place (under
+another configuration, or in a replayed decision log) needs that as well. The checkpoint refers to jobs, tasks and nodes
+by name, so that it fits any engine of that cluster; entries about objects that no longer exist are ignored.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Parts = tuple[tuple[Items, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class SavedReservation:
-    """Room that is kept for a job (see ``holds``)."""
+    """A reservation for a job (see ``placement.reservations``)."""
 
     job: str
-    parts: Parts  # what its unit was made of
+    parts: Parts  # what its unit consisted of
     needs: dict[str, Items]  # by node
     lack: float
     since: int
@@ -30,7 +30,7 @@ class SavedReservation:
 
 @dataclass(frozen=True, slots=True)
 class ReservationsCheckpoint:
-    """Who holds room, and who waits to; by job."""
+    """The active reservations, and the jobs waiting for one; by job."""
 
     kept: tuple[SavedReservation, ...] = ()
     told: dict[str, list[str]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class ReservationsCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class PreemptorsCheckpoint:
-    """Since when each job has found no room (see ``takers``)."""
+    """Since when each job has been starved (see ``preemption.preemptors``)."""
 
     since: dict[str, int] = field(default_factory=dict)
     committed: int = 0
@@ -49,7 +49,7 @@ class PreemptorsCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class EngineCheckpoint:
-    """All of it."""
+    """The checkpoint of a whole engine."""
 
     now: int = 0
     stamp: int = 0
@@ -59,11 +59,11 @@ class EngineCheckpoint:
     queue_conditions: dict[str, str] = field(default_factory=dict)
     awaited: dict[str, tuple[str, ...]] = field(default_factory=dict)
     evictions_failed: dict[str, tuple[int, int]] = field(default_factory=dict)
-    turns: dict[str, int] = field(default_factory=dict)  # by path in the tree
+    turns: dict[str, int] = field(default_factory=dict)  # by path in the share tree
     reclaims: PreemptorsCheckpoint = PreemptorsCheckpoint()
     preempts: PreemptorsCheckpoint = PreemptorsCheckpoint()
-    holds: ReservationsCheckpoint | None = None  # None: by this configuration nobody holds room
-    incomplete: dict[str, int] = field(default_factory=dict)  # since when jobs have a part of their gang only
-    arrivals: tuple[str, ...] = ()  # pods that turned up by bindings that it did not decide (see ``relieve``)
-    acquainted: bool = True  # whether it has looked at the cluster once
-    unstartable: dict[str, int] = field(default_factory=dict)  # since when jobs cannot start, whatever comes free
+    holds: ReservationsCheckpoint | None = None  # None: this configuration makes no reservations
+    incomplete: dict[str, int] = field(default_factory=dict)  # partial gangs, and since when
+    arrivals: tuple[str, ...] = ()  # unexpected pods (see ``recovery.overcommitted_nodes``)
+    acquainted: bool = True  # whether the first cycle is done
+    unstartable: dict[str, int] = field(default_factory=dict)  # since when jobs have been unable to start

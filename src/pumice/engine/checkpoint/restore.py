@@ -1,7 +1,7 @@
-"""An engine in the place of another: the same cluster, the same memory, nothing else.
+"""Replace an engine by one with the same cluster and the same checkpoint, and nothing else.
 
-All that the new one knows passes through plain values, so two of them that were given the same are the same, whatever
-was before: decisions from there on can be recorded and reproduced.
+Everything that the new engine knows passes through plain values, so two engines restored from the same snapshot are
+equal, whatever happened before. Their decisions from there on can be recorded and reproduced.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pumice.engine.state.cluster_snapshot import ClusterSnapshot, restore_object
 
 @dataclass(frozen=True, slots=True)
 class EngineSnapshot:
-    """What an engine passes on."""
+    """What an engine hands over to its replacement."""
 
     cluster: ClusterSnapshot
     checkpoint: EngineCheckpoint
 
 
 def snapshot_engine(engine: Engine) -> EngineSnapshot:
-    """What an engine passes on, between two cycles."""
+    """Snapshot an engine between two cycles."""
     return EngineSnapshot(snapshot_cluster(engine.state), engine.checkpoint())
 
 
@@ -38,16 +38,16 @@ def restore_engine(
     registry: Registry,
     brakes: PreemptionCooldown = NO_COOLDOWN,
 ) -> Engine:
-    """An engine that goes on from there, under this configuration. The one before is not touched."""
+    """Build an engine that continues from a snapshot, under this configuration. The previous engine is not changed."""
     was, memory = inherited.cluster, inherited.checkpoint
     engine = Engine(config, factories, registry, brakes)
     restore_objects(engine.state, was)
-    engine.prepare(memory.now)  # what plugins say of jobs is part of their tasks' shapes
+    engine.prepare(memory.now)  # plugins determine parts of the tasks' shapes
     restore_tasks(engine.state, was)
     engine.restore(memory)
     return engine
 
 
 def reconfigured(engine: Engine, config: SchedulerConfig, factories: Mapping[str, PluginFactory]) -> Engine:
-    """The same cluster under another configuration. The engine before stays as it is, also if this raises."""
+    """The same cluster under another configuration. The previous engine is not changed, even if this raises."""
     return restore_engine(snapshot_engine(engine), config, factories, engine.state.registry, engine.cooldown)

@@ -1,1 +1,1 @@
-"""The scheduler configuration: parsing with line numbers, names, enable flags."""
+"""The scheduler configuration: parsing with line numbers, name suggestions, enable flags."""

@@ -1,11 +1,11 @@
 """Enable flags: which of its hooks a plugin is allowed to use.
 
-A plugin in the configuration file may switch each of its hooks on or off (``enableJobOrder: false``). What
-is not said is on, except for the hierarchy, which has to be asked for.
+A plugin's entry in the configuration file may switch each of its hooks on or off (``enableJobOrder: false``). A hook is
+on by default, except for the hierarchy, which must be enabled.
 
-Every flag that files made for Volcano can carry is listed, so that such a file is read as it stands.
-``EFFECTIVE`` are those that some hook or policy of ours consults; the others are accepted and noted. A flag
-joins ``EFFECTIVE`` together with the code that asks for it.
+All flags of Volcano's configuration files are listed, so that such a file can be read unchanged. ``EFFECTIVE`` are the
+flags that a hook or policy of ours consults; the others are accepted with a note. A flag joins ``EFFECTIVE`` together
+with the code that consults it.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ MEANING = {
     Flag.RECLAIMABLE: "a say in which tasks of other queues they may take: whoever orders the queues must agree",
     Flag.PREEMPTABLE: "a say in which tasks of its own queue a job may take: priority's from lower, drf's from equals",
 }
-"""What the flags do that some hook or policy of ours consults."""
+"""The effect of each flag that a hook or policy of ours consults."""
 
 EFFECTIVE = frozenset(MEANING)
 
 
 def _spellings() -> dict[str, Flag]:
-    """Every way a flag is written: ``enable`` and ``enabled`` are mixed, and one began with a capital."""
+    """All spellings of the flags: files mix ``enable`` and ``enabled``, and one flag began with a capital."""
     spellings = {}
     for flag in Flag:
         hook = flag.value.removeprefix("enabled").removeprefix("enable")
@@ -82,5 +82,5 @@ _SPELLINGS = _spellings()
 
 
 def flag_spelled(key: str) -> Flag | None:
-    """The flag that a key of the file means, or None."""
+    """The flag that a key of the file denotes, or None."""
     return _SPELLINGS.get(key)

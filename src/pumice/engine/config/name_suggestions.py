@@ -1,7 +1,7 @@
-"""What is wrong with a name in the configuration, and which one was probably meant.
+"""Diagnoses of unknown names in the configuration, with a suggestion.
 
-A name is known, or it is one that files made for Volcano may carry and this version does not have (no
-misspelling: saying so spares the search for a typo), or nobody knows it.
+A name is known; or Volcano has it and this version does not (reporting that saves the user the search for a typo); or
+it is unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pumice.engine.config.enable_flags import Flag
 
 
 class Kind(Enum):
-    """What a name is the name of."""
+    """What kind of thing a name denotes."""
 
     ACTION = "action"
     PLUGIN = "plugin"
@@ -31,7 +31,7 @@ _VOLCANO = {
 
 
 def problem_with_name(kind: Kind, name: str, known: Collection[str]) -> str | None:
-    """Why an action or plugin of this name can't be used, and what can; None for a known one."""
+    """Why an action or plugin of this name cannot be used, and which can; None for a known one."""
     if name in known:
         return None
     if name in _VOLCANO[kind].split():
@@ -42,7 +42,7 @@ def problem_with_name(kind: Kind, name: str, known: Collection[str]) -> str | No
 
 
 def problem_with_option(key: str) -> str:
-    """Why a key of a plugin that is no flag can't be used, and what can."""
+    """Why a key of a plugin's entry that is no flag cannot be used, and which can."""
     flags = [flag.value for flag in Flag]
     if key.lower().startswith("enable"):
         suggestion = did_you_mean(key, flags)
@@ -52,12 +52,12 @@ def problem_with_option(key: str) -> str:
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """``, did you mean "gang"?`` where some known name comes close, else nothing."""
+    """``, did you mean "gang"?`` if a known name is similar, else an empty string."""
     by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f', did you mean "{by_lower[close[0]]}"?' if close else ""
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as an error lists them."""
+    """Names as an error message lists them."""
     return ", ".join(names)

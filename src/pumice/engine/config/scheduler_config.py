@@ -1,6 +1,6 @@
-"""The scheduler configuration: which actions run, which plugins speak, and in what order.
+"""The scheduler configuration: which actions run, which plugins are enabled, and in what order.
 
-The file is Volcano's, read unchanged::
+The file has Volcano's format, unchanged::
 
     actions: "enqueue, allocate, backfill"     # run in this order, once a cycle
     tiers:                                     # earlier tiers decide before later ones
@@ -11,15 +11,14 @@ The file is Volcano's, read unchanged::
     - plugins:
       - name: drf
         enableHierarchy: true
-        arguments: {drf.rule: steer}           # for the plugin alone to understand
+        arguments: {drf.rule: steer}           # interpreted by the plugin alone
     configurations:                            # arguments of actions
     - name: allocate
       arguments: {...}
 
-Where Volcano skips what it does not know, this reader refuses: a misspelt flag that silently does nothing is
-worse than an error that names its line. What is understood but changes nothing here is kept as a note. The
-arguments are not judged: the plugin they belong to does that when it is built, and ``line_of`` says where
-each stands.
+Volcano skips unknown keys; this reader rejects them, because a misspelt flag that silently does nothing is worse than
+an error that names its line. A key that is known but has no effect here becomes a note. Arguments are not validated
+here: the plugin that they belong to does that when it is built, and ``line_of`` gives the line of each.
 """
 
 from __future__ import annotations
@@ -70,13 +69,13 @@ class ActionConfig:
     argument_lines: Mapping[str, int] = field(default_factory=dict)
 
     def line_of(self, argument: str) -> int:
-        """The line of an argument; of the whole entry where the argument is not given."""
+        """The line of an argument; that of the whole entry if the argument is not given."""
         return self.argument_lines.get(argument, self.line)
 
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
-    """A plugin of a tier: the hooks it may use and the arguments it gets."""
+    """A plugin of a tier: the hooks it may use and its arguments."""
 
     name: str
     enabled: frozenset[Flag] = ON_BY_DEFAULT
@@ -89,28 +88,28 @@ class PluginConfig:
         return flag in self.enabled
 
     def line_of(self, argument: str) -> int:
-        """The line of an argument; of the whole entry where the argument is not given."""
+        """The line of an argument; that of the whole entry if the argument is not given."""
         return self.argument_lines.get(argument, self.line)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """What the file says, checked; ``notes`` are what was read but does not do what its author may expect."""
+    """The validated configuration; ``notes`` report what was read but may not do what its author expects."""
 
     source: str
     actions: tuple[str, ...]
     tiers: tuple[tuple[PluginConfig, ...], ...]
     configurations: Mapping[str, ActionConfig]
     notes: tuple[str, ...] = ()
-    text: str = field(default="", repr=False, compare=False)  # as it was read
+    text: str = field(default="", repr=False, compare=False)  # the source text
 
     @property
     def plugins(self) -> tuple[PluginConfig, ...]:
-        """All plugins, in the order in which they are asked."""
+        """All plugins, in the order in which they are called."""
         return tuple(plugin for tier in self.tiers for plugin in tier)
 
     def arguments_of(self, action: str) -> Mapping[str, object]:
-        """The arguments of an action; empty where the file gives none."""
+        """The arguments of an action; empty if the file gives none."""
         return self.configurations[action].arguments if action in self.configurations else {}
 
 
@@ -121,13 +120,13 @@ def parse_config(
     known_plugins: Collection[str],
     known_actions: Collection[str],
 ) -> SchedulerConfig:
-    """Read a configuration file; raises ConfigError for the first thing that is wrong with it."""
+    """Parse a configuration file; raises ConfigError for the first error found."""
     known = {Kind.PLUGIN: known_plugins, Kind.ACTION: known_actions}
     return replace(_Reading(Document(text, source), known).config(), text=text)
 
 
 class _Reading:
-    """One pass through a document, from the top down, collecting notes on the way."""
+    """One pass over a document, from the top down, collecting notes on the way."""
 
     def __init__(self, document: Document, known: Mapping[Kind, Collection[str]]) -> None:
         self.document = document
@@ -188,7 +187,7 @@ class _Reading:
         return tuple(tiers)
 
     def _check_orders(self, plugins: Mapping[str, PluginConfig]) -> None:
-        """H-DRF and proportion share by weight in two ways; queues can follow only one of them."""
+        """H-DRF and proportion both share by weight, in different ways; only one of them can order the queues."""
         drf, proportion = plugins.get("drf"), plugins.get("proportion")
         if drf is None or proportion is None or not drf.on(Flag.HIERARCHY):
             return
@@ -232,7 +231,7 @@ class _Reading:
             elif flag not in EFFECTIVE:
                 self.notes.append(f"{plugin}: {key} has no effect here")
             elif key != flag.value:
-                # Volcano skips such a key; whoever moves a file over should know that it now counts.
+                # Volcano skips such a key; a user who migrates a file should know that it now has an effect.
                 self.notes.append(f"{plugin}: {key} is read as {flag.value}")
         return frozenset(enabled)
 
@@ -254,7 +253,7 @@ class _Reading:
         return configurations
 
     def _named(self, kind: Kind, node: yaml.Node) -> tuple[str, Entries]:
-        """The checked name of a plugin's or an action's entry, and its other keys."""
+        """The validated name of a plugin's or an action's entry, and its other keys."""
         document = self.document
         if isinstance(node, yaml.ScalarNode) and node.value:
             raise document.refuse(node, f"a {kind.value} needs its key: write `- name: {node.value}`")
@@ -272,7 +271,7 @@ class _Reading:
             raise self.document.refuse(node, problem)
 
     def _arguments(self, entries: Entries) -> tuple[dict[str, object], dict[str, int]]:
-        """Take the arguments out of an entry: their values and their lines."""
+        """Remove the arguments from an entry: their values and their lines."""
         if "arguments" not in entries:
             return {}, {}
         nodes = self.document.mapping(entries.pop("arguments")[1], "arguments")

@@ -1,9 +1,9 @@
-"""The configuration file as YAML whose every part knows its line.
+"""The configuration file as YAML nodes that keep their line numbers.
 
-The text is only composed into nodes, never constructed into objects: nodes keep the marks that let an error
-say ``file:12``. A ``Document`` then reads a node as what it has to be (a mapping, a list, text, true or
-false) and refuses anything else. Where the versions of YAML disagree, plain values follow the reader that
-Volcano uses: dates and times of day stay text.
+The text is only composed into nodes, never constructed into objects: nodes keep the marks that let an error say
+``file:12``. A ``Document`` then reads a node as the required type (a mapping, a list, text, true or false) and rejects
+anything else. Where the versions of YAML disagree, plain values follow the parser that Volcano uses: dates and times of
+day stay text.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import json
 
 import yaml
 
-# libyaml's loader where PyYAML was built with it: the same nodes, only faster.
+# libyaml's loader if PyYAML was built with it: the same nodes, only faster.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 _DEEPEST = 50
-"""Far more levels than any configuration has. Composing and reading recurse (libyaml's composer on the C
-stack, where too deep is a crash), and an alias inside the very list it names would nest forever."""
+"""Far more levels than any configuration has. Composing and reading recurse (libyaml's composer on the C stack, where
+excessive depth is a crash), and an alias inside the very list it names would nest forever.
+"""
 
 _TOO_DEEP = f"nested more than {_DEEPEST} levels deep"
 
@@ -28,7 +29,7 @@ Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 
 
 class ConfigError(ValueError):
-    """A configuration that is refused: where, and what would be right."""
+    """An invalid configuration: where, and what would be valid."""
 
     def __init__(self, source: str, line: int, message: str) -> None:
         super().__init__(source, line, message)
@@ -41,12 +42,12 @@ class ConfigError(ValueError):
 
 
 def line_of(node: yaml.Node) -> int:
-    """The line a node starts on, counted from 1."""
+    """The line on which a node starts, counted from 1."""
     return int(node.start_mark.line) + 1
 
 
 class Document:
-    """One YAML text and the name under which errors speak of it."""
+    """One YAML text and the name by which errors refer to it."""
 
     def __init__(self, text: str, source: str) -> None:
         self.source = source
@@ -54,11 +55,11 @@ class Document:
         self._values: dict[int, object] = {}
 
     def refuse(self, node: yaml.Node | None, message: str) -> ConfigError:
-        """The error for what is wrong at a node (None: with the text as a whole)."""
+        """The error for a problem at a node (None: with the text as a whole)."""
         return ConfigError(self.source, 1 if node is None else line_of(node), message)
 
     def mapping(self, node: yaml.Node | None, what: str) -> Entries:
-        """The entries of a mapping in the order of the file; nothing counts as an empty mapping."""
+        """The entries of a mapping in the order of the file; null counts as an empty mapping."""
         if node is None or _is_null(node):
             return {}
         if not isinstance(node, yaml.MappingNode):
@@ -76,7 +77,7 @@ class Document:
         return entries
 
     def sequence(self, node: yaml.Node | None, what: str) -> list[yaml.Node]:
-        """The nodes of a list; nothing counts as an empty list."""
+        """The nodes of a list; null counts as an empty list."""
         if node is None or _is_null(node):
             return []
         if not isinstance(node, yaml.SequenceNode):
@@ -100,8 +101,8 @@ class Document:
         raise self.refuse(node, f"{what} must be true or false, not {_shown(node)}{hint}")
 
     def value(self, node: yaml.Node, depth: int = 0) -> object:
-        """Whatever stands there, as plain text, numbers, booleans, lists and dictionaries."""
-        if id(node) in self._values:  # an alias is the very node it names: built once, shared
+        """The value of any node, as plain text, numbers, booleans, lists and dictionaries."""
+        if id(node) in self._values:  # an alias is the same node as its anchor: built once, shared
             return self._values[id(node)]
         if depth > _DEEPEST:
             raise self.refuse(node, _TOO_DEEP)

@@ -1,1 +1,1 @@
-"""On which node a task goes: the node table, reservations, and tasks that wait for a node to be freed."""
+"""Choosing a node for each task: the node table, reservations, and tasks pipelined to a node that is being freed."""

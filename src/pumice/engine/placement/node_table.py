@@ -1,13 +1,13 @@
-"""Nodes as arrays, and for every shape the best place right now.
+"""Node table: the nodes as arrays, and for every task shape the best node at this moment.
 
-Amounts lie in ``(resource, node)`` arrays. For each shape there is a ``View``: where it may run at all (kept until
-nodes change) and its score on every node, minus infinity where it does not fit. A placement changes one node; a
-view that is read next brings just the nodes changed since up to date, one by one while they are few and as one
-NumPy pass when they are many. Both ways compute the same numbers, to the last bit. The best node is the first
-maximum, so ties go to the name that sorts first.
+Amounts are kept in ``(resource, node)`` arrays. For each shape there is a ``ShapeView``: the nodes where it may run at
+all (kept until nodes change) and its score on every node, minus infinity where it does not fit. A placement changes one
+node. A view catches up only when it is read, with just the nodes changed since: one by one while they are few, in one
+NumPy pass when they are many. Both ways compute the same numbers, to the last bit. The best node is the first maximum,
+so ties go to the name that sorts first.
 
-Each view of a plain shape keeps a *witness*, some node where it fits now, so that at every moment the shapes that
-fit nowhere are known without asking.
+Each view of an uncoupled shape keeps a *witness*, some node where the shape fits now. The table therefore always knows
+which shapes fit nowhere, without searching.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pumice.model.specs import Items
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
-FEW = 24  # up to so many changed nodes are scored one by one
+FEW = 24  # up to this many changed nodes are scored one by one
 
 
 class ShapeView:
-    """What one shape sees of the nodes."""
+    """The nodes as seen by one shape: where it may run, and its score on each."""
 
     __slots__ = (
         "coupled",
@@ -52,8 +52,8 @@ class ShapeView:
     def __init__(self, shape: TaskShape, mask: Mask, static: Scores, weights: CapacityWeights) -> None:
         self.shape = shape
         self.mask = mask
-        self.static = static  # what room does not move, constants included
-        # Of most shapes one number each: an array is slow to read one element at a time.
+        self.static = static  # the part of the score that idle capacity does not affect, constants included
+        # Most shapes score all nodes alike, and one number is faster to read than an array, element by element.
         same = len(static) > 0 and bool((static == static[0]).all())
         self.uniform: float | None = float(static[0]) if same else None
         self.everywhere = bool(mask.all())
@@ -64,14 +64,14 @@ class ShapeView:
         self.weighed = sorted({*((j, amount) for j, amount, _ in self.linear), *self.even})
         self.resources = sorted({j for j, _ in (*shape.items, *self.weighed)})
         self.coupled = shape.coupled
-        self.possible = False  # whether it would fit some empty node
+        self.possible = False  # whether it would fit on some empty node
         self.scores: Scores = np.empty(0)
-        self.seen = -1  # how much of the journal the scores know; -1: nobody has asked for them
+        self.seen = -1  # journal position that the scores reflect; -1: never computed
         self.witness = -1
 
 
 class NodeTable:
-    """All nodes that are described, by name, with the views of all shapes in use."""
+    """All nodes with a spec, sorted by name, and the views of all shapes in use."""
 
     def __init__(self, filters: Sequence[Plugin], scorers: Sequence[Plugin]) -> None:
         self.filters = filters
@@ -81,21 +81,21 @@ class NodeTable:
         self.allocatable: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.idle: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.epoch = 0
-        self.journal: list[int] = []  # nodes whose room changed, in order
-        self._changed: NDArray[np.int64] = np.zeros(0, np.int64)  # per node, where it stands in the journal last
-        self._offered: Scores = np.zeros((0, 0))  # allocatable as floats, infinite where there is nothing
+        self.journal: list[int] = []  # nodes whose idle capacity changed, in order
+        self._changed: NDArray[np.int64] = np.zeros(0, np.int64)  # per node, its last position in the journal
+        self._offered: Scores = np.zeros((0, 0))  # allocatable as floats, infinite where it is zero
         self._schedulable: Mask = np.zeros(0, np.bool_)
-        self._synced = 0  # how far the idle array has followed the journal
+        self._synced = 0  # the journal position that the idle array reflects
         self._views: dict[TaskShape, ShapeView] = {}
         self._room_for: dict[tuple[TaskShape, int], int] = {}
         self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
-        self.freeing: dict[int, None] = {}  # while some take: nodes on which room is being freed, or waited for
-        self.reserved: dict[int, list[Items]] = {}  # while lending: room that must stay (see ``holds``)
+        self.freeing: dict[int, None] = {}  # while preempting: nodes with releasing or pipelined tasks
+        self.reserved: dict[int, list[Items]] = {}  # while lending: capacity that must stay idle (see ``reservations``)
 
-    # --- keeping up -------------------------------------------------------------------------------------------
+    # --- updates ----------------------------------------------------------------------------------------------
 
     def rebuild(self, nodes: Iterable[ClusterNode], width: int) -> None:
-        """Nodes came, went or changed what they are: start over. Views are made again when they are asked for."""
+        """Start over after nodes were added, removed or changed. Views are rebuilt when they are next read."""
         self.nodes = sorted((node for node in nodes if node.spec is not None), key=lambda node: node.name)
         self.index = {node.name: i for i, node in enumerate(self.nodes)}
         shape = (width, len(self.nodes))
@@ -113,29 +113,29 @@ class NodeTable:
         self._watch = [{} for _ in self.nodes]
 
     def touch(self, node: ClusterNode) -> int:
-        """The room on a node changed; returns its index (-1: nobody describes it)."""
+        """Record that a node's idle capacity changed; returns its index (-1: the node has no spec)."""
         i = self.index.get(node.name, -1)
         if i >= 0:
             self.mark_changed(i)
         return i
 
     def mark_changed(self, i: int) -> None:
-        """The room on the node with this index changed."""
+        """Record that the idle capacity of the node with this index changed."""
         self._changed[i] = len(self.journal)
         self.journal.append(i)
 
     def compact(self) -> None:
-        """Forget the journal that everybody has followed, between cycles."""
+        """Truncate the journal between cycles."""
         if len(self.journal) > 4 * len(self.nodes) + 1000:
             self.sync_idle()
             for view in self._views.values():
-                view.seen = 0 if view.seen == len(self.journal) else -1  # who lags is scored anew when it is read
+                view.seen = 0 if view.seen == len(self.journal) else -1  # a lagging view is scored anew when read
             self.journal.clear()
             self._changed.fill(-1)
             self._synced = 0
 
     def keep_shapes(self, used: Container[TaskShape]) -> None:
-        """Forget what all shapes but these see."""
+        """Drop the views of all shapes but these."""
         self._views = {shape: view for shape, view in self._views.items() if shape in used}
         self._room_for = {key: known for key, known in self._room_for.items() if key[0] in used}
         self._watch = [{shape: None for shape in watching if shape in used} for watching in self._watch]
@@ -151,7 +151,7 @@ class NodeTable:
     # --- views --------------------------------------------------------------------------------------------------
 
     def view(self, shape: TaskShape) -> ShapeView:
-        """The view of a shape, made on first use."""
+        """The view of a shape, built on first use."""
         view = self._views.get(shape)
         if view is None:
             view = self._views[shape] = self._make_view(shape)
@@ -186,11 +186,11 @@ class NodeTable:
         return view
 
     def _score(self, view: ShapeView, which: slice | NDArray[np.intp]) -> Scores:
-        """Scores over some nodes in one pass; ``_score_one`` is the same for one node."""
+        """Score some nodes in one pass; ``_score_one`` computes the same for one node."""
         all_idle, all_offered = self.idle, self._offered
         if isinstance(which, slice):
             idle, offered = dict(enumerate(all_idle)), dict(enumerate(all_offered))
-        else:  # ``take`` picks faster than an index does
+        else:  # ``take`` selects faster than an index does
             idle = {j: all_idle[j].take(which) for j in view.resources}
             offered = {j: all_offered[j].take(which) for j, _ in view.weighed}
         fits = view.mask[which]
@@ -236,7 +236,7 @@ class NodeTable:
         return total
 
     def _follow(self, view: ShapeView) -> None:
-        """Bring a view up to date with the nodes that changed since it was read last."""
+        """Rescore the nodes that changed since the view was last read."""
         journal = self.journal
         if view.seen < 0:
             self.sync_idle()
@@ -248,16 +248,16 @@ class NodeTable:
         else:
             changed = (self._changed >= view.seen).nonzero()[0]
             self.sync_idle()
-            if len(changed) > len(view.scores) // 3:  # to pick most of them out costs more than all of them do
+            if len(changed) > len(view.scores) // 3:  # selecting most nodes costs more than scoring all
                 view.scores = self._score(view, slice(None))
             else:
                 view.scores[changed] = self._score(view, changed)
         view.seen = len(journal)
 
-    # --- answers ------------------------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------------------------
 
     def scored(self, shape: TaskShape) -> ShapeView:
-        """The view of a shape with its scores as room is now."""
+        """The view of a shape, with its scores up to date."""
         view = self._views.get(shape) or self.view(shape)
         if view.seen < len(self.journal):
             self._follow(view)
@@ -277,7 +277,7 @@ class NodeTable:
         return i if scores[i] > -inf else -1
 
     def _scores_now(self, view: ShapeView) -> Scores:
-        """Scores of a coupled shape: what other pods forbid or make better counts as of now."""
+        """Scores of a coupled shape, including inter-pod constraints and preferences as of now."""
         scores = view.scores
         for plugin in self.scorers:
             score = plugin.node_score_now(view.shape, self)
@@ -290,20 +290,20 @@ class NodeTable:
         return scores
 
     def find_freeing(self) -> None:
-        """Note on which nodes room is being freed, or waited for."""
+        """Find the nodes on which capacity is being freed or awaited."""
         self.freeing = {i: None for i, node in enumerate(self.nodes) if node.waiting or any(node.releasing)}
 
     def allows(self, shape: TaskShape, i: int) -> bool:
-        """Whether a task of the shape may be on a node, whatever room there is, as pods are now."""
+        """Whether a task of the shape may run on a node as pods are now, regardless of idle capacity."""
         return bool(self.view(shape).mask[i]) and (not shape.coupled or self.allows_now(shape, i))
 
     def allows_now(self, shape: TaskShape, i: int) -> bool:
-        """Whether other pods have nothing against a task of the shape on a node."""
+        """Whether inter-pod constraints allow a task of the shape on a node now."""
         masks = (plugin.node_filter_now(shape, self) for plugin in self.filters)
         return all(mask is None or bool(mask[i]) for mask in masks)
 
     def _scores_lending(self, view: ShapeView, scores: Scores) -> Scores:
-        """Scores without the nodes where a task would eat into room that is kept for somebody."""
+        """Scores without the nodes where a task would use reserved capacity."""
         kept = [i for i in self.reserved if self._eats(view.shape, i)]
         if kept:
             scores = scores.copy()
@@ -319,28 +319,28 @@ class NodeTable:
         return False
 
     def reserve(self, room: dict[int, list[Items]], on_full: Callable[[TaskShape], None]) -> None:
-        """From here on room is lent: report the shapes that fit only where room is kept."""
+        """Start to lend: apply the reservations, and report the shapes that fit only on reserved capacity."""
         self.reserved = room
         for i in room:
             self.capacity_lost(i, on_full)
 
     def unreserve(self) -> None:
-        """Lending is over."""
+        """Stop lending: lift the reservations."""
         self.reserved = {}
 
     def possible(self, shape: TaskShape) -> bool:
-        """Whether a task of the shape would fit some node if that were empty."""
+        """Whether a task of the shape would fit on some node if that were empty."""
         return self.view(shape).possible
 
     def fits_somewhere(self, shape: TaskShape) -> bool:
-        """Whether a task of a plain shape fits now; finds a new witness if the old one is full."""
+        """Whether a task of an uncoupled shape fits now; picks a new witness if the old one is full."""
         view = self.view(shape)
         if view.witness >= 0 and self._fits(view, view.witness):
             return True
         if view.witness >= 0:
             self._watch[view.witness].pop(shape, None)
         self.sync_idle()
-        fits = view.mask  # a witness needs room and no score
+        fits = view.mask  # a witness needs enough idle capacity; its score does not matter
         for j, amount in shape.items:
             fits = fits & (self.idle[j] >= amount)
         if self.reserved:
@@ -352,7 +352,7 @@ class NodeTable:
         if not len(where):
             view.witness = -1
             return False
-        # Any will do; spread them out, so that a node that fills up takes few witnesses with it.
+        # Any will do; spread them out, so that few shapes need a new witness when one node fills up.
         self._set_witness(view, int(where[(shape.index * 7919) % len(where)]))
         return True
 
@@ -368,7 +368,7 @@ class NodeTable:
         return bool(view.mask[i]) and not (i in self.reserved and self._eats(view.shape, i))
 
     def fits_on(self, shape: TaskShape, changed: Sequence[int]) -> bool:
-        """Whether a shape that fitted nowhere fits on one of these nodes; then that is its witness."""
+        """Whether a shape that fitted nowhere fits on one of these nodes, which then becomes its witness."""
         view = self.view(shape)
         for i in changed:
             if self._fits(view, i):
@@ -377,7 +377,7 @@ class NodeTable:
         return False
 
     def capacity_lost(self, i: int, on_full: Callable[[TaskShape], None]) -> None:
-        """A node has less room: report the shapes that now fit nowhere."""
+        """Report the shapes that fit nowhere now that a node has less idle capacity."""
         watching = self._watch[i]
         if watching:
             for shape in [s for s in watching if not self._fits(self._views[s], i)]:
@@ -385,11 +385,11 @@ class NodeTable:
                     on_full(shape)
 
     def free_slots(self, shape: TaskShape, tasks: int) -> bool:
-        """Whether so many tasks of a plain shape would fit if all nodes were empty."""
+        """Whether this many tasks of an uncoupled shape would fit if all nodes were empty."""
         return self.slots_for(shape, tasks) >= tasks
 
     def slots_for(self, shape: TaskShape, tasks: int) -> int:
-        """How many of so many tasks of a plain shape would fit if all nodes were empty."""
+        """How many of this many tasks of an uncoupled shape would fit if all nodes were empty."""
         known = self._room_for.get((shape, tasks))
         if known is None:
             known = self._room_for[(shape, tasks)] = self._count_room(shape, tasks)

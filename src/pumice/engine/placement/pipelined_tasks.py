@@ -1,9 +1,9 @@
-"""Pipelined tasks: they wait on a node for room that is being freed, and start as soon as it is there.
+"""Pipelined tasks: each waits on a node for capacity that is being freed, and binds as soon as it is.
 
-What they wait for is theirs: ``ClusterNode.idle`` leaves it out. A gang that has not started starts whole, so its
-tasks wait for one another. A task whose room will not come (its node is lost or cordoned, or a victim stays after
-all), or whose queue starts nothing any more, waits no longer: it is pending again, and so is the rest of a gang that
-could then not start.
+The awaited capacity belongs to the pipelined task: ``ClusterNode.idle`` excludes it. A gang that has not started starts
+as a whole, so its tasks wait for one another. A task returns to pending if its capacity will not come (its node is lost
+or cordoned, or a victim keeps running) or if its queue no longer starts jobs; so does the rest of a gang that could
+then not start.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 
 class PipelinedTasks:
-    """The tasks that wait on a node, and the victims they wait for."""
+    """The tasks pipelined to a node, and the victims they wait for."""
 
     __slots__ = ("awaited", "tasks")
 
     def __init__(self) -> None:
-        self.tasks: dict[Task, None] = {}  #: all and only tasks with status PIPELINED, in the order they came
-        self.awaited: dict[str, tuple[str, ...]] = {}  #: keys of the victims each of them waits for, by task key
+        self.tasks: dict[Task, None] = {}  #: exactly the tasks with status PIPELINED, in the order they were pipelined
+        self.awaited: dict[str, tuple[str, ...]] = {}  #: keys of the victims that each task waits for, by task key
 
     def add(self, task: Task, victims: tuple[str, ...]) -> None:
-        """A task was pipelined and waits for these victims to leave."""
+        """Record that a task was pipelined and waits for these victims to leave."""
         self.tasks[task] = None
         self.awaited[task.key] = victims
 
     def remove(self, task: Task) -> None:
-        """A task started, or went back to pending."""
+        """Drop a task that started or returned to pending."""
         self.tasks.pop(task, None)
         self.awaited.pop(task.key, None)
 
@@ -58,15 +58,15 @@ Room = dict[ClusterNode, dict[int, int]]
 
 
 def update_pipelined(context: SchedulingContext) -> None:
-    """At the start of a cycle: send back those who wait in vain, start those whose room is there."""
+    """At the start of a cycle: return the hopeless tasks to pending, and start those whose capacity is free."""
     if context.pipelined.tasks:
         _send_back(context)
         start_pipelined(context)
 
 
 def start_pipelined(context: SchedulingContext) -> None:
-    """Bind the tasks that waited for room and have it now, in the order in which they came."""
-    spoken_for: Room = {}  # what is free, and meant for those who came first, whether they start now or wait on
+    """Bind the pipelined tasks whose capacity is free now, first come first served."""
+    spoken_for: Room = {}  # free, but claimed by earlier tasks, whether they start now or keep waiting
     ready: dict[Job, list[Task]] = {}
     for task in context.pipelined.tasks:
         assert task.job is not None
@@ -89,7 +89,7 @@ def _by_job(context: SchedulingContext) -> dict[Job, list[Task]]:
 
 
 def _starts_with(context: SchedulingContext, job: Job, tasks: Collection[Task]) -> bool:
-    """Whether a job has what it must start with, once these tasks of it start as well."""
+    """Whether a job has what it must start with once these pipelined tasks of it start as well."""
     seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
     return context.policy.job_valid(job) is None and makes_a_gang(
         job, [*seated, *tasks], context.policy.start_size(job)
@@ -108,7 +108,7 @@ def _start(context: SchedulingContext, task: Task) -> None:
 
 
 def _keep(context: SchedulingContext, task: Task, spoken_for: Room) -> None:
-    """A task waits on: what its own victims will not free of what it needs, others must leave."""
+    """Claim free capacity for a task that keeps waiting: what it needs beyond what its own victims will free."""
     node = task.node
     assert node is not None
     coming: dict[int, int] = {}
@@ -123,7 +123,7 @@ def _keep(context: SchedulingContext, task: Task, spoken_for: Room) -> None:
 
 
 def _has_room(context: SchedulingContext, task: Task, taken: Room) -> bool:
-    """Whether nobody occupies the room any more that a task waits for; if so, it counts as taken."""
+    """Whether the capacity that a task waits for is free; if so, claims it in ``taken``."""
     node = task.node
     assert node is not None
     here = taken.get(node, {})
@@ -140,13 +140,13 @@ def _has_room(context: SchedulingContext, task: Task, taken: Room) -> bool:
 
 
 def _is_leaving(context: SchedulingContext, victim: str) -> bool:
-    """Whether a victim is still being released; its place may be free before, but not what its queue may hold."""
+    """Whether a victim is still being released; its node may be free earlier, but its queue's quota is not."""
     task = context.state.tasks.get(victim)
     return task is not None and task.status is TaskStatus.RELEASING
 
 
 def _send_back(context: SchedulingContext) -> None:
-    """Make those pending again whose room will not come; who came last goes first."""
+    """Return tasks to pending whose capacity will not come, the last pipelined first."""
     changed: dict[Job, None] = {}
     for task in reversed(list(context.pipelined.tasks)):
         node, job = task.node, task.job
@@ -167,7 +167,7 @@ def _send_back(context: SchedulingContext) -> None:
 
 
 def _a_victim_stays(context: SchedulingContext, task: Task) -> bool:
-    """Whether a victim that a task waits for goes on after all; forgets those that are gone."""
+    """Whether a victim that a task waits for keeps running; forgets the victims that are gone."""
     victims = [context.state.tasks.get(name) for name in context.pipelined.awaited.get(task.spec.key, ())]
     there = [victim for victim in victims if victim is not None and victim.status is not TaskStatus.PENDING]
     context.pipelined.awaited[task.spec.key] = tuple(v.spec.key for v in there if v.status is TaskStatus.RELEASING)
@@ -175,7 +175,7 @@ def _a_victim_stays(context: SchedulingContext, task: Task) -> bool:
 
 
 def _unpipeline(context: SchedulingContext, task: Task) -> None:
-    """A task is pending again."""
+    """Return a task to pending."""
     node = task.node
     assert node is not None and task.job is not None
     for plugin in context.policy.followers:
@@ -183,7 +183,7 @@ def _unpipeline(context: SchedulingContext, task: Task) -> None:
     leaf, started, owed = context.tree.jobs.get(task.job.key), task.started, task.owed
     context.state.unplace(task)
     task.owed = True
-    if leaf is not None:  # a job whose queue is gone holds nothing there any more
+    if leaf is not None:  # a job whose queue is gone is charged nowhere any more
         context.order.uncharge(leaf, task.shape.ask, started, 1, owed)
     context.pipelined.remove(task)
     capacity_freed(context, node)

@@ -1,7 +1,8 @@
-"""Arrange: do these tasks fit on those nodes together, one way or another?
+"""Repacking: whether these tasks fit on those nodes together, in any arrangement.
 
-A small search: the largest task first, on the node where it is already if it can stay; of nodes that are alike one
-is tried. It gives up after a while, and where pods keep away from one another at once: "no" may be wrong, "yes" never.
+A small search: it places the largest task first, on its present node if possible, and tries only one of several nodes
+that are alike. It gives up after ``STEPS``, and immediately if a task has inter-pod constraints: a negative answer may
+be wrong, a positive one never is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ STEPS = 2000
 
 
 def repack_tasks(context: SchedulingContext, tasks: list[Task], indices: list[int]) -> dict[Task, int] | None:
-    """A node (by index) for each of these Pipelined tasks, out of the given ones; None: no way was found."""
+    """Assign each of these pipelined tasks to one of the given nodes (by index); None if no arrangement was found."""
     nodes = context.nodes.nodes
     if any(task.shape.coupled for task in tasks):
         return None

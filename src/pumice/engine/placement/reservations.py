@@ -1,9 +1,10 @@
-"""Holds: room kept for an owed job that finds none (docs/fairness.md, section 3.4).
+"""Reservations: capacity kept idle for an owed job that fits nowhere (docs/fairness.md, section 3.4).
 
-A large task or a gang may be owed its part and still never start, because whatever comes free is too small for it
-and is lent at once to somebody it fits. A job that has waited long enough holds room: on the nodes where it lacks
-least nobody who is not owed may take what its unit needs. That costs some utilisation, so there is at most one hold
-per child of the root, and one that makes no progress ends; that job's next wait is twice as long.
+A large task or a gang may be owed its share and still never start, because each piece of capacity that is freed is too
+small for it and is lent at once to a smaller job. A job that has waited long enough gets a reservation: on the nodes
+where it lacks least, jobs that are not owed may not use what its unit needs. That costs some utilization, so there is
+at most one reservation per child of the root, and one that makes no progress ends; the job's next wait is twice as
+long.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Reservation:
-    """Room kept for a job: what its unit needs on which nodes, and how much of that is still taken."""
+    """Capacity reserved for a job: what its unit needs on which nodes, and how much of that is still in use."""
 
     unit: AllocationUnit
-    needs: dict[int, Items]  # node index -> amounts that must stay
-    lack: float  # part of the cluster that is still missing
+    needs: dict[int, Items]  # node index -> amounts that must stay idle
+    lack: float  # fraction of the cluster that is still missing
     since: int
     progress: int  # when the lack last shrank
-    epoch: int  # of the node table whose indices these are
+    epoch: int  # the epoch of the node table that the indices refer to
 
 
 class Reservations:
-    """Who holds room, and who has waited how long."""
+    """The active reservations, and how long each owed job has waited for one."""
 
     def __init__(self, patience: int, limit: int) -> None:
         self.patience = patience  # microseconds; negative: never
         self.limit = limit
         self.active: dict[JobNode, Reservation] = {}
-        self._told: dict[JobNode, list[str]] = {}  # on which nodes, as last said
-        self._waiting: dict[JobNode, int] = {}  # since when an owed job has found no room
+        self._told: dict[JobNode, list[str]] = {}  # the nodes last reported in the job's condition
+        self._waiting: dict[JobNode, int] = {}  # since when an owed job has fitted nowhere
         self._doubled: dict[JobNode, int] = {}  # how often its wait was doubled
 
     def update(self, context: SchedulingContext) -> dict[int, list[Items]]:
-        """After the owed were served: end holds, start new ones; returns what must stay free on which nodes."""
+        """After the owed jobs were served: end and start reservations; returns what must stay idle on which nodes."""
         now = context.now
         stuck = _waits_in_vain(context)
         self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
@@ -72,19 +73,19 @@ class Reservations:
         return self._reserved()
 
     def starts_at(self, leaf: JobNode, now: int) -> int | None:
-        """From when on room is kept for a job, if nobody else below that child of the root comes first.
+        """When a job's reservation would start, unless another job below the same child of the root comes first.
 
-        None: it has room or is not owed, as of the last review.
+        None if it was not owed, or its unit was placeable, at the last update.
         """
         return self._since(leaf, now) + self._patience(leaf) if leaf in self._waiting else None
 
     def next_change_at(self, now: int) -> int | None:
-        """The first time later than now at which somebody's patience ends."""
+        """The first time later than now at which a waiting job is due a reservation."""
         ends = (self._since(leaf, now) + self._patience(leaf) for leaf in self._waiting)
         return min((end for end in ends if end > now), default=None)
 
     def checkpoint(self, nodes: NodeTable) -> ReservationsCheckpoint:
-        """What is to be remembered. A hold that the next review ends or looks for again is not."""
+        """The state that a checkpoint keeps, except reservations that the next update would end or recompute."""
         kept = [
             SavedReservation(
                 leaf.name,
@@ -105,7 +106,7 @@ class Reservations:
         )
 
     def restore(self, memory: ReservationsCheckpoint, context: SchedulingContext) -> None:
-        """Go on from there: who holds room, or waits to, does so still, unless it would start something else now."""
+        """Continue from a checkpoint; a job whose next unit is another now loses its reservation but not its wait."""
         leaves = context.tree.jobs
         self._waiting = {leaves[job]: since for job, since in memory.waiting.items() if job in leaves}
         self._doubled = {leaves[job]: times for job, times in memory.doubled.items() if job in leaves}
@@ -119,7 +120,7 @@ class Reservations:
                 )
 
     def _tell(self, context: SchedulingContext) -> None:
-        """Say where room is kept for whom, when that is news."""
+        """Report new and ended reservations in the conditions of their jobs."""
         for leaf in [leaf for leaf in self._told if leaf not in self.active]:
             del self._told[leaf]
             if leaf.name in context.tree.jobs:
@@ -134,13 +135,13 @@ class Reservations:
                 context.decided.condition(leaf.job.key, "Unschedulable", "HoldsRoom", message)
 
     def _renew(self, context: SchedulingContext, leaf: JobNode, hold: Reservation) -> bool:
-        """Look again where it lacks least; False when it has made no progress for too long."""
+        """Move a reservation to where it lacks least now; False if it has made no progress for too long."""
         now = context.now
         here = (
             missing_on(context.nodes, hold.needs, context.state.capacity) if hold.epoch == context.nodes.epoch else 1.0
         )
         needs, lack = find_reservation(context.nodes, leaf.unit, context.state.capacity)
-        moved = hold.epoch != context.nodes.epoch  # its indices are of a node table that is no more
+        moved = hold.epoch != context.nodes.epoch  # its indices refer to an earlier node table
         if moved and not needs:
             return False
         if needs and (lack < here or moved):
@@ -151,12 +152,12 @@ class Reservations:
         return self.limit < 0 or now - hold.progress <= self.limit  # negative: never too long
 
     def _since(self, leaf: JobNode, now: int) -> int:
-        # What started in this cycle may be stamped later than now, so that no two stamps are equal.
+        # A task started in this cycle may be stamped later than now, so that no two stamps are equal.
         return min(now, max(self._waiting[leaf], latest_start(leaf)))
 
     def _patience(self, leaf: JobNode) -> int:
         times = self._doubled.get(leaf, 0)
-        if not self.patience and times:  # twice nothing is nothing: then as long as its hold was in vain
+        if not self.patience and times:  # doubling zero has no effect: wait as long as the failed reservation lasted
             return self.limit << (times - 1)
         return self.patience << times
 
@@ -169,7 +170,7 @@ class Reservations:
 
 
 def _waits_in_vain(context: SchedulingContext) -> dict[JobNode, None]:
-    """Owed jobs whose unit finds no room."""
+    """Owed jobs whose unit fits nowhere."""
     order = context.order
     return {
         leaf: None
@@ -182,7 +183,7 @@ def _waits_in_vain(context: SchedulingContext) -> dict[JobNode, None]:
 
 
 def _differs(unit: AllocationUnit, other: AllocationUnit) -> bool:
-    """Whether they are not made of the same tasks, in whatever order."""
+    """Whether two units consist of different tasks, regardless of their order."""
     return unit is not other and dict(unit.parts) != dict(other.parts)
 
 
@@ -199,12 +200,12 @@ def _branch(leaf: JobNode) -> ShareNode:
 
 
 def find_reservation(nodes: NodeTable, unit: AllocationUnit, capacity: list[int]) -> tuple[dict[int, Items], float]:
-    """On which nodes a unit lacks least, task by task; what it needs there and what it lacks in all."""
+    """The nodes where a unit lacks least, task by task: what it needs on each, and what it lacks in all."""
     nodes.sync_idle()
     idle, room = nodes.idle.copy(), nodes.allocatable.copy()
     scale = [float(total) if total > 0 else 1.0 for total in capacity]
     needs: dict[int, dict[int, int]] = {}
-    # Largest first: where it holds room must not depend on the order in which shapes were first seen.
+    # Largest first: the reserved nodes must not depend on the order in which shapes were first seen.
     for shape, count in sorted(unit.parts, key=lambda part: part[0].items, reverse=True):
         may = nodes.view(shape).mask
         for _ in range(count):
@@ -226,7 +227,7 @@ def find_reservation(nodes: NodeTable, unit: AllocationUnit, capacity: list[int]
 
 
 def missing_on(nodes: NodeTable, needs: dict[int, Items], capacity: list[int]) -> float:
-    """What is missing on the nodes of a hold: the dominant part of the cluster, summed over the nodes."""
+    """What a reservation lacks on its nodes: the dominant fraction of the cluster, summed over the nodes."""
     total = 0.0
     for index, items in needs.items():
         idle = nodes.nodes[index].idle

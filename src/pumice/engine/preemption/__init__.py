@@ -1,1 +1,1 @@
-"""Who makes room: preemptors, the search for victims, and the transaction that evicts them."""
+"""Preemption and reclaim: choosing preemptors, searching for victims, and planning the transaction that evicts them."""

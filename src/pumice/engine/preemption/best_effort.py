@@ -1,7 +1,7 @@
-"""Places: tasks that ask for nothing but a place may take one from a job of a lower class in their queue.
+"""Preemption for best-effort tasks: a task without requests may evict one of a lower-priority job in its queue.
 
-They never enter the walk of the share tree (backfill serves them), so no share speaks for them; only the class of
-their job does.
+Best-effort tasks are not served through the share tree (backfill places them), so no share can justify an eviction for
+them. Only the priority class of their job can.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def preempt_for_best_effort(context: SchedulingContext) -> None:
-    """Let waiting tasks that ask for nothing, and find no place, take one."""
+    """Evict for waiting best-effort tasks that no node can accept."""
     pool: PreemptibleTasks | None = None
     for leaf in context.sync.waiting_for_backfill():
         if not _may_start(context, leaf):
             continue
         for shape in [shape for shape in leaf.job.pending if shape.best_effort]:
-            if context.nodes.best_node(shape) < 0:  # else backfill has one for it
+            if context.nodes.best_node(shape) < 0:  # otherwise backfill places it
                 pool = pool or PreemptibleTasks(context, context.tree.jobs.values())
                 _take_a_place(context, leaf, shape, pool)
 
@@ -59,7 +59,7 @@ def _take_a_place(context: SchedulingContext, leaf: JobNode, shape: TaskShape, p
 
 
 def _explain(context: SchedulingContext, leaf: JobNode, gone: Eviction) -> Evict:
-    """The priorities of the two jobs are what decides."""
+    """Build the eviction decision; the priorities of the two jobs are the keys that decided it."""
     level, ours, theirs = lowest_common_ancestor(leaf, gone.leaf)
     keys = (float(context.state.job_priority(leaf.job)), float(context.state.job_priority(gone.leaf.job)))
     sides = Sides(level.path, ours.path, theirs.path, keys, keys, "priority")

@@ -1,13 +1,14 @@
-"""Brakes: what keeps taking back from being thrash (docs/fairness.md, section 9.1).
+"""Cooldowns that keep preemption from thrashing (docs/fairness.md, section 9.1).
 
-Every arrival moves targets a little. So a job must have been owed its unit for a while before it takes
-(``reclaim.patience``), and a task that has only just started is spared (``reclaim.minRuntime``)::
+Every arrival moves the targets a little. Therefore a job must have been owed its unit for some time before it preempts
+(``reclaim.patience``), and a task that has just started is protected (``reclaim.minRuntime``)::
 
     configurations:
     - name: reclaim
       arguments: {reclaim.patience: 30, reclaim.minRuntime: 60}     # seconds
 
-Where a file says nothing the shell does: a service brakes, a scenario does not.
+The caller supplies the defaults for a configuration that sets neither: the live scheduler uses ``LIVE``, a simulated
+scenario uses no cooldown.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TAKES = (
 
 @dataclass(frozen=True, slots=True)
 class PreemptionCooldown:
-    """Times in microseconds."""
+    """How long a preemptor waits and how long a started task is protected, in microseconds."""
 
     patience: int = 0
     min_runtime: int = 0
@@ -39,7 +40,7 @@ LIVE = PreemptionCooldown(30_000_000, 60_000_000)
 
 
 def configured_cooldown(config: SchedulerConfig, default: PreemptionCooldown = NO_COOLDOWN) -> PreemptionCooldown:
-    """The brakes that a configuration asks for; raises ConfigError, which names the line."""
+    """Read the cooldown from a configuration; raises ConfigError, which names the line."""
     given = config.arguments_of("reclaim")
     try:
         return PreemptionCooldown(

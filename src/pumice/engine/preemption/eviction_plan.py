@@ -1,7 +1,7 @@
-"""Claims: how every task of a unit gets a place, and who has to go for that.
+"""Eviction plan: place every task of a preemptor's unit, and choose the victims that requires.
 
-Task by task a node is found, with victims where it takes some. Then a limit may still be in the way, and more have to
-go; and once all have their places, somebody may turn out not to be needed after all, and stays.
+The plan assigns a node to each task in turn, evicting where necessary. If a limit still rejects the unit, it evicts
+more. Once all tasks are placed, it restores the victims that turned out not to be needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 MOST_TO_ARRANGE = 32
-"""Larger units keep the nodes that were found for them, task by task."""
+"""Larger units keep the nodes that the search found task by task; repacking them would cost too much."""
 
 
 def plan_evictions(
@@ -37,7 +37,7 @@ def plan_evictions(
     *,
     victims: bool = True,
 ) -> bool:
-    """Give every task of a unit a claim on a node, letting go whoever is in the way; False: there is no way."""
+    """Pipeline every task of a unit to a node, evicting the tasks in the way; False if the unit cannot be placed."""
     stamp = context.next_start_time()
     owed = context.order.is_owed(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)
@@ -45,7 +45,7 @@ def plan_evictions(
         return False
 
     def refused() -> bool:
-        if not unit.ask:  # a place is nobody's part: limits do not count it
+        if not unit.ask:  # a best-effort unit is charged to no share, so limits do not apply
             return False
         return transaction.without_charges(lambda: context.policy.allocatable(leaf, unit) is not None)
 
@@ -65,13 +65,13 @@ def plan_evictions(
         if lifted is None:
             return False
         gone += lifted
-    if len(gone) > 1 or len(tasks) > 1:  # one that goes for one was looked at on its node
+    if len(gone) > 1 or len(tasks) > 1:  # for one victim and one task the node search has already checked this
         _drop_unneeded_victims(context, transaction, hunt, gone, tasks, refused)
     return evictions_allowed(context, hunt.rule, transaction.evictions)
 
 
 def evictions_allowed(context: SchedulingContext, judge: PreemptionRule, departures: Iterable[Eviction]) -> bool:
-    """Whether it is right, all in all, that they went. One after another they were; together they may not be."""
+    """Whether the preemption rule accepts all evictions together. Each was legal when made; their sum may not be."""
     jobs = context.tree.jobs
     return all(judge.agrees(jobs[gone.task.job.key], gone.task.shape.ask) for gone in departures if gone.task.job)
 
@@ -84,7 +84,7 @@ def _drop_unneeded_victims(
     tasks: list[Task],
     refused: Callable[[], bool],
 ) -> None:
-    """Spare whoever is not needed after all, now that every task of the unit has its place."""
+    """Restore the victims that are not needed now that every task of the unit has a node."""
     coupled = [task for task in tasks if task.shape.coupled]
     for victims in reversed(gone):
         undo_evictions(victims, transaction)
@@ -104,7 +104,7 @@ def _drop_unneeded_victims(
 def _fits_rearranged(
     context: SchedulingContext, transaction: Transaction, tasks: list[Task], moved: list[tuple[Task, int]]
 ) -> bool:
-    """Whether the unit has room on the nodes it claims, if need be in another arrangement."""
+    """Whether the unit fits on the nodes it is pipelined to, after repacking its tasks if necessary."""
     index, nodes = context.nodes.index, context.nodes.nodes
     claimed = list(dict.fromkeys(index[task.node.name] for task in tasks if task.node is not None))
     if not any(nodes[i].future(j) < 0 for i in claimed for j in range(len(nodes[i].idle))):
@@ -121,12 +121,12 @@ def _fits_rearranged(
 
 
 def lowers_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
-    """Whether jobs are less far below their whole targets, all in all, than before.
+    """Whether the jobs are, in sum, less far below their integer targets than before the transaction.
 
     See docs/fairness.md, section 9.2: the sum.
     """
-    held: dict[JobNode, Counter[int]] = {}  # what each job held more before
-    whole: dict[JobNode, Counter[int]] = {}  # and was entitled to more
+    held: dict[JobNode, Counter[int]] = {}  # how much more each job held before
+    whole: dict[JobNode, Counter[int]] = {}  # how much more its integer target was before
     for leaf, items, _, _, _ in transaction.charges:
         held.setdefault(leaf, Counter()).subtract(dict(items))
     for gone in transaction.evictions:
@@ -145,7 +145,7 @@ def lowers_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
 
 
 def _gained_by_tasks(transaction: Transaction, capacity: list[int]) -> Fraction:
-    """How much less jobs of unlike tasks are short of: of their whole targets, what started less what is gone."""
+    """How far the shortfall of jobs with unlike tasks shrinks: by tasks started within the target, less evictions."""
     more: dict[tuple[JobNode, Items], int] = {}
     for leaf, items, _, tasks, _ in transaction.charges:
         more[leaf, items] = more.get((leaf, items), 0) + tasks

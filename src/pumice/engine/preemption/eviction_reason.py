@@ -1,4 +1,4 @@
-"""What is said about an eviction: taker, victim, where their paths part, and the keys of both sides there."""
+"""The reason recorded with an eviction: preemptor, victim, their lowest common ancestor, and the keys of both sides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pumice.engine.transaction import Eviction
 
 
 def sibling_keys(judge: PreemptionRule, leaf: JobNode) -> dict[ShareNode, float]:
-    """The keys of everybody on the taker's path and beside it, before anything moves."""
+    """The keys of all nodes on the preemptor's path and of their siblings, before the transaction changes any."""
     keys: dict[ShareNode, float] = {}
     node: ShareNode | None = leaf.parent
     while node is not None:
@@ -19,7 +19,7 @@ def sibling_keys(judge: PreemptionRule, leaf: JobNode) -> dict[ShareNode, float]
 
 
 class EvictionReason:
-    """What is said about every victim of a taker."""
+    """Builds the eviction decision, with its reason, for each victim of one preemptor."""
 
     def __init__(self, action: str, leaf: JobNode, judge: PreemptionRule, before: dict[ShareNode, float]) -> None:
         self._action = action
@@ -28,7 +28,7 @@ class EvictionReason:
         self._before = before
 
     def __call__(self, gone: Eviction) -> Evict:
-        """The decision that lets a task go."""
+        """The eviction decision for one victim."""
         task = gone.task
         assert task.job is not None
         sides = None

@@ -1,7 +1,7 @@
-"""Freeable: how much room there would be on each node, at most, if everybody went who might.
+"""Freeable capacity: an upper bound on what each node could offer if every preemptible task on it were evicted.
 
-A taker that would find no room even then need not be looked at any further, and for the others most nodes are ruled
-out by one comparison of arrays. It is an upper bound: that one victim rules out another is found out later.
+A preemptor that fits nowhere even under this bound needs no victim search, and for the others one comparison of arrays
+rules out most nodes. The bound ignores that evicting one victim may make another illegal; the search finds that out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INFEASIBLE = 2**31
 
 
 class FreeableCapacity:
-    """Room on every node if all tasks of these jobs in the pool were gone."""
+    """Capacity of every node if all preemptible tasks of the given jobs were evicted."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class FreeableCapacity:
         self._context = context
         self._nodes = context.nodes
         self._pool = pool
-        self._among = among  # only these tasks of the pool; None: all
+        self._among = among  # count only these tasks of the pool; None: all
         self.leaves = {leaf.job: leaf for leaf in leaves}
         self._nodes.sync_idle()
         self._future: NDArray[np.int64] = self._nodes.idle.copy()
         self._freed = np.zeros_like(self._future)
-        self._largest = np.zeros_like(self._future)  # what the largest of these tasks on a node holds, per resource
+        self._largest = np.zeros_like(self._future)  # the most that one of these tasks holds, per resource and node
         index = self._nodes.index
         for leaf in self.leaves.values():
             for task in pool.tasks.get(leaf, ()):
@@ -60,7 +60,7 @@ class FreeableCapacity:
         return task in self._pool and is_running(self._context, task) and (self._among is None or task in self._among)
 
     def refresh(self, i: int) -> None:
-        """Something moved on a node."""
+        """Recompute one node after a task on it changed."""
         node = self._nodes.nodes[i]
         self._future[:, i] = [node.future(j) for j in range(len(self._future))]
         freed, largest = [0] * len(self._future), [0] * len(self._future)
@@ -72,7 +72,7 @@ class FreeableCapacity:
         self._freed[:, i], self._largest[:, i] = freed, largest
 
     def victims_for(self, shape: TaskShape) -> NDArray[np.int64]:
-        """How many tasks have to go from each node at the least to let one of this shape in; HOPELESS: all won't do."""
+        """The least number of evictions per node that admits one task of this shape; INFEASIBLE where none suffices."""
         fewest = np.ones(len(self._nodes.nodes), np.int64)
         hopeless = ~self._nodes.view(shape).mask
         for j, amount in shape.items:

@@ -1,6 +1,6 @@
-"""Swaps: a job lets less important tasks of its own go for a more important one that waits.
+"""Preemption within a job: a job evicts tasks of its own for a waiting task of higher priority.
 
-The job's part is not at stake: it may not hold more afterwards than before, unless it is owed that.
+The job's share is not at stake: afterwards it may hold more than before only if it is owed the difference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def preempt_within_jobs(context: SchedulingContext) -> None:
-    """Serve every job that has started and has a more important task waiting than running."""
+    """Serve every started job in which a waiting task has a higher priority than a running one."""
     if not context.policy.consent.tasks:
         return
     for unit in [unit for unit in context.candidates.units if not context.candidates.is_open(unit)]:
@@ -51,7 +51,7 @@ def _swap(context: SchedulingContext, leaf: JobNode, unit: AllocationUnit) -> bo
 
 
 def _is_replaceable(other: Task, task: Task) -> bool:
-    """Whether a task's role does not need it once the other one starts."""
+    """Whether ``other``'s role still has its minimum once ``task`` starts in its stead."""
     assert other.job is not None and other.job.spec is not None
     return other.spec.role == task.spec.role or other.spec.role not in other.job.spec.min_task_member
 
@@ -64,7 +64,7 @@ def _on_node(
     node: ClusterNode,
     others: list[Task],
 ) -> bool:
-    """Let as many go from a node as it takes; False: that is not enough, or the job would hold more than it may."""
+    """Evict from a node as many tasks as needed; False if that is not enough or the job would exceed its share."""
     task, before = unit_tasks(leaf, unit)[0], list(leaf.held)
     index = context.nodes.index.get(node.name, -1)
     if index < 0 or not context.nodes.view(task.shape).mask[index]:
@@ -91,7 +91,7 @@ def _on_node(
 
 
 def _explain(leaf: JobNode, task: Task, gone: Eviction) -> Evict:
-    """Both sides are tasks of one job, and their priorities are what decides."""
+    """Build the eviction decision; both sides are tasks of one job, and their priorities decided it."""
     keys = (float(task.priority), float(gone.task.priority))
     sides = Sides(leaf.path, task.spec.key, gone.task.spec.key, keys, keys, "priority")
     return Evict(gone.task.spec.key, gone.node.name, leaf.job.key, leaf.job.key, "preempt", sides)

@@ -1,9 +1,9 @@
-"""Consent: which plugins speak for a taker. Every plugin may object to a victim; these are the ones that agree.
+"""Plugin consent: which plugins support a preemption. Every plugin may veto a victim; the plugins here are in favour.
 
-A victim goes only if some plugin is for it (docs/fairness.md, section 9.9): between queues the plugin that orders the
-queues; inside a queue ``priority`` for jobs of lower classes, and ``drf``, or whoever orders jobs by share, for equals.
-A plugin whose ``enableReclaimable`` or ``enablePreemptable`` is off has no say. Where nobody is left who agrees, nobody
-is taken.
+A task is evicted only if at least one plugin supports it (docs/fairness.md, section 9.9): between queues the plugin
+that orders the queues; inside a queue ``priority`` for jobs of lower classes, and ``drf``, or whichever plugin orders
+jobs by share, for jobs of the same class. A plugin whose ``enableReclaimable`` or ``enablePreemptable`` is off does not
+count. If no plugin supports a kind of preemption, it does not happen.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pumice.engine.plugins.plugin import Plugin
 
 @dataclass(frozen=True, slots=True)
 class PluginConsent:
-    """What some plugin agrees to."""
+    """The kinds of preemption that at least one plugin supports."""
 
-    queues: bool  # a queue takes from another by what both hold
-    shares: bool  # a job or a namespace takes from another of its queue by what both hold
-    classes: bool  # a job takes from one of a lower class in its queue
-    tasks: bool  # a task takes from a less important one of its own job
+    queues: bool  # one queue reclaims from another, by their shares
+    shares: bool  # a job or namespace preempts another in its queue, by their shares
+    classes: bool  # a job preempts one of a lower priority class in its queue
+    tasks: bool  # a task preempts a lower-priority task of its own job
 
     def given(self, taker: JobNode, victim: JobNode, *, across: bool) -> bool:
-        """Whether somebody may agree that one job takes from another; by what both hold is not said here."""
+        """Whether a plugin may support that ``taker`` preempts ``victim``; the rule compares their shares."""
         if across:
             return self.queues
         if self.shares:
@@ -35,7 +35,7 @@ class PluginConsent:
 
 
 def consent_of_plugins(plugins: Sequence[tuple[PluginConfig, Plugin]]) -> PluginConsent:
-    """What the plugins of a configuration agree to, once it is known which of them orders the queues."""
+    """What the plugins of a configuration support, once it is known which of them orders the queues."""
     by_share = [entry for entry, plugin in plugins if plugin.orders_jobs_by_share()]
     by_class = [entry for entry, plugin in plugins if plugin.makes_classes]
     by_queue = [entry for entry, plugin in plugins if plugin.orders_queues] or by_share

@@ -1,7 +1,8 @@
-"""The pool: every task that may go at all, whoever takes. It is gathered once an action, when somebody wants to take.
+"""Preemptible tasks: every task that may be evicted at all, for any preemptor. Collected once per preempting action.
 
-Not in it: what keeps the cluster alive, what does not let itself be preempted, what has only just started or could not
-be evicted lately, what a plugin spares. When time alone would change that, the pool says from when on.
+Excluded are system-critical tasks, tasks that declare themselves non-preemptable, tasks that started or failed to be
+evicted a short time ago, and tasks that a plugin protects. If time alone makes a task preemptible, the collection knows
+when.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class PreemptibleTasks:
-    """Tasks of these jobs that may go, by job, and which jobs have some below each node of the tree."""
+    """The preemptible tasks of the given jobs, by job, and the jobs that have any below each node of the share tree."""
 
     def __init__(self, context: SchedulingContext, leaves: Iterable[JobNode], min_runtime: int = 0) -> None:
         self._context = context
         self._min_runtime = min_runtime
-        self.next_eligible_at: int | None = None  # when the first of those joins who are spared for a time only
+        self.next_eligible_at: int | None = None  # when the first temporarily protected task becomes preemptible
         self.tasks: dict[JobNode, list[Task]] = {}
         self._below: dict[ShareNode, list[JobNode]] = {}
         for leaf in leaves:
@@ -40,14 +41,14 @@ class PreemptibleTasks:
         return task in self._going
 
     def below(self, node: ShareNode) -> list[JobNode]:
-        """The jobs below a node that have tasks in the pool."""
+        """The jobs below a node that have preemptible tasks."""
         return self._below.get(node, [])
 
     def _may_go(self, task: Task) -> bool:
         context = self._context
         if not is_running(context, task) or not task.preemptable or task.is_system_critical:
             return False
-        # One that got its place in this cycle loses no work: it is as if it had never had it.
+        # A task bound in this cycle loses no work: its binding is withdrawn before it is sent. No cooldown protects it.
         until = (
             0
             if task in context.decided.bound
@@ -60,7 +61,7 @@ class PreemptibleTasks:
 
 
 def is_running(context: SchedulingContext, task: Task) -> bool:
-    """Whether a task has a place that it can be asked for: it has it for good, or got it in this cycle."""
+    """Whether a task holds a node that it can give up: it is bound, or was assigned its node in this cycle."""
     status = task.status
     return (
         status is TaskStatus.RUNNING

@@ -1,11 +1,12 @@
-"""Takers: jobs that find no room, and may have others go to start (docs/fairness.md, section 9.1).
+"""Preemptors: jobs whose next unit fits nowhere and that may evict others to start (docs/fairness.md, section 9.1).
 
-The order that serves the tree also says whose turn it is to take. A taker's unit is tried whole, in a transaction:
-each of its tasks gets a claim on a node, and where that takes victims, they go. Nobody goes unless all of the unit
-starts. What it starts in is still occupied, so its tasks wait on their nodes (see ``pipelined``).
+The serving order of the share tree also decides which preemptor is next. Its unit is tried as a whole, in one
+transaction: each task is pipelined to a node, evicting victims where necessary. No task is evicted unless the entire
+unit can start. The victims still occupy the capacity, so the unit's tasks wait on their nodes until it is freed (see
+``pipelined_tasks``).
 
-A job must have found no room for a while, and who has only just started is spared (see ``brakes``). What could not be
-helped is not looked at again until something moves.
+A job must have been starved for some time before it preempts, and tasks that have just started are protected (see
+``cooldown``). A failed attempt is not repeated until the cluster changes.
 """
 
 from __future__ import annotations
@@ -36,40 +37,40 @@ Attempt = tuple[AllocationUnit, ShareNode | None, str]
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """When a unit was tried in vain, and from when on time alone may help."""
+    """When an attempt to preempt for a unit failed, and the time at which it may succeed without any other change."""
 
     moves: int
     until: int | None
 
 
 class Preemptors:
-    """Who takes, by one action: since when each has found no room, and what was tried in vain."""
+    """The preemptors of one action: how long each has been starved, and which attempts failed."""
 
     def __init__(self, action: str, brakes: PreemptionCooldown, *, across: bool) -> None:
         self.action = action
         self.cooldown = brakes
         self.across_queues = across  # between queues (reclaim), or inside one (preempt)
-        self.committed = 0  # how often somebody took
-        self.without_gain = 0  # and how often that left jobs as far below their whole targets as before: must stay 0
+        self.committed = 0  # number of committed preemptions
+        self.without_gain = 0  # of these, the ones that did not lower the sum of shortfalls: must stay 0
         self._since: dict[JobNode, int] = {}
         self._pool: PreemptibleTasks
-        # By the level below which victims are looked for; None: of those who got their place in this cycle.
+        # By the level below which victims are searched; None: only tasks bound in this cycle.
         self._freeable: dict[ShareNode | None, FreeableCapacity] = {}
         self._failed_attempts: dict[Attempt, FailedAttempt] = {}
 
     def checkpoint(self) -> PreemptorsCheckpoint:
-        """What is to be remembered."""
+        """The state that a checkpoint keeps."""
         return PreemptorsCheckpoint(
             {leaf.name: since for leaf, since in self._since.items()}, self.committed, self.without_gain
         )
 
     def restore(self, memory: PreemptorsCheckpoint, tree: ShareTree) -> None:
-        """Go on from there: who has waited has waited."""
+        """Continue from a checkpoint, so that a restart does not reset the time a job has been starved."""
         self.committed, self.without_gain = memory.committed, memory.without_gain
         self._since = {tree.jobs[job]: since for job, since in memory.since.items() if job in tree.jobs}
 
     def run(self, context: SchedulingContext) -> None:
-        """Let every taker have its turn, until none is left that can be helped."""
+        """Serve the preemptors in order until no further attempt can succeed."""
         if self.across_queues and not context.policy.consent.queues:
             self._since.clear()
             return
@@ -85,7 +86,7 @@ class Preemptors:
         for taker in takers:
             order.set_candidate(taker, taker.unit.ask, True)
         while takers and (leaf := order.next_job()) is not None:
-            if leaf not in takers:  # it finds room without this; allocate will serve it
+            if leaf not in takers:  # it fits without evictions; allocate will serve it
                 passed_over.append(leaf)
                 order.set_candidate(leaf, leaf.unit.ask, False)
             elif self._is_starved(context, leaf) and self._try_preempt(context, leaf, takers) and leaf.unit is not None:
@@ -97,25 +98,25 @@ class Preemptors:
             candidates.offer_again(other)
 
     def waits_for_cooldown(self, now: int) -> bool:
-        """Whether somebody may take later than now, though nothing else happens."""
+        """Whether a preemptor becomes eligible later than now without any other event."""
         return self.next_change_at(now) is not None
 
     def next_change_at(self, now: int) -> int | None:
-        """The first time later than now from which on somebody may take, though nothing else happens."""
+        """The first time later than now at which a preemptor becomes eligible without any other event."""
         patient = (since + self.cooldown.patience for since in self._since.values())
         ripe = (tried.until for tried in self._failed_attempts.values() if tried.until is not None)
         return min((time for time in (*patient, *ripe) if time > now), default=None)
 
     def eligible_at(self, leaf: JobNode) -> int | None:
-        """From when on a job may take; None: it is not among those who would, as of the last cycle."""
+        """When a job may start to preempt; None if it was not starved in the last cycle."""
         return self._since[leaf] + self.cooldown.patience if leaf in self._since else None
 
-    # --- who --------------------------------------------------------------------------------------------------------
+    # --- choosing preemptors ----------------------------------------------------------------------------------------
 
     def _possible_victims(self, context: SchedulingContext) -> list[JobNode]:
-        """The jobs that may have to let tasks go: those beyond their part, and their equals, who may trade with them.
+        """Jobs that may have to give up tasks: those above their integer target, and peers that may trade with them.
 
-        What asks for nothing is nobody's part: it is never beyond it, and may be in the way.
+        Best-effort tasks are charged to no share. Their jobs are never above a target, yet may occupy a pod slot.
         """
         leaves = [leaf for leaf in context.tree.jobs.values() if leaf.job.running and self._may_be_asked(context, leaf)]
         if not context.order.has_targets:
@@ -133,7 +134,7 @@ class Preemptors:
         return queue is None or queue.reclaimable
 
     def _drop_infeasible(self, context: SchedulingContext, takers: dict[JobNode, None]) -> None:
-        """Those for whom no node would have room even if everybody went who might need not be looked at any further."""
+        """Drop the preemptors that would fit on no node even if every preemptible task were evicted."""
         known: dict[tuple[AllocationUnit, ShareNode], bool] = {}
         for leaf in list(takers):
             unit: AllocationUnit = leaf.unit
@@ -148,7 +149,7 @@ class Preemptors:
 
     def _is_infeasible(self, context: SchedulingContext, unit: AllocationUnit, level: ShareNode) -> bool:
         if context.candidates.is_open(unit):
-            return not self._pool.below(level)  # a limit is in the way: somebody must go
+            return not self._pool.below(level)  # a limit rejects the unit: freeing quota takes a victim
         shapes = [
             shape for shape, _ in unit.parts if not shape.coupled and shape in context.candidates.infeasible_shapes
         ]
@@ -158,7 +159,7 @@ class Preemptors:
         return any(not (freeable.victims_for(shape) < INFEASIBLE).any() for shape in shapes)
 
     def _starved_long_enough(self, context: SchedulingContext) -> dict[JobNode, None]:
-        """The jobs that have found no room for long enough."""
+        """The jobs that have been starved for at least ``patience``."""
         now, candidates = context.now, context.candidates
         stuck = [leaf for unit in candidates.units for leaf in unit.waiting if self._is_starved(context, leaf)]
         self._since = {leaf: self._since.get(leaf, now) for leaf in stuck}
@@ -171,7 +172,7 @@ class Preemptors:
         return {leaf: None for leaf in waited if self._key(context, leaf) not in self._failed_attempts}
 
     def _is_starved(self, context: SchedulingContext, leaf: JobNode) -> bool:
-        """Whether a job has a unit within its part that finds no room, or that a limit keeps out."""
+        """Whether a job is owed its next unit, and the unit fits nowhere or a limit rejects it."""
         unit: AllocationUnit | None = leaf.unit
         if (
             unit is None
@@ -182,7 +183,7 @@ class Preemptors:
         return not context.candidates.is_open(unit) or context.policy.allocatable(leaf, unit) is not None
 
     def _key(self, context: SchedulingContext, leaf: JobNode) -> Attempt:
-        """Takers with equal keys are helped or not alike. Inside a queue keys of jobs may count: each is on its own."""
+        """Preemptors with equal keys succeed or fail alike. Inside a queue a job's own key may count."""
         if self.across_queues:
             return leaf.unit, leaf.queue, leaf.user
         alike = context.order.has_targets
@@ -191,7 +192,7 @@ class Preemptors:
     def _still_fails(self, tried: FailedAttempt, context: SchedulingContext) -> bool:
         return tried.moves == context.changes.version and (tried.until is None or context.now < tried.until)
 
-    # --- how ----------------------------------------------------------------------------------------------------
+    # --- preempting ----------------------------------------------------------------------------------------------
 
     def _try_preempt(self, context: SchedulingContext, leaf: JobNode, takers: dict[JobNode, None]) -> bool:
         unit: AllocationUnit = leaf.unit
@@ -232,7 +233,7 @@ class Preemptors:
         return True
 
     def _freeable_below(self, context: SchedulingContext, level: ShareNode | None) -> FreeableCapacity:
-        """What could be freed by those below a level; None: by those who got their place in this cycle."""
+        """What evictions below a level could free; None: what withdrawing bindings of this cycle could free."""
         found = self._freeable.get(level)
         if found is None:
             among = context.decided.bound if level is None else None
@@ -248,17 +249,17 @@ class Preemptors:
             self.without_gain += 1
         for job in {gone.task.job: None for gone in transaction.evictions}:
             assert job is not None
-            takers.pop(context.tree.jobs[job.key], None)  # it has just had to give
+            takers.pop(context.tree.jobs[job.key], None)  # it has just lost a task
         for index in transaction.changed_nodes():
             for freeable in self._freeable.values():
                 freeable.refresh(index)
 
     def may_preempt(self, context: SchedulingContext, leaf: JobNode) -> bool:
-        """Whether no plugin is against it."""
+        """Whether no plugin forbids this job to preempt."""
         return not self.across_queues or context.policy.may_take(leaf, leaf.unit) is None
 
     def rule_for(self, context: SchedulingContext, leaf: JobNode) -> PreemptionRule:
-        """Who says what others may lose to a taker."""
+        """The rule that decides what other jobs may lose to this preemptor."""
         unit, policy = leaf.unit, context.policy
         return context.order.preemption_rule(
             leaf,
@@ -269,7 +270,7 @@ class Preemptors:
         )
 
     def search_levels(self, leaf: JobNode) -> list[ShareNode]:
-        """The nodes of the tree below which victims are looked for, nearest first."""
+        """The nodes of the share tree below which victims are searched, nearest first."""
         queue = leaf.queue
         levels: list[ShareNode] = []
         node: ShareNode | None = queue.parent if self.across_queues else leaf.parent
@@ -280,5 +281,5 @@ class Preemptors:
 
 
 def _preempts(context: SchedulingContext, leaf: JobNode) -> bool:
-    """Whether all of a job's next unit may have others go (preemptionPolicy)."""
+    """Whether every task of a job's next unit may preempt (preemptionPolicy)."""
     return all(context.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit))

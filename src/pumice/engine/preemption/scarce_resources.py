@@ -1,7 +1,7 @@
-"""Scarce resources: what a unit has to take from others, and what lies idle for it (docs/fairness.md, section 9.5).
+"""Scarce resources: which parts of a unit need victims, and which are idle anyway (docs/fairness.md, section 9.5).
 
-A queue that takes back what it deserves is judged by what it takes. What its task needs beyond that and nobody uses may
-be borrowed as always: a queue that deserves a GPU gets it back also if the cpu of the task comes from what is idle.
+A queue that reclaims what it deserves is judged by what it takes from others. What its task needs beyond that may be
+borrowed if it is idle: a queue that deserves a GPU gets it back even if the cpu of the task comes from idle capacity.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def scarce_on(node: ClusterNode, unit: AllocationUnit) -> set[int]:
-    """The resources of which a node will not have enough for a task of the unit unless somebody goes."""
+    """The resources of which a node will not have enough for a task of the unit unless a task is evicted."""
     return {j for shape, _ in unit.parts for j, amount in shape.ask if node.future(j) < amount}
 
 
 def scarce_everywhere(nodes: NodeTable, unit: AllocationUnit) -> Items:
-    """Of what a unit asks for, that of which no node where it may run has enough idle; all of it, if that is nothing.
+    """The part of a unit's request of which no eligible node has enough idle; the whole request if there is none.
 
-    Where different resources are short on different nodes, nothing can be left out.
+    If different resources are short on different nodes, none of them can be left out.
     """
     nodes.sync_idle()
     short: set[int] = set()

@@ -1,10 +1,10 @@
-"""Taking together: a gang in the way is too large for one taker, but several fill its room.
+"""Let several preemptors share one gang victim.
 
 See docs/fairness.md, section 9.8.
 
-A gang goes whole, and only if that makes the split better. A job of one task alone would rarely be worth it, however
-many of them are owed their part. So when a gang stands in the way of one of them, others whose turn would come next are
-counted as well: if what they gain together is worth it, the gang goes for all of them, in one transaction.
+A gang is evicted as a whole, and only if that improves the split. A single-task job alone would rarely justify it,
+however many such jobs are owed their share. So if a gang blocks one preemptor, the preemptors next in order count as
+well: if their combined gain justifies the eviction, the gang is evicted for all of them, in one transaction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def evict_shared_gang(
     rules: Preemptors, context: SchedulingContext, leaf: JobNode, hunt: VictimSearch, takers: dict[JobNode, None]
 ) -> Transaction | None:
-    """What several takers did about a gang in the way of this one, committed; None: nothing can be done."""
+    """Evict a gang that blocks this preemptor, for several at once; the committed transaction, or None."""
     for gang, size in list(hunt.gangs_spared.items()):
         before = sibling_keys(hunt.rule, leaf) if context.tracing else {}
         outer = Transaction(context)
@@ -46,7 +46,7 @@ def evict_shared_gang(
 def _is_worth_it(
     context: SchedulingContext, hunt: VictimSearch, outer: Transaction, gang: JobNode, filled: float, size: float
 ) -> bool:
-    """Whether the takers gain enough: by their entitlements, or else by filling half of what the gang leaves."""
+    """Whether the preemptors gain enough: by the integer targets, or else by using half of what the gang frees."""
     if not hunt.rule.by_target:
         return filled * 2 >= size
     return improves_split([(taker, ask) for taker, ask, *_ in outer.charges], [gang], context.state.capacity)
@@ -61,7 +61,7 @@ def _fill(
     outer: Transaction,
     enough: float,
 ) -> tuple[dict[JobNode, None], float]:
-    """Claims for one taker after another, with no further victims after the first; who, and how much in all."""
+    """Plan for one preemptor after another, with victims only for the first; returns those placed and what they use."""
     order, capacity = context.order, context.state.capacity
     started: dict[JobNode, None] = {}
     filled, first = 0.0, True
@@ -97,6 +97,6 @@ def _fill(
 
 
 def _waits(context: SchedulingContext, leaf: JobNode) -> bool:
-    """Whether a job has a unit left, within its part."""
+    """Whether a job has another complete unit pending that it is owed."""
     unit, pending = leaf.unit, leaf.job.pending
     return context.order.is_owed(leaf, unit.ask) and all(len(pending.get(s, ())) >= n for s, n in unit.parts)

@@ -1,13 +1,13 @@
-"""Victims: which tasks go so that one task can start, and on which node (docs/fairness.md, section 9.7).
+"""Victim search: which tasks to evict so that one task can start, and on which node (docs/fairness.md, section 9.7).
 
-Nearest first: the levels of the share tree above the taker are tried from the bottom up, and only when those below
-a level can't make room do others count. Below a level the branch furthest above its part comes first, then the
-lowest priority, then who has run for the shortest time. That order says which nodes are looked at first; on each
-node legal victims are taken in the same order until the task fits, and those who turn out not to be needed are left
-in peace. The node that needs the fewest wins. A single victim that makes room ends the search at once.
+The search climbs the levels of the share tree above the preemptor, nearest first, and widens to the next level only if
+evictions below the current one cannot free enough. Below a level the branch furthest above its share comes first, then
+the lowest priority, then the shortest runtime. This order decides which nodes are examined first; on each node the
+search evicts legal victims in the same order until the task fits, then restores those it did not need. The node with
+the fewest victims wins. A single victim that frees enough ends the search at once.
 
-A job never falls below its minimum; it can only go whole, and then only if that makes the split better (``split``);
-where there are no entitlements to compare, only for something at least half its size.
+A job never falls below its minimum. It can only be evicted as a whole, and then only if that improves the split
+(``split_improvement``); without entitlements to compare, only for a unit at least half its size.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ if TYPE_CHECKING:
     from pumice.engine.transaction import Transaction
 
 Victims = tuple[Task, ...]
-"""Tasks that go together: one, or all of a job."""
+"""Tasks that are evicted together: one, or all of a job."""
 
 Found = tuple[int, list[Victims]]
-"""A node, and who has to go there."""
+"""A node, and the victims to evict from it."""
 
-FEW = 64  # up to so many nodes are looked at one by one; with more, the tasks lead to them
+FEW = 64  # up to this many nodes are examined one by one; beyond it, victims in order lead to their nodes
 
 Rank = tuple[int, tuple[tuple[float, int], ...], int, int, "_Last"]
-"""Level, way down from there, priority, how short it has run, place in its job."""
+"""Level, path down from it, priority, negated start time, place in its job."""
 
 Asked = tuple[Rank, Task, JobNode]
 
 
 class VictimSearch:
-    """The search for victims on behalf of one taker."""
+    """The search for victims on behalf of one preemptor."""
 
     def __init__(
         self,
@@ -75,17 +75,17 @@ class VictimSearch:
         self._pool = pool
         self._freeable = freeable
         self._depth = {level: i for i, level in enumerate(levels)}
-        self._across = across  # between queues, or inside one
+        self._across = across  # between queues (reclaim), or inside one (preempt)
         self._size = part_of(unit.ask, context.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
-        self._refused: set[tuple[JobNode, TaskShape, ClusterNode | None]] = set()  # what a plugin does not let go
-        self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for the taker alone, and their size
+        self._refused: set[tuple[JobNode, TaskShape, ClusterNode | None]] = set()  # victims that a plugin vetoed
+        self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for this preemptor alone, and their size
         self.allowed_gang: JobNode | None = None
-        self.pack_tightly = False  # put tasks where the most of them fit, whoever is in the way: a gang may need that
+        self.pack_tightly = False  # prefer nodes that fit the most tasks, regardless of victims: a gang may need that
 
     def find_node(self, shape: TaskShape, transaction: Transaction, *, victims: bool = True) -> Found | None:
-        """The node for a task of this shape, and who has to go there; None: there is no way."""
+        """The node for a task of this shape and the victims on it; None if there is none."""
         self._ways.clear()
         self._asked_at.clear()
         free = self._without_victims(shape, transaction)
@@ -94,7 +94,7 @@ class VictimSearch:
         if not victims:
             return None
         if not (self._freeable(self._levels[-1]).victims_for(shape) < INFEASIBLE).any():
-            return None  # not even if everybody went who might
+            return None  # not even evicting every preemptible task would suffice
         if self._context.decided.bound:
             found = self._at_level(shape, len(self._levels) - 1, transaction, strict=False, withdrawing=True)
             if found is not None:
@@ -111,7 +111,7 @@ class VictimSearch:
         return None
 
     def free_quota(self, refused: Callable[[], bool], transaction: Transaction) -> list[Victims] | None:
-        """Let tasks go until a limit is no longer in the way; they stay out. None: it can't be helped."""
+        """Evict tasks until a limit no longer rejects the unit, and keep them evicted; None if that cannot succeed."""
         gone: list[Victims] = []
         for number in range(len(self._levels)):
             for task in list(self.in_order(number, strict=False)):
@@ -124,7 +124,7 @@ class VictimSearch:
         return None
 
     def _without_victims(self, shape: TaskShape, transaction: Transaction) -> int | None:
-        """A node with room for the task, or where enough is being freed that nobody waits for."""
+        """A node with enough idle capacity for the task, or with enough being freed that is not promised to another."""
         context = self._context
         best = context.nodes.best_node(shape)
         if best >= 0:
@@ -139,7 +139,7 @@ class VictimSearch:
     def _at_level(
         self, shape: TaskShape, number: int, transaction: Transaction, *, strict: bool, withdrawing: bool = False
     ) -> Found | None:
-        """The node where the fewest have to go; withdrawing: of those who only just got their place, no work lost."""
+        """The node with the fewest victims; ``withdrawing``: only tasks bound in this cycle, which loses no work."""
         best: Found | None = None
         fewest = INFEASIBLE
         freeable = self._freeable(None if withdrawing else self._levels[number])
@@ -161,7 +161,7 @@ class VictimSearch:
         return best
 
     def _pack_tightly(self, shape: TaskShape, transaction: Transaction) -> Found | None:
-        """The node where the most tasks of the shape might fit, and who has to go there."""
+        """The node where the most tasks of the shape might fit, and the victims on it."""
         everywhere = len(self._levels) - 1
         freeable = self._freeable(self._levels[everywhere])
         indices = np.flatnonzero(freeable.victims_for(shape) < INFEASIBLE).tolist()
@@ -171,12 +171,12 @@ class VictimSearch:
                 return index, victims
         return None
 
-    # --- in what order --------------------------------------------------------------------------------------------
+    # --- order of victims -------------------------------------------------------------------------------------------
 
     def _nodes_in_order(
         self, number: int, which: NDArray[np.bool_], *, strict: bool
     ) -> Iterator[tuple[int, list[Asked]]]:
-        """These nodes, by the task that is asked first there; and who is asked there, in order."""
+        """These nodes, ordered by their first victim, each with its potential victims in order."""
         indices = np.flatnonzero(which).tolist()
         if len(indices) <= FEW:
             asked_on = [(index, self._asked_on(index, number, strict=strict)) for index in indices]
@@ -190,7 +190,7 @@ class VictimSearch:
                 yield index, self._asked_on(index, number, strict=strict)
 
     def _asked_on(self, index: int, number: int, *, strict: bool) -> list[Asked]:
-        """Who is asked on a node up to a level, in order."""
+        """The potential victims on a node up to a level, in order."""
         everybody = self._asked_at.get(index)
         if everybody is None:
             everybody = self._asked_at[index] = self._all_victims_on(index)
@@ -208,14 +208,14 @@ class VictimSearch:
         return asked
 
     def in_order(self, number: int, *, strict: bool) -> Iterator[Task]:
-        """Tasks that might go, up to this level, in the order in which they are asked."""
+        """Potential victims up to this level, in order."""
         for level in self._levels[: number + 1]:
             side = _side(level, self._taker)
             others = [child for child in level.children.values() if child is not side]
             yield from self._asked([child for child in others if not strict or self.rule.is_over_target(child)])
 
     def _asked(self, branches: Iterable[ShareNode]) -> Iterator[Task]:
-        """The tasks below these, the branch furthest above its part first; where branches tie they are as one."""
+        """The tasks below these branches, the branch furthest above its share first; tied branches are merged."""
         ordered = sorted(branches, key=self._still_running)
         for _, tied in groupby(ordered, key=self._still_running):
             together = list(tied)
@@ -227,14 +227,14 @@ class VictimSearch:
                 yield from self._asked(below)
 
     def _still_running(self, node: ShareNode) -> tuple[float, int]:
-        """Where a branch stands among its siblings: how far above its part, then the queue's priority."""
+        """The rank of a branch among its siblings: how far it is above its share, then the queue's priority."""
         if isinstance(node, JobNode):
-            return 0.0, 0  # among jobs it is the tasks that count
+            return 0.0, 0  # jobs are not ranked; their tasks are
         queue = self._context.sync.queue_of(node)
         return -((self.rule.excess(node) + GRID_ROUNDER) - GRID_ROUNDER), queue.priority if queue is not None else 0
 
     def _tasks(self, leaves: list[JobNode]) -> Iterator[Task]:
-        """The tasks of these jobs that might go, lowest priority first, then those that have run shortest."""
+        """The preemptible tasks of these jobs, lowest priority first, then shortest runtime."""
         heap = [
             (task.priority, -task.started, _Last(task.order), task)
             for leaf in leaves
@@ -247,18 +247,18 @@ class VictimSearch:
             yield heappop(heap)[3]
 
     def _has_excess(self, leaf: JobNode) -> bool:
-        """Whether some task of a job might go, by what each of them asks for."""
+        """Whether the rule would let a job lose any of its tasks, judging by their requests."""
         return any(self.rule.may_lose(leaf, shape.ask) for shape in leaf.job.unfinished)
 
     def _rank(self, task: Task, leaf: JobNode) -> Rank:
-        """Where a task stands in that order."""
+        """The place of a task in the order of victims."""
         if leaf not in self._ways:
             self._ways[leaf] = self._way_to(leaf)
         level, _, way = self._ways[leaf]
         return level, way, task.priority, -task.started, _Last(task.order)
 
     def _way_to(self, leaf: JobNode) -> tuple[int, bool, tuple[tuple[float, int], ...]]:
-        """The level where the paths part, whether the branch there is above its part, and the way down to the job."""
+        """The common ancestor's level, whether the branch there exceeds its share, and the path down to the job."""
         level, _, branch = lowest_common_ancestor(self._taker, leaf)
         way: list[tuple[float, int]] = []
         node: ShareNode = leaf
@@ -268,15 +268,16 @@ class VictimSearch:
             node = node.parent
         return self._depth.get(level, len(self._levels)), self.rule.is_over_target(branch), tuple(reversed(way))
 
-    # --- on one node ----------------------------------------------------------------------------------------------
+    # --- victims on one node ----------------------------------------------------------------------------------------
 
     def _on_node(
         self, shape: TaskShape, index: int, asked: list[Asked], transaction: Transaction
     ) -> list[Victims] | None:
-        """Who has to go from a node, at the least; nobody has gone when this returns.
+        """The minimal victims on a node; all evictions are undone when this returns.
 
-        If the first of a job's tasks to go are too small, and the rest may not go after them, larger ones are tried
-        first. Only where whole targets say what a job may lose: by keys alone two jobs could take turns that way.
+        If the first tasks of a job are too small and evicting the rest after them would be illegal, the search tries
+        the largest tasks first. It does so only where integer targets bound what a job may lose: by keys alone, two
+        jobs could evict each other in turn that way.
         """
         found = self._in_turn(shape, index, asked, transaction)
         if found is None and self.rule.by_target and len(asked) > 1:
@@ -288,7 +289,7 @@ class VictimSearch:
     def _in_turn(
         self, shape: TaskShape, index: int, asked: list[Asked], transaction: Transaction
     ) -> list[Victims] | None:
-        """Let go one after another, as far as that is legal, until the task fits; then whoever is not needed stays."""
+        """Evict in order, as far as legal, until the task fits; then restore the victims that were not needed."""
         node = self._context.nodes.nodes[index]
         chosen: list[Victims] = []
         for _, task, leaf in asked:
@@ -309,7 +310,7 @@ class VictimSearch:
     def _drop_unneeded_victims(
         self, chosen: list[Victims], node: ClusterNode, index: int, shape: TaskShape, transaction: Transaction
     ) -> None:
-        """Spare whoever is not needed, the furthest first."""
+        """Restore the victims that are not needed, the last ones chosen first."""
         for victims in list(reversed(chosen)):
             undo_evictions(victims, transaction)
             if self._fits(node, index, shape) and still_viable(self._context, victims[0].job, transaction):
@@ -318,7 +319,7 @@ class VictimSearch:
                 self.evict_all(victims, transaction)
 
     def _evict(self, victims: Victims, leaf: JobNode, transaction: Transaction, *, for_good: bool = False) -> bool:
-        """Try it; undone at once if somebody objects. For good: nobody else is out who may come back."""
+        """Evict tentatively; undone on an objection. ``for_good``: no eviction precedes this one, so a veto lasts."""
         items = victims[0].shape.ask if len(victims) == 1 else _sum(victims)
         if not self.rule.may_lose(leaf, items):
             return False
@@ -337,7 +338,7 @@ class VictimSearch:
         return False
 
     def evict_all(self, victims: Victims, transaction: Transaction) -> bool:
-        """They go; False, and nobody does, if one may not now that others have gone."""
+        """Evict all of them; False, and none is evicted, if a plugin now protects one after the evictions before it."""
         for i, task in enumerate(victims):
             if not self._context.policy.evictable(task):
                 undo_evictions(victims[:i], transaction)
@@ -346,7 +347,7 @@ class VictimSearch:
         return True
 
     def _beneficiary(self, task: Task) -> JobNode | None:
-        """Who takes over a task's right to what it holds: not one on the same node, where room is to be made."""
+        """The job that inherits the victim's integer entitlement: none on the same node, which must be freed."""
         jobs, node = self._context.tree.jobs, task.node
         assert task.job is not None and node is not None
         leaf = jobs[task.job.key]
@@ -359,16 +360,16 @@ class VictimSearch:
         return _has_room(node, shape) and self._context.nodes.allows(shape, index)
 
     def _helps(self, task: Task, node: ClusterNode, shape: TaskShape) -> bool:
-        """Whether a task has something of what is short; where pods stand in one another's way, any may help."""
+        """Whether a task holds a resource that is short; with inter-pod constraints any task may be the obstacle."""
         if shape.coupled:
             return True
         has = {j for j, _ in task.shape.items}
         return any(j in has for j, amount in shape.items if node.future(j) < amount)
 
-    # --- who may go -----------------------------------------------------------------------------------------------
+    # --- legal victims ----------------------------------------------------------------------------------------------
 
     def _victim_leaf(self, task: Task) -> JobNode | None:
-        """The job of a task that may go, None if it may not."""
+        """The job of a task that may be evicted, otherwise None."""
         if task.job is None or task not in self._pool or not is_running(self._context, task):
             return None
         leaf = self._context.tree.jobs.get(task.job.key)
@@ -386,7 +387,7 @@ class VictimSearch:
         return all(ask(taker, unit, task) for task in victims)
 
     def _queues_may_lose(self, leaf: JobNode, items: Items) -> bool:
-        """Whether the queues that lose by this may be asked at all, and keep what is guaranteed to them."""
+        """Whether the queues that would lose are reclaimable and keep their guarantees."""
         if not self._across:
             return True
         level, _, _ = lowest_common_ancestor(self._taker, leaf)
@@ -401,7 +402,7 @@ class VictimSearch:
         return True
 
     def _may_evict_job(self, leaf: JobNode, items: Items, transaction: Transaction) -> bool:
-        """Whether it is worth it that a job has lost all it held."""
+        """Whether the gain justifies that a job has lost everything it held."""
         capacity = self._context.state.capacity
         if not self.rule.by_target:
             return len(leaf.job.tasks) == 1 or 2 * self._size >= part_of(items, capacity)
@@ -412,11 +413,11 @@ class VictimSearch:
         return improves_split(units, [job for job in gone if not job.job.running], capacity)
 
     def _eviction_group(self, task: Task, leaf: JobNode) -> Victims:
-        """Who goes with a task: nobody, or the rest of a job that could not go on; () if that may not be."""
+        """The tasks to evict with a task: itself, or its whole job if that cannot go on; () if that is illegal."""
         job = leaf.job
         if self._context.policy.can_go_on(job, without=task):
             return (task,)
-        # In task order: the first node that is free once they are gone is taken.
+        # In task order: the preemptor takes the first node that fits once they are gone.
         whole = tuple(sorted((t for t in job.tasks.values() if t.status.held), key=lambda t: t.order))
         if all(self._victim_leaf(t) is leaf for t in whole):
             return whole
@@ -424,7 +425,7 @@ class VictimSearch:
 
 
 class _Last:
-    """Turns an order round: of equal tasks the one that would start last goes first."""
+    """Reverses an order: of equal tasks, the one that would start last is evicted first."""
 
     __slots__ = ("order",)
 
@@ -442,14 +443,14 @@ class _Last:
 
 
 def still_viable(context: SchedulingContext, job: Job | None, transaction: Transaction) -> bool:
-    """Whether a job has lost nothing, or has gone whole, or can go on."""
+    """Whether a job lost no task, was evicted as a whole, or can go on."""
     if job is None or not job.running or context.policy.can_go_on(job):
         return True
     return all(gone.task.job is not job for gone in transaction.all_evictions())
 
 
 def undo_evictions(victims: Victims, transaction: Transaction) -> None:
-    """They stay after all."""
+    """Undo the evictions."""
     for task in reversed(victims):
         transaction.undo_evict(task)
 
@@ -459,7 +460,7 @@ def _has_room(node: ClusterNode, shape: TaskShape) -> bool:
 
 
 def _side(level: ShareNode, taker: ShareNode) -> ShareNode:
-    """The child of a level that the taker is below."""
+    """The child of a level on the preemptor's path."""
     node = taker
     while node.parent is not level:
         assert node.parent is not None

@@ -1,1 +1,1 @@
-"""The first step of a cycle: follow up on what changed, and bring targets and candidates up to date."""
+"""The first step of a cycle: process what changed, and bring targets and candidates up to date."""

@@ -1,4 +1,4 @@
-"""The first step of a cycle: bring what is derived from the cluster up to date, and set targets if they can differ."""
+"""The first step of a cycle: update what is derived from the cluster's objects, and the targets if they can differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def prepare_cycle(context: SchedulingContext) -> None:
-    """Follow up on what events and decisions touched since the last cycle."""
+    """Process what events and decisions changed since the last cycle."""
     state, tree, changes, candidates = context.state, context.tree, context.changes, context.candidates
     if tree.width < len(state.registry):
         tree.widen(len(state.registry))
@@ -38,7 +38,7 @@ def prepare_cycle(context: SchedulingContext) -> None:
 
 
 def _follow_objects(context: SchedulingContext, resized: bool) -> None:
-    """Queues first, because they give the tree; then nodes, because they decide what of a job is demand; then jobs."""
+    """Queues first, because they shape the tree; then nodes, because they decide which tasks are demand; then jobs."""
     state, changes, candidates, sync = context.state, context.changes, context.candidates, context.sync
     if state.queues_changed or state.nodes_changed:
         jobs = dict.fromkeys(state.jobs.values())
@@ -48,12 +48,12 @@ def _follow_objects(context: SchedulingContext, resized: bool) -> None:
         sync.follow_queues()
     if state.nodes_changed:
         context.nodes.rebuild(state.nodes.values(), context.tree.width)
-        changes.freed_nodes.clear()  # indices of the old table; every shape is looked at again
+        changes.freed_nodes.clear()  # indices of the old table; every shape is rechecked
         candidates.nodes_rebuilt()
     for key in state.removed_jobs:
         sync.detach(key)
     if state.queues_changed or resized:
-        context.policy.set_bounds()  # what a queue may hold decides what of its jobs is demand
+        context.policy.set_bounds()  # a queue's limits decide how much of its jobs counts as demand
     for job in jobs:
         sync.follow_job(job)
     if state.queues_changed or resized or changes.stray_jobs:
@@ -61,7 +61,7 @@ def _follow_objects(context: SchedulingContext, resized: bool) -> None:
 
 
 def _set_targets(context: SchedulingContext) -> None:
-    """Solve the targets if demand changed, and round them to whole tasks if that or usage did."""
+    """Solve the targets if demand changed, and round them to integer targets if demand or usage changed."""
     changes = context.changes
     if changes.demand:
         context.policy.set_bounds()
@@ -72,7 +72,7 @@ def _set_targets(context: SchedulingContext) -> None:
 
 
 def capacity_came(context: SchedulingContext) -> None:
-    """Capacity became free in the middle of a cycle: look again at shapes and units that did not fit."""
+    """Recheck shapes and units that did not fit, after capacity became free in the middle of a cycle."""
     changes = context.changes
     context.candidates.begin_cycle(changes.freed_nodes, changed=True, gates_moved=True)
     changes.freed_nodes.clear()

@@ -1,7 +1,7 @@
 """Keeps the share tree in line with the queues and jobs of the cluster.
 
-Queues give the upper part of the tree; a job is a leaf below its queue, or below its namespace there. ``TreeSync`` also
-knows which queues accept work, and which jobs the actions ``enqueue`` and ``backfill`` have to look at.
+Queues form the upper part of the tree; a job is a leaf below its queue, or below its namespace there. ``TreeSync`` also
+knows which queues accept work, and which jobs the actions ``enqueue`` and ``backfill`` have to consider.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class TreeSync:
-    """The share tree as queues and jobs want it."""
+    """Updates the share tree when queues or jobs change."""
 
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
         self.queue_tree: QueueTree = build_queue_tree({})  #: the path of every queue, and the queues that have none
         self.refused_queues: dict[str, str] = {}  #: queues below which no job may start, and why
-        self._leaf_queues: set[str] = set()  #: all and only queues that have a path and no queue below them
+        self._leaf_queues: set[str] = set()  #: exactly the queues that have a path and no queue below them
         self._open: dict[ShareNode, bool] = {}  #: whether a queue accepts work; filled on demand
         self._to_enqueue: dict[JobNode, None] = {}  #: Pending jobs in open queues
         self._to_backfill: dict[JobNode, None] = {}  #: jobs in open queues with pending best-effort tasks
@@ -66,7 +66,7 @@ class TreeSync:
         context.order.restructure()
 
     def refuse_queues(self) -> None:
-        """Ask the plugins again in which queues nothing may start, and refresh every job if the answer changed."""
+        """Ask the plugins again which queues may start nothing, and refresh every job if that changed."""
         self._context.changes.stray_jobs = False
         refused = self._context.policy.queue_refusals()
         if refused != self.refused_queues:
@@ -76,7 +76,7 @@ class TreeSync:
                 self.refresh_leaf(leaf)
 
     def queue_of(self, node: ShareNode) -> Queue | None:
-        """The Queue object behind a node of the tree."""
+        """The Queue object of a node of the tree."""
         return self._context.state.queues.get(node.queue_name) if node.queue_name is not None else None
 
     def is_leaf_queue(self, queue: ShareNode) -> bool:
@@ -84,7 +84,7 @@ class TreeSync:
         return queue.queue_name is not None and queue.queue_name in self._leaf_queues
 
     def closed_queue_above(self, queue: ShareNode) -> Queue | None:
-        """The nearest queue, from this one up, that lets nothing start: not Open, or refused; None: all of them do."""
+        """The nearest queue, from this one up, that may start nothing: not Open, or refused by a plugin; or None."""
         above: ShareNode | None = queue
         while above is not None:
             found = self.queue_of(above)
@@ -94,7 +94,7 @@ class TreeSync:
         return None
 
     def _is_open(self, leaf: JobNode) -> bool:
-        """Whether a job's queue accepts work: it takes jobs, and neither it nor a queue above it is shut."""
+        """Whether a job's queue accepts work: it is a leaf queue, and neither it nor an ancestor is closed."""
         queue = leaf.queue
         if queue not in self._open:
             self._open[queue] = self.is_leaf_queue(queue) and self.closed_queue_above(queue) is None
@@ -103,7 +103,7 @@ class TreeSync:
     # ---- jobs ------------------------------------------------------------------------------------------------------
 
     def follow_job(self, job: Job) -> None:
-        """Bring the leaf of a job that changed in line with it."""
+        """Bring the leaf of a changed job in line with it."""
         context = self._context
         tree, changes = context.tree, context.changes
         parent = self._parent_of(job)
@@ -130,7 +130,7 @@ class TreeSync:
         self.refresh_leaf(leaf)
 
     def refresh_leaf(self, leaf: JobNode) -> None:
-        """A job changed: recompute its demand and its next unit, and which actions have to look at it."""
+        """Recompute a changed job's demand and next unit, and which actions have to consider it."""
         context = self._context
         job, takes_work = leaf.job, self._is_open(leaf)
         if context.candidates.refresh_job(leaf, open_queue=takes_work):
@@ -141,12 +141,12 @@ class TreeSync:
         detect_partial_gang(context, job)
 
     def refresh_job(self, job: Job) -> None:
-        """The same for a job, if it has a leaf."""
+        """Refresh the leaf of a job, if it has one."""
         if (leaf := self._context.tree.jobs.get(job.key)) is not None:
             self.refresh_leaf(leaf)
 
     def victims_left(self, departures: Iterable[Eviction]) -> None:
-        """Tasks were evicted: refresh their jobs, and note on which nodes capacity is being freed."""
+        """After evictions: refresh the victims' jobs, and record the nodes on which capacity is being freed."""
         context = self._context
         for gone in departures:
             assert gone.task.job is not None
@@ -180,7 +180,7 @@ class TreeSync:
         changes.demand = True
 
     def may_start(self, job: Job) -> bool:
-        """Whether a job may start something, as far as its queue goes."""
+        """Whether a job's queue allows it to start tasks."""
         leaf = self._context.tree.jobs.get(job.key)
         return leaf is not None and self._is_open(leaf)
 

@@ -1,7 +1,7 @@
 """Charges the share tree and updates the node table when a task starts or stops counting as usage.
 
-``ClusterState`` calls these two methods around every change of a task that an event brings. What transactions do, they
-account for themselves.
+``ClusterState`` calls these two methods around every change of a task that an event causes. Transactions account for
+their own changes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UsageAccounting:
-    """Follows the tasks of a cluster state."""
+    """Keeps the accounts in line with the tasks of a cluster state."""
 
     __slots__ = ("_context",)
 
@@ -25,7 +25,7 @@ class UsageAccounting:
         self._context = context
 
     def task_entered(self, task: Task) -> None:
-        """A task counts now as its status says."""
+        """Account for a task that has just got its present status."""
         context = self._context
         if task.status.held and task.job is not None:
             leaf = context.tree.jobs.get(task.job.key)
@@ -39,12 +39,12 @@ class UsageAccounting:
             if task.status is TaskStatus.PIPELINED:
                 context.pipelined.tasks[task] = None
             elif task.status is TaskStatus.RELEASING and task.node.waiting:
-                capacity_freed(context, task.node)  # tasks pipelined there need less of what is idle
+                capacity_freed(context, task.node)  # tasks pipelined there claim less of the idle capacity
             for plugin in context.policy.followers:
                 plugin.placed(task, task.node)
 
     def task_leaving(self, task: Task) -> None:
-        """A task is about to stop counting as its status says."""
+        """Undo the accounting of a task whose status is about to change."""
         context = self._context
         if task.status.held and task.job is not None:
             leaf = context.tree.jobs.get(task.job.key)
@@ -59,7 +59,7 @@ class UsageAccounting:
 
 
 def capacity_freed(context: SchedulingContext, node: ClusterNode) -> None:
-    """A node may have more free capacity than before."""
+    """Record that a node may have more free capacity than before."""
     context.changes.pods = True
     if (index := context.nodes.touch(node)) >= 0:
         context.changes.freed_nodes[index] = None

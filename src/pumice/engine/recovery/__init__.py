@@ -1,1 +1,1 @@
-"""Repairs after a crash, a failed bind or a late write of another leader."""
+"""Repairs after a crash, a failed bind, or a late write of a former leader."""

@@ -1,11 +1,11 @@
-"""Back-off for tasks whose eviction failed: half a minute, then twice as long each time."""
+"""Backoff for tasks whose eviction failed: half a minute at first, then twice as long each time."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
 FIRST_DELAY = 30_000_000
-"""How long a task is left alone after its eviction failed for the first time (microseconds)."""
+"""How long a task is not evicted again after its eviction failed for the first time (microseconds)."""
 LONGEST_DELAY = FIRST_DELAY * 32
 
 
@@ -18,7 +18,7 @@ class EvictionBackoff:
         self._failed: dict[str, tuple[int, int]] = {}  #: attempts and end of the delay, by task
 
     def failed(self, task: str, now: int) -> None:
-        """The API refused an eviction."""
+        """Record that the API rejected an eviction."""
         attempts = self._failed.get(task, (0, 0))[0] + 1
         self._failed[task] = attempts, now + min(FIRST_DELAY << (attempts - 1), LONGEST_DELAY)
 
@@ -32,7 +32,7 @@ class EvictionBackoff:
             self._failed = {task: entry for task, entry in self._failed.items() if task in tasks}
 
     def checkpoint(self) -> dict[str, tuple[int, int]]:
-        """The entries, for an engine that replaces this one."""
+        """The entries, for the engine that replaces this one."""
         return dict(self._failed)
 
     def restore(self, entries: Mapping[str, tuple[int, int]]) -> None:

@@ -1,18 +1,17 @@
-"""Relieving: nodes that hold more than they have, because somebody else wrote a binding of ours.
+"""Evict from nodes that a stale leader overcommitted.
 
-A scheduler that lost its lease writes nothing any more, but what it had sent may arrive late: after the next one has
-given the same room to somebody else. The cluster takes both bindings. So whenever a pod turns up on a node by a binding
-of ours that was not decided here, its node is looked at, and again in every cycle until it holds no more than it has:
-of those that turned up there the last one to come goes first, until the rest fits. One whose eviction was refused
-is asked again when its time comes (``EvictionBackoff``). What was decided here stays, and so does everything on a
-node that only shrinks.
+A scheduler that lost its lease stops writing, but a bind it had already sent may still land, on capacity that the new
+leader has given away meanwhile. The API accepts both binds. So whenever a pod appears on a node by a bind of ours that
+this engine did not decide, its node is checked, and again in every cycle until it is no longer overcommitted: of the
+unexpected pods the latest is evicted first, until the rest fits. An eviction that the API rejected is retried after
+``EvictionBackoff``. Pods bound by this engine stay, and so do all pods on a node that merely shrank.
 
-Who has only just started sees every pod for the first time. Then a pod counts as one that turned up if it was bound
-within the last ``LATE`` by the API server's clock (by its age, where nobody says when it was bound). That finds
-what two leaders wrote around the moment when the lease changed hands, whether it runs already or not; and it leaves
-alone what was bound before that, though it may still pull its image, on a node that its administrator made smaller.
-Two things cannot be told apart: a node that was made smaller under pods bound within the last minute loses the
-latest of these; and of two bindings that are both older the cluster keeps both.
+A scheduler that has just started sees every pod for the first time. It treats a pod as unexpected if it was bound
+within the last ``LATE_BIND_WINDOW`` by the API server's clock (or by the pod's age, if the time of the bind is
+unknown). This finds what two leaders wrote around the change of leadership, whether the pod is running yet or not. It
+spares pods bound earlier, even those still pulling an image, on a node that its administrator made smaller. Two cases
+cannot be told apart: a node that was made smaller under pods bound within the window loses the latest of these; and if
+both conflicting binds are older, both pods stay.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 LATE_BIND_WINDOW = 60_000_000
-"""How long ago a pod may have been bound that is taken for one that arrived late (microseconds), at first sight."""
+"""At first sight, a pod bound no longer ago than this counts as a late bind (microseconds)."""
 
 
 def evict_from_overcommitted_nodes(context: SchedulingContext) -> None:
-    """Look at the nodes on which pods have turned up, until they hold no more than they have."""
+    """Check the nodes with unexpected pods, in every cycle until they are no longer overcommitted."""
     if not context.first_cycle_done:
         context.state.unexpected_pods = dict.fromkeys(task.key for task in _recently_bound(context))
         context.first_cycle_done = True
@@ -50,14 +49,14 @@ def evict_from_overcommitted_nodes(context: SchedulingContext) -> None:
 
 
 def _recently_bound(context: SchedulingContext) -> list[Task]:
-    """Of the pods that were there from the beginning those that were bound not long ago, the last one last."""
+    """The initial pods that were bound within the window, the latest last."""
     tasks = [task for key in context.state.unexpected_pods if (task := context.state.tasks.get(key)) is not None]
     late = [task for task in tasks if (task.started or task.spec.created) + LATE_BIND_WINDOW > context.now]
     return sorted(late, key=lambda task: (task.started or task.spec.created, task.spec.created, task.key))
 
 
 def _overcommitted(context: SchedulingContext) -> dict[ClusterNode, list[Task]]:
-    """Who turned up on which node that holds more than it has, counting also what is on its way out: it may stay."""
+    """The unexpected pods by overcommitted node; terminating pods count as usage, because their eviction may fail."""
     arrived: dict[ClusterNode, list[Task]] = {}
     for key in context.state.unexpected_pods:
         task = context.state.tasks.get(key)
@@ -68,7 +67,7 @@ def _overcommitted(context: SchedulingContext) -> dict[ClusterNode, list[Task]]:
 
 
 def _latest_pods(context: SchedulingContext, node: ClusterNode, arrived: list[Task]) -> list[Task]:
-    """Which of those that turned up must go for the rest to fit: the last to come, as few as will do."""
+    """The unexpected pods to evict so that the rest fits: the latest, as few as possible."""
     over = [-node.free(j) - leaving for j, leaving in enumerate(node.releasing)]
     going: list[Task] = []
     for task in reversed(arrived):
@@ -81,7 +80,7 @@ def _latest_pods(context: SchedulingContext, node: ClusterNode, arrived: list[Ta
 
 
 def _may_evict(context: SchedulingContext, task: Task) -> bool:
-    """Whether a pod can be let go now: it stays otherwise, and its job has a place to lose."""
+    """Whether a pod may be evicted now: it is not leaving anyway, and its job is in the share tree."""
     placed = task.job is not None and task.job.key in context.tree.jobs
     stays = task.status.shown and task.spec.placed and not task.is_system_critical
     return placed and stays and context.eviction_backoff.retry_at(task.key) <= context.now

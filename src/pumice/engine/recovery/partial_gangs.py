@@ -1,13 +1,13 @@
-"""Mending: gangs of which only a part has its place, because the rest of their start was never carried out.
+"""Repair partially started gangs.
 
-A job starts whole or not at all (docs/fairness.md, section 10). But what is decided at once is written pod by pod: a
-crash in between, or a bind that fails for good, leaves pods bound that can do nothing without the others. What the
-cluster shows tells such a job: some of its tasks have their node by a decision of ours, fewer than its minimum, and it
-has not been whole since it last held nothing. So a gang that loses a pod later, with its node say, is none of these;
-nor is one whose pods somebody else has put somewhere, nor one whose pods come one by one.
+A gang is decided atomically (docs/fairness.md, section 10) but bound pod by pod, so a crash or a permanent bind failure
+can leave pods bound that can do nothing without the others. Such a job is recognized by the cluster's objects: some of
+its tasks were bound by us, fewer than its minimum, and the gang has not been complete since the job last held nothing.
+A gang that loses a pod later, say with its node, is therefore not affected; nor is one whose pods another scheduler
+placed, nor one whose pods are created one by one.
 
-Before anything else is decided, what is missing gets its place, all of it or nothing. A job that is still not whole
-after ``LIMIT`` gives back what it has, and starts anew when it can.
+Before any other decision the missing tasks are placed, all or nothing. A job that is still incomplete after
+``REPAIR_LIMIT`` is evicted, and starts anew when it can.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 REPAIR_LIMIT = 30_000_000
-"""For how long a part of a gang waits for the rest (microseconds)."""
+"""How long a partial gang waits for its missing tasks (microseconds)."""
 
 
 def detect_partial_gang(context: SchedulingContext, job: Job) -> None:
-    """A job changed: is it one of those, or no longer? Until it is whole its time runs, whatever is decided."""
+    """Update whether a changed job is a partial gang. Its time runs until the gang is complete, whatever is decided."""
     if not job.running:
         job.gang_was_complete, job.spent = False, 0
     if job.gang_was_complete or not job.shown:
@@ -41,13 +41,13 @@ def detect_partial_gang(context: SchedulingContext, job: Job) -> None:
 
 
 def repair_partial_gangs(context: SchedulingContext) -> None:
-    """Find places for what is missing, those first who have waited longest; send back what had its time."""
+    """Place the missing tasks, longest-waiting gangs first; evict the gangs whose time is up."""
     for key, since in sorted(context.partial_gangs.items(), key=lambda item: (item[1], item[0])):
         leaf = context.tree.jobs.get(key)
-        if leaf is None or leaf.job.gang_was_complete:  # which the cluster may have shown since it was noticed
+        if leaf is None or leaf.job.gang_was_complete:  # the cluster may have shown it complete since it was detected
             del context.partial_gangs[key]
         elif any(task.status is TaskStatus.BINDING for task in leaf.job.tasks.values()):
-            continue  # the rest of it is on its way
+            continue  # the rest is being bound
         elif since + REPAIR_LIMIT <= context.now:
             _evict_part(context, leaf)
         elif not _place_missing(context, leaf) and since == context.now:
@@ -55,7 +55,7 @@ def repair_partial_gangs(context: SchedulingContext) -> None:
 
 
 def _is_partial(context: SchedulingContext, job: Job) -> bool:
-    """Whether a job that has not been whole has some of its start, by a decision of ours, and not all of it."""
+    """Whether a gang that was never complete has some of its tasks bound by us, but not all it must start with."""
     start = context.policy.start_size(job)
     seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
     has_all = len(seated) + job.succeeded >= start and makes_a_gang(job, seated, start)
@@ -63,15 +63,15 @@ def _is_partial(context: SchedulingContext, job: Job) -> bool:
 
 
 def _tasks_bound_by_us(job: Job) -> list[Task]:
-    """What has its node by a decision of ours, in task order."""
+    """The tasks that we bound, in task order."""
     ours = [task for task in job.tasks.values() if task.status.shown and task.spec.placed]
     return sorted((task for task in ours if not task.is_system_critical), key=lambda task: task.order)
 
 
 def _place_missing(context: SchedulingContext, leaf: JobNode) -> bool:
-    """Give what is missing its place, if all of it finds one."""
+    """Place the missing tasks, if all of them fit."""
     if leaf.job.phase is JobPhase.PENDING and context.policy.enqueues and context.sync.may_start(leaf.job):
-        leaf.job.phase = JobPhase.INQUEUE  # it was let in before; that got lost
+        leaf.job.phase = JobPhase.INQUEUE  # it was enqueued before; the write was lost
         context.decided.enqueue(leaf.job.key)
         context.sync.refresh_leaf(leaf)
     unit = leaf.unit
@@ -89,7 +89,7 @@ def _place_missing(context: SchedulingContext, leaf: JobNode) -> bool:
 
 
 def _evict_part(context: SchedulingContext, leaf: JobNode) -> None:
-    """Let go what a job has of its gang."""
+    """Evict the part of its gang that a job has."""
     going = [
         task for task in _tasks_bound_by_us(leaf.job) if context.eviction_backoff.retry_at(task.key) <= context.now
     ]
