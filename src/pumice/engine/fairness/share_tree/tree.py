@@ -279,7 +279,7 @@ class JobNode(ShareNode):
 
 
 class ShareTree:
-    """The tree with its accounts. Structure is changed by ``layout``, accounts by ``hold`` and ``release``."""
+    """The tree with its accounts. ``tree_sync`` changes its structure, ``charge`` and ``uncharge`` its accounts."""
 
     def __init__(self, width: int) -> None:
         self.width = width
