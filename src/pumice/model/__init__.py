@@ -1,10 +1,9 @@
-"""The cluster as the engine knows it: resources, queues, jobs, tasks, nodes.
+"""The data model of the engine: resources, queues, jobs, tasks, nodes.
 
-Amounts are vectors of integers, one entry per resource. Descriptions are immutable and say what somebody
-asked for; the state holds what follows from them: who holds what, what is idle, what waits. Data passes
-one way: an event comes in, the state takes it over and keeps its sums true, and the rooms above read the
-state in place. Nothing is copied per cycle, and nothing in here knows why a task should run before
-another.
+Amounts are vectors of integers, one entry per resource. Specs are immutable and describe what users requested;
+``engine.state`` holds what follows from them: usage, idle capacity, pending tasks. Data flows one way: an event
+arrives, the state applies it and updates its sums, and the packages above read the state in place. Nothing is copied
+per cycle, and nothing in here knows why a task should run before another.
 
-Imports none of the other rooms.
+Imports none of the other packages.
 """
