@@ -67,7 +67,7 @@ class WorkloadSummary:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The leaves below a queue that accept routed jobs, the least utilized first (see ``routing``).
+    """The leaves below a queue that accept routed jobs, the least utilised first (see ``routing``).
 
     It is valid while only loads change; those of ``stale`` leaves have to be looked up again.
     """

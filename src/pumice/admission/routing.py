@@ -1,6 +1,6 @@
 """Route a job that names a parent queue, or none, to a leaf (docs/fairness.md, section 11).
 
-The target is the Open leaf below with the lowest utilization: usage and pending demand, divided by the deserved amount
+The target is the Open leaf below with the lowest utilisation: usage and pending demand, divided by the deserved amount
 or, where that is not named, by its part of the cluster by weight; the maximum over all resources except ``pods``. A job
 that was just routed counts as pending at once, so a burst spreads. Ties go by name. If no leaf exists yet, because the
 hierarchy of the parent was just written, a leaf that it names will do: the queue controller is about to create it, and
@@ -73,7 +73,7 @@ def takes_routed_jobs(leaf: str, world: ClusterView) -> bool:
 
 
 def utilisation(leaf: str, world: ClusterView) -> Fraction:
-    """The utilization of a leaf, pending demand included. A resource of which it has none counts as 1."""
+    """The utilisation of a leaf, pending demand included. A resource of which it has none counts as 1."""
     tree = world.expanded_tree
     path = tree.path(leaf)
     if path is None:

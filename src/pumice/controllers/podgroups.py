@@ -45,7 +45,7 @@ MOST: Final = 10**9
 
 
 def is_ours(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
-    """Whether a pod is ours to schedule, and has not finished."""
+    """Whether a pod is ours to schedule, and neither terminating nor finished."""
     return (
         pod["spec"].get("schedulerName") in schedulers
         and not pod["metadata"].get("deletionTimestamp")
@@ -54,7 +54,7 @@ def is_ours(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
 
 
 def lacks_group(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
-    """Whether a pod is ours to schedule, has no podgroup, and has not finished."""
+    """Whether a pod is ours to schedule (see ``is_ours``) and has no podgroup."""
     return is_ours(pod, schedulers) and not _annotations(pod).get(GROUP_NAME)
 
 

@@ -9,7 +9,7 @@ Operation = dict[str, Any]
 
 
 def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
-    """The operations that turn one into the other. Lists are replaced whole: a rule that extends one has read all of it."""
+    """The operations from one to the other. Lists are replaced whole: a rule that extends one has read all of it."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in old.keys() - new.keys():
             yield {"op": "remove", "path": f"{path}/{_escaped(name)}"}

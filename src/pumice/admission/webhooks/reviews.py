@@ -92,7 +92,7 @@ def read(body: bytes) -> ReviewRequest:
 
 
 def write(asked: ReviewRequest, answer: ReviewResponse) -> bytes:
-    """Serialize the response. A well-formed object that violates a rule is Forbidden."""
+    """Serialise the response. A well-formed object that violates a rule is Forbidden."""
     response: Object = {"uid": asked.uid, "allowed": not answer.refusals}
     if answer.refusals:
         causes = [{"reason": "Forbidden", "message": one.message, "field": one.field} for one in answer.refusals]

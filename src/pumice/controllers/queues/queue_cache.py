@@ -20,7 +20,7 @@ from pumice.model.queue_tree import PlacementRefusal, build_queue_tree
 from pumice.model.specs import ROOT
 
 REMEMBERED = 1000
-"""How many deleted queues are remembered, to recognize their late events."""
+"""How many deleted queues are remembered, to recognise their late events."""
 
 
 class QueueCache:

@@ -116,7 +116,7 @@ def _placed(engine: Engine, leaf: JobNode, answer: WaitReport) -> None:
         _unit(engine, leaf, unit, answer)
     outlook = answer.outlook = run_ahead(engine, job.key)
     if outlook.starts_at == answer.now and not outlook.evictions:
-        # Only tasks without requests start, or capacity is being released.
+        # Perhaps only its tasks without requests start, or its capacity is still being released.
         answer.cause = "starting" if outlook.waits_for_room else "next"
     elif answer.cause == "next":
         answer.cause = "turn"

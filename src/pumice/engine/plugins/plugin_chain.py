@@ -39,7 +39,7 @@ class PluginChain:
     """All plugins in the order of the tiers."""
 
     consent: PluginConsent
-    """The plugins that vote on preemptors; known once the order of the tree is."""
+    """The plugins' consent to preemptions; set once the order of the tree is known."""
 
     def __init__(
         self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], state: ClusterState, tree: ShareTree

@@ -116,7 +116,7 @@ class Limited:
         )
 
     def partly(self, node: IntArray, column: IntArray) -> BoolArray:
-        """The nodes below which some, but not all, leaves need the resource of this column."""
+        """The nodes below which not all leaves need the resource of this column."""
         if self._all_need is None:
             self._all_need = self._needed_by_all()
         partly: BoolArray = ~self._all_need[node, column]

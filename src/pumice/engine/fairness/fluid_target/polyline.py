@@ -21,7 +21,7 @@ column grows whenever any other does, so it can measure slivers.
 
 Numerics. Curves are stored as points, added and interpolated, never as slopes: slopes are huge and cancel near a halt.
 A resource of which nothing is given keeps its value to the last bit, so a share is either exactly constant or not.
-Levels that should be equal can differ by rounding, yet curves that halt at one level must be recognized as such: levels
+Levels that should be equal can differ by rounding, yet curves that halt at one level must be recognised as such: levels
 closer than LEVEL_TOLERANCE are made equal before curves are added.
 """
 
@@ -37,7 +37,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 LEVEL_TOLERANCE = 1e-12  # relative: far above rounding error, and harmless if it merges distinct levels
-BLOCK = 8  # rows that running_total adds up before it goes on with the totals of blocks
+BLOCK = 8  # rows that running_total adds up before it continues with block totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ class Restraint:
         yield self
 
     def _inside_out(self, named: BoolArray) -> Iterator[tuple[BoolArray, BoolArray]]:
-        """Amounts named by nodes, the innermost first; and the leaves that are no further inside."""
+        """The amounts that nodes name, the innermost nodes first; and the nodes that are no further inside."""
         outline = self.outline
         height = np.zeros(len(named), dtype=np.int64)  # how many naming nodes are nested below each node
         for depth in reversed(outline.depths):

@@ -256,7 +256,7 @@ class SolverPhase:
         used_up[self.available] = there[self.available] >= 1 - FULL
         return before, after, way, used_up
 
-    # --- top-down: where everybody is ---------------------------------------------------------------------------
+    # --- top-down: the positions of all nodes -------------------------------------------------------------------
 
     def _at_root(self, point: int) -> _Spot:
         """The positions of all nodes when the root is at this point of its path."""

@@ -269,7 +269,7 @@ class IntegerTargets:
     # --- passes -------------------------------------------------------------------------------------------------------
 
     def _find_unlike(self, nodes: Iterable[ShareNode]) -> None:
-        """The jobs below each of these nodes that may pass a unit over, that is, not one of the gang."""
+        """Collect the jobs with heterogeneous tasks below each of these nodes: they may pass units over."""
         below: dict[ShareNode, list[JobNode]] = {node: [] for node in nodes}
         for leaf in self._unlike:
             node = leaf.parent

@@ -148,7 +148,7 @@ def _named(queue: ShareNode) -> set[int]:
 
 
 def _has_no_room(queue: ShareNode, j: int, amount: int) -> bool:
-    """Whether this much more must be taken from other jobs: inqueue counts as used, elastic does not count as free."""
+    """Whether this much more must be taken from other jobs: inqueue counts as used, elastic as free."""
     taken = queue.held[j] + queue.inqueue[j] - queue.elastic[j]
     return queue.ceiling is not None and taken + amount > queue.ceiling[j]
 
