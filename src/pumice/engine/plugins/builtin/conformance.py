@@ -1,4 +1,4 @@
-"""conformance: what keeps the cluster itself alive is never a victim.
+"""conformance: system-critical pods are never victims.
 
 That holds in any configuration (docs/fairness.md, section 9.9); the plugin exists because configurations written for
 Volcano name it.

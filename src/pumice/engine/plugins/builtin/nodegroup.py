@@ -1,4 +1,4 @@
-"""nodegroup: queues keep to groups of nodes.
+"""nodegroup: restrict queues to groups of nodes.
 
 A node belongs to the group that its label ``volcano.sh/nodegroup-name`` names, or to none. The affinity of a queue
 selects the groups that its tasks use; a queue that names no group inherits from the nearest queue above it that does.

@@ -1,4 +1,4 @@
-"""nodeorder: which of the nodes where a task may run suits it best.
+"""nodeorder: score the feasible nodes of a task.
 
 Every score runs from 0 to 100 and is multiplied by its weight:
 

@@ -1,4 +1,4 @@
-"""overcommit: no more jobs are let in than could run on a cluster somewhat larger than this one.
+"""overcommit: enqueue no more jobs than could run on a cluster somewhat larger than this one.
 
 An enqueued job gets its pods created, so a long queue of hopeless jobs would load the API server for nothing. A Pending
 job with ``minResources`` may be enqueued if, for each resource that these name,

@@ -1,4 +1,4 @@
-"""sla: no job waits longer than was promised.
+"""sla: enqueue a job at the latest when its maximum waiting time is over.
 
 The job's annotation ``sla-waiting-time`` sets how long it may stay Pending, else the plugin's argument of that name;
 otherwise it has no deadline. Inside a queue the job with the earliest deadline goes first, those without one last; a

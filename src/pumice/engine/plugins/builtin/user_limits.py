@@ -1,4 +1,4 @@
-"""users: what one user of a leaf queue may hold by its minUserLimitPercent and userLimitFactor, as in YARN.
+"""users: limit what one user of a leaf queue may hold, by minUserLimitPercent and userLimitFactor, as in YARN.
 
 A limit in a Queue applies whether or not a configuration names this plugin: the plugin chain adds it at the end of the
 tiers. Before targets are set, the plugin recounts the usage and demand of the users of every limited queue. In between,

@@ -1,4 +1,4 @@
-"""predicates: where a task may run, apart from room.
+"""predicates: filter the feasible nodes of a task, apart from free capacity.
 
 Checks that depend on nodes alone (selectors, node affinity, taints) run once per shape over the ``node_columns`` of the
 node table. Checks that depend on other pods (host ports, pod affinity and anti-affinity, topology spread) run for each
