@@ -1,4 +1,4 @@
-"""The phases of a job, and every way from one to another.
+"""The phases of a job and the transitions between them.
 
     Pending ──> Running ──> Completed | Failed          its pods decide
        ^           │
@@ -6,8 +6,8 @@
                       Completing ──> Completed
                       Terminating ──> Terminated
 
-A restart that there are no retries left for is a failure: a job with ``maxRetry: 3`` runs three times at most. To
-resume an aborted job is no retry; it was stopped, it has not failed.
+A restart without retries left is a failure: a job with ``maxRetry: 3`` runs three times at most. Resuming an aborted
+job is no retry: it was stopped, it has not failed.
 """
 
 from __future__ import annotations
