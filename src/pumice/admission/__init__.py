@@ -1,16 +1,16 @@
-"""Admission: what is filled in, and what is refused, before an object is stored.
+"""Admission: fill in defaults and reject invalid objects before they are stored.
 
     request ──► mutate (defaults, in order) ──► validate (every rule) ──► verdict
                           └─────── ClusterView: what rules may look up ───────┘
 
-Pure functions over objects as JSON has them, one a rule, each with its own message; ``rules`` says which apply to what.
-The embedded API server calls them in its write path, a webhook for a real one behind HTTP, the simulator when it reads
-a scenario.
+Pure functions over JSON objects, one per rule, each with its own message; ``rules`` maps resources to rules. The
+embedded API server calls them in its write path, a webhook calls them for a real API server, and the simulator when it
+reads a scenario.
 
-What is *not* admission's part: it writes one object at a time, the one it is asked about. Expanding a hierarchy,
-deleting what is below a deleted queue, giving a plain pod its podgroup (it has no uid to be named after yet), settling
-the user limits of a queue whose first child came or whose last child went, and making an Event of the annotation
-``pumice.dev/routed`` are left to controllers, which use ``with_user_limits_settled``, ``cascade_plan`` and ``route``.
+What admission does *not* do: it writes one object at a time, the one under review. Controllers expand hierarchies,
+delete what is below a deleted queue, create the podgroup of a plain pod (which has no uid to derive a name from yet),
+settle the user limits of a queue that got its first child or lost its last one, and turn the annotation
+``pumice.dev/routed`` into an Event; they use ``with_user_limits_settled``, ``cascade_plan`` and ``route``.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What rules may look up: the queues and their tree, the work in each of them, the size of the cluster.
+"""The view of the cluster for admission rules: the queue tree, the workloads of each queue, the cluster's size.
 
-A ``ClusterView`` follows objects. Whoever has them (the embedded server its store, a webhook its informers) tells it of
-each that is new, changed or gone; it keeps of each only what rules ask for. Nothing here waits, and nothing is ever
-listed: a rule costs what it looks at, not what there is.
+A ``ClusterView`` follows objects. Its owner (the embedded server from its store, a webhook from its informers) reports
+each object that is added, changed or deleted; the view keeps only what rules need. No call blocks or lists objects: a
+rule costs what it reads, not what exists.
 
-What a queue's jobs wait for is counted from the moment at which they are let in: a Job by the pods it will have until
-it has a PodGroup, a PodGroup by its ``minResources`` until it runs; from then on it is part of what the queue holds
-(``status.allocated``, or the ``minResources`` of what runs where that is more: a queue says a little later what it
-holds). So a burst of jobs sees its own beginning.
+Pending work of a queue counts from its admission: a Job by its future pods until it has a PodGroup, a PodGroup by its
+``minResources`` until it runs; from then on it is part of the queue's usage (``status.allocated``, or the
+``minResources`` of running PodGroups where that is more: the status lags a little). So a burst of jobs sees its own
+beginning.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from pumice.model.queue_expansion import planned_queues
 from pumice.model.specs import ROOT, Queue, Vector
 
 FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
-"""The resources whose objects a world wants to be told of."""
+"""The resources whose objects the view follows."""
 
-_OVER = frozenset({"Completed", "Failed", "Terminated"})  # phases that nothing comes after; an aborted job may resume
+_OVER = frozenset({"Completed", "Failed", "Terminated"})  # final phases; an aborted job may resume
 _WAITING = frozenset({"", "Pending", "Inqueue"})
 _RUNNING = frozenset({"Running", "Unknown"})
 
@@ -54,22 +54,22 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSummary:
-    """A PodGroup or Job, as far as queues are concerned."""
+    """A PodGroup or Job, as far as queues need it."""
 
     queue: str
     unfinished: bool
     waits_for: Vector = ()
     runs_on: Vector = ()
-    """At least so much it holds."""
+    """A lower bound of its usage."""
     owner: Key | None = None
-    """The Job that a PodGroup stands for."""
+    """The Job that a PodGroup represents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The leaves below a queue that take routed jobs, the least used first (see ``routing``).
+    """The leaves below a queue that accept routed jobs, the least utilised first (see ``routing``).
 
-    It lasts as long as only loads change; those of ``stale`` leaves have to be looked up again.
+    It is valid while only loads change; those of ``stale`` leaves have to be looked up again.
     """
 
     heap: list[tuple[Fraction, str]]
@@ -84,12 +84,12 @@ class ClusterView:
         self.settings = settings or Settings()
         self.registry = Registry() if registry is None else registry
         self.queues: dict[str, Object] = {}
-        """All queues as they are written; not to be changed."""
+        """All queues as documents; read-only."""
         self.capacity: Vector = ()
-        """What all nodes have together, ready or not: what a queue may be promised does not follow every reboot."""
+        """The capacity of all nodes, ready or not: quotas should not depend on every reboot."""
         self._described: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
-        self._expanded: tuple[QueueTree, QueueTree] | None = None  # the tree it was made from, and itself
+        self._expanded: tuple[QueueTree, QueueTree] | None = None  # the tree it was built from, and the result
         self._work: dict[Key, WorkloadSummary] = {}
         self._in_queue: dict[str, set[Key]] = {}
         self._waiting: dict[str, Vector] = {}
@@ -98,20 +98,20 @@ class ClusterView:
         self._nodes: dict[str, Vector] = {}
         self._default_queues: dict[str, str] = {}
         self.rankings: dict[str, Ranking] = {}
-        """By queue, as far as jobs were routed from it since the tree or a state last changed."""
+        """By queue, for queues that routed jobs since the tree or a state last changed."""
 
-    # ---- what rules ask ------------------------------------------------------------------------------------
+    # ---- queries for rules ----------------------------------------------------------------------------------
 
     @property
     def tree(self) -> QueueTree:
-        """Where the queues stand."""
+        """The queue tree."""
         if self._tree is None:
             self._tree = QueueTree(self._described)
         return self._tree
 
     @property
     def expanded_tree(self) -> QueueTree:
-        """The tree with the queues that hierarchies name and the queue controller has yet to create.
+        """The tree including the queues that hierarchies name and the queue controller has yet to create.
 
         A queue whose hierarchy is not expanded yet is no leaf there.
         """
@@ -127,19 +127,19 @@ class ClusterView:
 
     @property
     def plans_come_true(self) -> bool:
-        """Whether a queue controller works here, which creates the queues that hierarchies name."""
+        """Whether a queue controller runs here, which creates the queues that hierarchies name."""
         return bool(self.settings.queue_finalizer)
 
     def is_leaving(self, queue: str) -> bool:
-        """Whether a queue is being deleted."""
+        """Whether a queue is terminating."""
         return "deletionTimestamp" in self.queues.get(queue, {}).get("metadata", {})
 
     def default_queue(self, namespace: str) -> str:
-        """The queue that a namespace names for its jobs; empty if none."""
+        """The default queue of a namespace for its jobs; empty if none."""
         return self._default_queues.get(namespace, "")
 
     def unfinished(self, queue: str) -> list[str]:
-        """The jobs in a queue that are not over, waiting ones too: ``PodGroup ns/name``, ``Job ns/name``."""
+        """The unfinished jobs in a queue, pending ones included: ``PodGroup ns/name``, ``Job ns/name``."""
         found = []
         for key in self._in_queue.get(queue, ()):
             if self._work[key].unfinished:
@@ -148,19 +148,19 @@ class ClusterView:
         return sorted(found)
 
     def allocated(self, queue: str) -> Vector:
-        """What a queue holds, by its own account."""
+        """The usage of a queue, from its status."""
         return self._vector((self.queues.get(queue, {}).get("status") or {}).get("allocated"))
 
     def load(self, queue: str) -> Vector:
-        """What a queue holds and what its jobs wait for."""
+        """The usage and pending demand of a queue."""
         said, least = self.allocated(queue), self._running.get(queue, ())
         holds = [max(pair) for pair in zip_longest(said, least, fillvalue=0)]
         return add(holds, self._waiting.get(queue, ()))
 
-    # ---- what it is told -----------------------------------------------------------------------------------
+    # ---- updates -------------------------------------------------------------------------------------------
 
     def note(self, resource: str, namespace: str, name: str, found: Object | None) -> None:
-        """An object is as described, or (None) gone. Resources that are not followed are passed over."""
+        """Apply an object, or (None) its deletion. Resources that are not followed are ignored."""
         key = (resource, namespace, name)
         match resource:
             case "queues.scheduling.volcano.sh":
@@ -181,7 +181,7 @@ class ClusterView:
         self.note_described(name, found, self._read(found))
 
     def note_described(self, name: str, found: Object | None, new: Queue | None) -> None:
-        """A queue is as described, for a caller that has read its object already (None: it is gone)."""
+        """Apply a queue that the caller has parsed already (None: it was deleted)."""
         was_leaving, old = self.is_leaving(name), self._described.get(name)
         if found is None:
             self.queues.pop(name, None)
@@ -195,13 +195,13 @@ class ClusterView:
         if not stays and (old, new) != (None, None):
             self._tree = None
         elif old != new and self._expanded is not None and self._expanded[1] is not self._tree:
-            self._expanded = None  # it has copies of all queues, and this one has another state
+            self._expanded = None  # it has copies of all queues, and the state of this one differs
         if old != new or was_leaving != self.is_leaving(name):
             self.rankings.clear()
         self._load_changed(name)
 
     def _read(self, found: Object | None) -> Queue | None:
-        """A queue that cannot be read has no place, as if it were not there."""
+        """Parse a queue; an invalid one has no place, as if it did not exist."""
         try:
             return None if found is None else describe_queue(found, self.registry)
         except FieldError:
@@ -232,7 +232,7 @@ class ClusterView:
             self._stand_for(new.owner, +1)
 
     def _count(self, key: Key, work: WorkloadSummary, sign: int) -> None:
-        """What waits and what runs, or no longer does. A job does not wait, once its PodGroup does."""
+        """Add or subtract pending and running work. A job is not pending any more once its PodGroup is."""
         change = add if sign > 0 else subtract
         self._load_changed(work.queue)
         if work.waits_for and not self._groups[key]:
@@ -247,7 +247,7 @@ class ClusterView:
                     self.rankings[name].stale.add(queue)
 
     def _stand_for(self, job: Key | None, sign: int) -> None:
-        """A PodGroup stands for a job from now on, or no longer."""
+        """Note that a PodGroup represents a job from now on, or no longer."""
         if job is None:
             return
         work = self._work.get(job)
@@ -285,7 +285,7 @@ class ClusterView:
 
 
 def describe_queue(found: Object, registry: Registry) -> Queue:
-    """The queue that an object describes. ``FieldError`` if there is something in it that cannot be meant."""
+    """Parse a Queue object. Raises ``FieldError`` on an invalid field."""
     try:
         manifest = read(found, api_types.Queue)
         created = manifest.metadata.creation_timestamp
@@ -298,7 +298,7 @@ def describe_queue(found: Object, registry: Registry) -> Queue:
 
 
 def job_request(job: Object, registry: Registry) -> Vector:
-    """What the pods of a job ask for that must start together, as far as their templates can be read."""
+    """The request of the pods of a job that must start together, as far as their templates can be parsed."""
     total: Vector = ()
     for task in spec_of(job).get("tasks") or ():
         pods = task.get("minAvailable") or task.get("replicas") or 0
@@ -311,7 +311,7 @@ def job_request(job: Object, registry: Registry) -> Vector:
 
 
 def template_request(pod_spec: Object, registry: Registry, where: str) -> Vector:
-    """What a pod made from a template asks for. ``FieldError`` if there is something in it that cannot be meant."""
+    """The request of a pod created from a template. Raises ``FieldError`` on an invalid field."""
     try:
         pod = read(pod_spec, api_types.PodSpec, where=where)
         containers, initial = (

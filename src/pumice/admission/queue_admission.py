@@ -1,4 +1,4 @@
-"""Which queues take a job or a podgroup: those that are there, leaves, and not closed by anybody above."""
+"""Rules about the queue of a job or podgroup: it exists, is a leaf, and no ancestor closes it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pumice.model.specs import ROOT, QueueState
 
 QUEUE = "spec.queue"
 TAKING = (QueueState.OPEN, QueueState.PAUSED)
-"""A paused queue takes jobs and starts none."""
+"""A paused queue accepts jobs and starts none."""
 
 
 def queue_exists(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """The queue is there, and has a place in the tree."""
+    """The queue exists, and has a place in the tree."""
     name = _entered(request)
     if name is None:
         return
@@ -36,7 +36,7 @@ def queue_exists(request: Request, world: ClusterView) -> Iterator[Refusal]:
 
 
 def queue_is_leaf(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Only leaves take jobs. Whoever names a parent was sent to a leaf below, unless none is open."""
+    """Only leaves accept jobs. A job that names a parent was routed to a leaf below, unless none is open."""
     name = _entered(request)
     if name is None or world.expanded_tree.path(name) is None or world.expanded_tree.is_leaf(name):
         return
@@ -48,7 +48,7 @@ def queue_is_leaf(request: Request, world: ClusterView) -> Iterator[Refusal]:
 
 
 def queue_takes_jobs(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """The queue is open, or only paused, and so is everybody above it."""
+    """The queue is open, or only paused, and so are all its ancestors."""
     name = _entered(request)
     if name is None or not world.expanded_tree.is_leaf(name):
         return
@@ -59,7 +59,7 @@ def queue_takes_jobs(request: Request, world: ClusterView) -> Iterator[Refusal]:
 
 
 def moves_only_while_pending(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """A podgroup changes its queue before it is let in, or not at all: what it holds is on its queue's account."""
+    """A podgroup changes its queue only before it is enqueued: its usage is charged to its queue."""
     if request.operation == UPDATE and request.old is not None and _entered(request) is not None:
         phase = (request.old.get("status") or {}).get("phase") or "Pending"
         if phase != "Pending":
@@ -68,7 +68,7 @@ def moves_only_while_pending(request: Request, world: ClusterView) -> Iterator[R
 
 
 def _entered(request: Request) -> str | None:
-    """The queue that a request enters; None if it stays where it is."""
+    """The queue that a request enters; None if it stays in its queue."""
     queue = str(spec_of(request.object).get("queue") or "")
     if request.operation == UPDATE and request.old is not None and queue == (spec_of(request.old).get("queue") or ""):
         return None
@@ -76,7 +76,7 @@ def _entered(request: Request) -> str | None:
 
 
 def _state(name: str, world: ClusterView) -> str:
-    """A queue's state as people should read it, with who above decides it."""
+    """A queue's state for messages, with the ancestor that determines it."""
     for queue in (name, *(above.name for above in world.expanded_tree.above(name))):
         if world.is_leaving(queue):
             return "being deleted" if queue == name else f"below '{queue}', which is being deleted"

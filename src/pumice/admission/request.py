@@ -1,4 +1,4 @@
-"""What is asked for, what comes of it, and how an administrator set admission up."""
+"""Admission requests, their verdicts, and the administrator's settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from pumice.kube.decode.convert import SCHEDULERS
 
 Object = dict[str, Any]
-"""An object as JSON has it."""
+"""A JSON object."""
 
 QUEUES: Final = "queues.scheduling.volcano.sh"
 PODGROUPS: Final = "podgroups.scheduling.volcano.sh"
@@ -24,48 +24,49 @@ DELETE: Final = "DELETE"
 OPERATIONS: Final = (CREATE, UPDATE, DELETE)
 
 QUEUE_FINALIZER: Final = "pumice.dev/queue"
-"""Keeps a queue that is being deleted until the queue controller has deleted what is below it and in it."""
+"""Keeps a terminating queue until the queue controller has deleted everything in it and below it."""
 
 
 DEEPEST: Final = 200
-"""Levels of queues below root that a served API takes where an administrator does not say how many.
+"""Default limit on the levels of queues below root in a served API.
 
-Laying out a tree takes time with the square of its depth, and every write waits for it: with 2,000 levels most of a
-second, with 200 a few milliseconds.
+Building a tree is quadratic in its depth, and every write waits for it: with 2,000 levels most of a second, with 200 a
+few milliseconds.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an administrator decides."""
+    """The administrator's settings."""
 
     max_queue_depth: int | None = None
-    """How many levels of queues there may be below root; None: any number."""
+    """Maximum number of levels of queues below root; None: unlimited."""
     schedulers: frozenset[str] = SCHEDULERS
-    """Pods that name one of these are ours."""
+    """Pods with one of these scheduler names are ours."""
     alone: bool = False
-    """Whether no other scheduler works on this cluster: pods that name one will wait, and who made them should know."""
+    """Whether no other scheduler runs in this cluster: creating a pod that names one yields a warning."""
     default_scheduler: str = "pumice"
-    """What the pods of a Job go by that names no scheduler."""
+    """The scheduler name for the pods of a Job that names none."""
     job_plugins: frozenset[str] = frozenset({"env", "svc"})
     """Plugins of Jobs that have an effect here."""
     controllers: tuple[str, ...] = ("system:pumice", "system:serviceaccount:pumice-system:")
-    """Users (or, with a colon at the end, how they begin) that act for others: no object is theirs, and whose it is
-    they copy from one that was judged."""
+    """Users (or, with a trailing colon, prefixes) that act for others: they own no objects, and copy the user
+    from an object that was verified.
+    """
     builders: tuple[str, ...] = ("system:kube-controller-manager", "system:serviceaccount:kube-system:")
-    """The same of those who make pods from templates, in which anybody may have written anything: it does not count."""
+    """The same for users that create pods from templates, whose user annotation is unverified: it is ignored."""
     queue_finalizer: str = ""
-    """What keeps a queue that is being deleted until its controller has seen to those below; empty: nothing.
+    """The finalizer of queues, which delays a deletion until the controller is done; empty: none.
 
-    ``QUEUE_FINALIZER``, but only where that controller works: where nobody takes it away, no queue would ever go.
+    ``QUEUE_FINALIZER``, but only where that controller runs: otherwise no queue could ever be deleted.
     """
 
     def acts_for_others(self, user: str) -> bool:
-        """Whether a user is a controller that says for whom."""
+        """Whether a user is a controller that states for whom it acts."""
         return _is_among(user, self.controllers)
 
     def builds_for_others(self, user: str) -> bool:
-        """Whether a user is a controller that does not know for whom."""
+        """Whether a user is a controller that does not know for whom it acts."""
         return _is_among(user, self.builders)
 
 
@@ -74,13 +75,13 @@ def _is_among(user: str, names: tuple[str, ...]) -> bool:
 
 
 def nobody(user: str) -> bool:
-    """The right to act as nobody else."""
+    """Impersonation check that allows no other user."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A write that asks to be let in. ``new`` is None on DELETE, ``old`` on CREATE; neither may be changed."""
+    """A write under review. ``new`` is None on DELETE, ``old`` on CREATE; both are read-only."""
 
     operation: str
     resource: str
@@ -94,7 +95,7 @@ class Request:
 
     @property
     def object(self) -> Object:
-        """What the request is about: as it will be or, when it is deleted, as it was."""
+        """The object of the request: the new one or, on DELETE, the old one."""
         found = self.old if self.new is None else self.new
         if found is None:
             raise ValueError(f"{self.operation} of nothing")
@@ -102,13 +103,13 @@ class Request:
 
     @property
     def name(self) -> str:
-        """The name of the object; empty where it is yet to be generated."""
+        """The name of the object; empty if it is to be generated."""
         return str(metadata_of(self.object).get("name") or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a write is not let in: what is wrong, where, and what would be right."""
+    """Why a write is rejected: the error, the field, and a valid alternative."""
 
     message: str
     field: str = ""
@@ -119,7 +120,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What comes of a request. ``object`` is what is to be stored; None on DELETE."""
+    """The result of a request. ``object`` is to be stored; None on DELETE."""
 
     object: Object | None
     refusals: list[Refusal] = field(default_factory=list)
@@ -127,32 +128,32 @@ class Verdict:
 
     @property
     def allowed(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there are no refusals."""
         return not self.refusals
 
     @property
     def message(self) -> str:
-        """Everything that speaks against it, in one line."""
+        """All refusals, in one line."""
         return "; ".join(str(refusal) for refusal in self.refusals)
 
 
 def metadata_of(found: Object) -> Object:
-    """An object's metadata; to be read only."""
+    """An object's metadata; read-only."""
     return found.get("metadata") or {}
 
 
 def annotations_of(found: Object) -> Object:
-    """An object's annotations; to be read only."""
+    """An object's annotations; read-only."""
     return metadata_of(found).get("annotations") or {}
 
 
 def spec_of(found: Object) -> Object:
-    """An object's spec; to be read only."""
+    """An object's spec; read-only."""
     return found.get("spec") or {}
 
 
 def annotate(new: Object, name: str, value: str | None) -> None:
-    """Set an annotation on an object that is ours to edit, or (None) take it away."""
+    """Set an annotation on an object that the caller may edit, or (None) remove it."""
     about = new["metadata"]
     kept = {key: text for key, text in (about.get("annotations") or {}).items() if key != name}
     if value is not None:

@@ -1,7 +1,7 @@
-"""Which rules apply to what: one table for what is filled in, one for what is checked.
+"""Which rules apply to which resource: one table of defaults, one of checks.
 
-``admit`` is the whole of admission: it fills in, then checks what came of it. It looks up
-nothing but the ``ClusterView`` and changes nothing: whoever stores the object updates the view.
+``admit`` is the whole of admission: it fills in defaults, then validates the result. It reads only the ``ClusterView``
+and has no side effects: the caller that stores the object updates the view.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from pumice.admission.routing import route_to_leaf
 from pumice.admission.user_attribution import stamp_user, user_is_printable
 
 Default = Callable[[Object, Request, ClusterView], None]
-"""Fills something in. ``new``, its metadata and its spec are its to edit; what lies deeper is to be replaced."""
+"""Fills in a default. It may edit ``new``, its metadata and its spec; deeper values must be replaced."""
 
 Rule = Callable[[Request, ClusterView], Iterable[Refusal]]
-"""Says what is wrong."""
+"""Returns the violations."""
 
 PLACE_RULES: tuple[Callable[[QueueChange], Iterable[Refusal]], ...] = (*queue_parent.RULES, *queue_quotas.RULES)
-"""What is asked of a queue that is created or changed."""
+"""The rules for a queue that is created or changed."""
 
 
 def queue_is_sound(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """The queue can be read, and the tree with it is sound: every rule about places and amounts, in turn."""
+    """The queue can be parsed, and the tree with it is valid: every rule about places and amounts, in turn."""
     change = queue_change(request, world)
     if isinstance(change, list):
         yield from change
@@ -75,11 +75,11 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
 }
 
 ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))
-"""The resources that admission has anything to say about."""
+"""The resources that admission handles."""
 
 
 def admit(request: Request, world: ClusterView) -> Verdict:
-    """What comes of a request."""
+    """The verdict on a request."""
     if request.operation not in OPERATIONS:
         known = ", ".join(OPERATIONS)
         return Verdict(None, [Refusal(f"{request.operation!r} is no operation that is admitted; there are {known}")])
@@ -88,7 +88,7 @@ def admit(request: Request, world: ClusterView) -> Verdict:
 
 
 def mutate(request: Request, world: ClusterView) -> Object:
-    """The object with everything filled in: a new one, or the same if there was nothing to do."""
+    """The object with all defaults: a new one, or the same if nothing changed."""
     if request.new is None:
         raise ValueError(f"{request.operation} has no object to fill anything into")
     rules = DEFAULTS.get((request.resource, request.operation), ())
@@ -101,17 +101,17 @@ def mutate(request: Request, world: ClusterView) -> Object:
 
 
 def validate(request: Request, world: ClusterView) -> list[Refusal]:
-    """Everything that is wrong with a request whose object has been filled in."""
+    """All violations of a request whose object has its defaults."""
     if _is_leaving(request):
         return []
     found = (
         refusal for rule in RULES.get((request.resource, request.operation), ()) for refusal in rule(request, world)
     )
-    return list(dict.fromkeys(found))  # two rules may say the same: of root, both limits are the cluster
+    return list(dict.fromkeys(found))  # two rules may report the same: for root, both limits are the cluster
 
 
 def warnings(request: Request, world: ClusterView) -> list[str]:
-    """What the caller should know although nothing is wrong."""
+    """Warnings for the caller of an admitted request."""
     if request.operation != CREATE:
         return []
     spec, settings = spec_of(request.object), world.settings
@@ -127,5 +127,5 @@ def warnings(request: Request, world: ClusterView) -> list[str]:
 
 
 def _is_leaving(request: Request) -> bool:
-    """Whether an update is about an object that is being deleted: nothing may keep it from letting go."""
+    """Whether an update concerns a terminating object: nothing may block the removal of its finalizers."""
     return request.operation == UPDATE and "deletionTimestamp" in metadata_of(request.object)

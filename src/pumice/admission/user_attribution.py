@@ -1,8 +1,8 @@
-"""Whose an object is (docs/fairness.md, section 8.4): whoever made the request, or whom they may act for.
+"""The user of an object (docs/fairness.md, section 8.4): the author of the request, or a user they may impersonate.
 
-Our controllers make objects for others and copy the user from the owner, which was judged when it was made. What those
-of Kubernetes make comes from templates that were not: a user named there is left out, and then the namespace counts as
-the user.
+Our controllers create objects for others and copy the user from the owner, which was verified on creation. Those of
+Kubernetes create objects from templates that were not: a user named there is ignored, and the namespace counts as the
+user.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pumice.kube.decode.preemption_annotations import USER
 
 
 def user_is_printable(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Whose an object is can be shown: in logs, on terminals, as a label of metrics."""
+    """The user is printable: it appears in logs, on terminals and as a label of metrics."""
     user = annotations_of(request.object).get(USER) or ""
     if not user.isprintable() and (request.old is None or annotations_of(request.old).get(USER) != user):
         message = f"{user[:60]!r} contains control characters; write the name of a user without them"
@@ -23,13 +23,13 @@ def user_is_printable(request: Request, world: ClusterView) -> Iterator[Refusal]
 
 
 def stamp_user(new: Object, request: Request, world: ClusterView) -> None:
-    """Write down whose the object is. A value that is given counts only if the caller may act as that user."""
+    """Record the user of the object. A given value counts only if the caller may impersonate that user."""
     settings = world.settings
     if request.resource == PODS and spec_of(new).get("schedulerName") not in settings.schedulers:
         return
     given = annotations_of(new).get(USER)
     if request.resource == PODS and given and not given.isprintable():
-        given = None  # a pod is filled in and never refused: that would take a second webhook for every pod
+        given = None  # pods get defaults only and are never rejected: that would take a second webhook for every pod
     known = annotations_of(request.old).get(USER) if request.old else None
     controller, builder = settings.acts_for_others(request.user), settings.builds_for_others(request.user)
     if given and (given in (known, request.user) or controller or (not builder and request.may_impersonate(given))):

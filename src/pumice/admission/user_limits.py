@@ -1,9 +1,9 @@
 """User limits belong to leaves (docs/fairness.md, section 8.5).
 
-A leaf that becomes a parent has both of them set to null and keeps them in an annotation; when it is a leaf again
-they come back. Which of the two a queue is depends on *other* queues: the write that makes it a parent is that of its
-first child. So it is the queue controller that settles a queue whose children come or go; admission settles whatever
-queue is being written by itself, by the same function.
+When a leaf becomes a parent, both limits are set to null and kept in an annotation; when it is a leaf again they are
+restored. Which of the two a queue is depends on *other* queues: the write that makes it a parent is that of its first
+child. So the queue controller settles a queue whose children were added or removed; admission settles the queue under
+review, by the same function.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def with_user_limits_settled(queue: Object, *, leaf: bool) -> Object:
 
 
 def settle(queue: Object, *, leaf: bool) -> None:
-    """Put the user limits of a queue that is ours to edit where they belong."""
+    """Move the user limits of a queue, which the caller may edit, to where they belong."""
     spec = queue["spec"]
     given = {name: spec[name] for name in FIELDS if spec.get(name) is not None}
     if leaf:
         kept = kept_limits(queue)
         if USER_LIMITS in annotations_of(queue):
             annotate(queue, USER_LIMITS, None)
-            spec.update(kept | given)  # what was written since then counts
+            spec.update(kept | given)  # later writes take precedence
     elif given:
         for name in given:
             del spec[name]
@@ -42,10 +42,10 @@ def settle(queue: Object, *, leaf: bool) -> None:
 
 
 def forget_removed(queue: Object, old: Object) -> None:
-    """Forget limits that the author of a parent has taken out of its manifest.
+    """Drop limits that the author of a parent has removed from its manifest.
 
-    The spec of a parent has no limits, so an update that removes one looks like no change. What ``kubectl apply`` last
-    applied shows it: the limit was in the manifest before, and is not any more.
+    The spec of a parent has no limits, so an update that removes one looks like no change. The manifest that ``kubectl
+    apply`` last applied shows it: the limit was there before, and no longer is.
     """
     kept, new = kept_limits(queue), last_applied(queue)
     if not kept or new is None or annotations_of(queue).get(USER_LIMITS) != annotations_of(old).get(USER_LIMITS):
@@ -57,7 +57,7 @@ def forget_removed(queue: Object, old: Object) -> None:
 
 
 def last_applied(found: Object) -> Object | None:
-    """The manifest that ``kubectl apply`` last applied; None if there is none that can be read."""
+    """The manifest that ``kubectl apply`` last applied; None if there is no valid one."""
     try:
         manifest = json.loads(annotations_of(found).get(LAST_APPLIED) or "null")
     except (ValueError, RecursionError):
@@ -66,12 +66,12 @@ def last_applied(found: Object) -> Object | None:
 
 
 def keep_limits(queue: Object, limits: Object) -> None:
-    """Keep these limits of a parent that is ours to edit, and no others."""
+    """Keep exactly these limits of a parent, which the caller may edit."""
     annotate(queue, USER_LIMITS, json.dumps(limits, sort_keys=True) if limits else None)
 
 
 def kept_limits(queue: Object) -> Object:
-    """What the annotation keeps. Anybody may write there, so only what could stand in the spec counts."""
+    """The limits in the annotation. Any user may write it, so only values that are valid in the spec count."""
     try:
         kept = json.loads(annotations_of(queue).get(USER_LIMITS, "{}"))
     except (ValueError, RecursionError):

@@ -1,9 +1,10 @@
-"""Commands: whom each is for, in which order they count, and what people are told of one that fails.
+"""Commands: their target, their order, and the Event for one that fails.
 
-A server's clock has seconds, and two commands may come within one. Then the revision says which came first.
+Creation timestamps have a resolution of seconds, and two commands may be created within one. Then the resourceVersion
+decides which came first.
 
-A Command is deleted when it is taken, whether it could be carried out or not. If not, an Event about it says why: it
-stays for a while in the namespace of the Command (``kubectl get events``).
+A Command is deleted once it is consumed, whether it could be executed or not. If not, an Event about it gives the
+reason: it stays for a while in the namespace of the Command (``kubectl get events``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pumice.kube.resources import COMMANDS, Document, Resource
 
 
 def is_for(command: Document, resource: Resource[Any]) -> bool:
-    """Whether a command is for an object of this kind, in whatever version of its API."""
+    """Whether a command targets an object of this kind, in any version of its API."""
     target = command.get("target") or {}
     group = str(target.get("apiVersion") or "").partition("/")[0]
     return target.get("kind") == resource.kind and group == resource.api_version.partition("/")[0]
@@ -30,9 +31,9 @@ def in_order(commands: Iterable[Document]) -> list[Document]:
 
 
 def failure(command: Document, target: Document | None, actions: Collection[str] | None = None) -> str:
-    """Why a command cannot be carried out on what its target is now; empty: it can.
+    """Why a command cannot be executed on the current target; empty: it can.
 
-    ``actions``: those that objects of that kind understand, if not all are passed on.
+    ``actions``: those that objects of that kind support, if not all are passed on.
     """
     wanted = command.get("target") or {}
     kind, name, uid = str(wanted.get("kind") or "object").lower(), wanted.get("name"), wanted.get("uid")
@@ -49,7 +50,7 @@ def failure(command: Document, target: Document | None, actions: Collection[str]
 
 
 async def record_failure(api: Api, command: Document, why: str, now: str) -> None:
-    """Say in an Event why a command is not carried out. Repeating it changes nothing."""
+    """Record an Event with the reason why a command is not executed. Idempotent."""
     about = {**command, "apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind}
     message = f"{command.get('action')} was not carried out: {why}"
     await record_once(api, COMPONENT, about, "CommandFailed", message, now, "Warning")

@@ -1,6 +1,6 @@
-"""Every cluster has two queues: ``root``, which stands for the cluster, and ``default``, a leaf, for jobs.
+"""Ensure the two queues of every cluster: ``root``, which stands for the cluster, and ``default``, a leaf for jobs.
 
-They are made where they are missing. Nothing but their names is insisted on.
+They are created where they are missing. Nothing but their names is enforced.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ SPECS: Final[dict[str, dict[str, Any]]] = {ROOT: {"weight": 1}, DEFAULT_QUEUE: {
 
 
 class DefaultQueues:
-    """Makes both."""
+    """Creates both queues."""
 
     def __init__(self, api: Api, informers: SharedInformers) -> None:
         self._api = api
         self._queues = informers.all(QUEUES)
-        self.work_queue = WorkQueue(self._reconcile, workers=1)  # in order: one stands below the other
+        self.work_queue = WorkQueue(self._reconcile, workers=1)  # in order: one is the parent of the other
         for name in SPECS:
             self.work_queue.add(name)
 
     def on_change(self, change: Change[Document]) -> None:
-        """A queue is gone, perhaps one of these."""
+        """A queue was deleted, perhaps one of these."""
         if change.resource == QUEUES.name and change.new is None and change.key in SPECS:
             self.work_queue.add(change.key)
 

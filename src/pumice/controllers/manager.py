@@ -1,8 +1,8 @@
-"""The controllers of a cluster at work together, over one copy of what there is.
+"""The controller manager: runs the controllers of a cluster over shared informers.
 
-Several of them care for the same pods and podgroups; each resource is followed once, and every change goes to all
-controllers that watch it. Nobody decides before everything has been listed: that something is missing can only be said
-by somebody who has seen the whole.
+Several controllers need the same pods and podgroups; each resource has one informer, and every change goes to all
+controllers that watch it. No controller reconciles before all resources are listed: only a complete list can show that
+an object is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pumice.kube.watch.informer import CachedObject, Informer
 
 
 class SharedInformers:
-    """What there is, as last seen: one informer a resource, for everybody."""
+    """The cached objects of the cluster: one informer per resource, shared by all controllers."""
 
     def __init__(self, api: Api, feed: ChangeQueue) -> None:
         self._api = api
@@ -27,14 +27,14 @@ class SharedInformers:
         self.informers: dict[str, Informer[Document]] = {}
 
     def all(self, resource: Resource[Any]) -> Mapping[str, CachedObject[Document]]:
-        """The objects of a resource by key, each whole; kept up to date from now on."""
+        """The objects of a resource by key; kept up to date from now on."""
         if resource.name not in self.informers:
             self.informers[resource.name] = Informer(self._api, resource.raw, self._feed)
         return _Copy(self.informers[resource.name])
 
 
 class _Copy(Mapping[str, CachedObject[Document]]):
-    """The copy of an informer, which replaces it at every list."""
+    """The cache of an informer, which replaces it at every list."""
 
     def __init__(self, informer: Informer[Document]) -> None:
         self._informer = informer
@@ -50,12 +50,12 @@ class _Copy(Mapping[str, CachedObject[Document]]):
 
 
 class Controller(Protocol):
-    """Keeps something true."""
+    """A controller: reconciles the keys of its work queue."""
 
     work_queue: WorkQueue
 
     def on_change(self, change: Change[Document]) -> None:
-        """Something that somebody follows has changed: note the keys that it concerns."""
+        """Queue the keys that a changed object concerns."""
 
 
 class ControllerManager:
@@ -65,10 +65,10 @@ class ControllerManager:
         self._feed = ChangeQueue()
         self.seen = SharedInformers(api, self._feed)
         self.controllers = [make(api, self.seen) for make in makers]
-        self.watchers: list[Callable[[Change[Document]], None]] = []  # hear of every change as well
+        self.watchers: list[Callable[[Change[Document]], None]] = []  # receive every change as well
 
     async def run(self) -> None:
-        """Follow, and let each look at what concerns it."""
+        """Run the informers, and pass changes to the controllers."""
         async with asyncio.TaskGroup() as tasks:
             informers = list(self.seen.informers.values())
             for informer in informers:
@@ -80,7 +80,7 @@ class ControllerManager:
                 tasks.create_task(controller.work_queue.run())
 
     async def done(self) -> None:
-        """Nothing has to be finished: whoever comes next begins with what there is."""
+        """Nothing has to be finished: the next process starts from the current objects."""
 
     async def _tell(self) -> None:
         async for batch in self._feed:

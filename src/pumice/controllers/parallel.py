@@ -1,4 +1,4 @@
-"""Several writes side by side: a few at a time, and all of them tried before a failure is one."""
+"""Run several writes in parallel: a limited number at a time, and all of them before a failure is raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AT_ONCE: Final = 16
 
 
 async def gather_limited(work: Iterable[Coroutine[Any, Any, None]], at_once: int = AT_ONCE) -> None:
-    """Do all of it. If something fails, the first failure is raised when everything has been tried."""
+    """Run all coroutines. If any fails, the first failure is raised once all have run."""
     gate = asyncio.Semaphore(at_once)
 
     async def one(each: Coroutine[Any, Any, None]) -> None:
@@ -22,7 +22,7 @@ async def gather_limited(work: Iterable[Coroutine[Any, Any, None]], at_once: int
         outcomes = await asyncio.gather(*(one(each) for each in parts), return_exceptions=True)
     finally:
         for each in parts:
-            each.close()  # if it was never begun: cancelled before
+            each.close()  # if it was never started: cancelled before
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome

@@ -1,13 +1,14 @@
-"""Which group does a pod belong to that says nothing about it?
+"""Create podgroups for pods that name none.
 
-The scheduler thinks in podgroups. Pods of a Volcano Job name theirs; those of a batch Job, a ReplicaSet or nobody at
-all do not. They get one here: all pods of one owner share a group, which the owner owns, so that it goes with it; a
-pod without an owner has one of its own. Such a group starts one pod at a time, unless a pod or its owner says how many
-belong together; but it never waits for pods that its owner does not want yet, as in the middle of a rolling update.
+The scheduler works on podgroups. Pods of a Volcano Job name theirs; those of a batch Job, a ReplicaSet or without an
+owner do not. This controller gives them one: all pods of one owner share a podgroup, which the owner owns, so that it
+is garbage-collected with it; a pod without an owner has one of its own. Such a group starts one pod at a time, unless a
+pod or its owner states a minimum; but it never waits for pods that its owner does not want yet, as in the middle of a
+rolling update.
 
-The owner of a Deployment's pods is a ReplicaSet: every version of the Deployment has a group. When a ReplicaSet has no
-pods any more, because a newer one has replaced them, its group goes as well: the ReplicaSet is kept for a way back, and
-a group without pods would wait in its queue for ever.
+The owner of a Deployment's pods is a ReplicaSet: every revision of the Deployment has a podgroup. When a ReplicaSet has
+no pods any more, because a newer one has replaced them, its group is deleted as well: the ReplicaSet is kept for
+rollbacks, and a group without pods would wait in its queue for ever.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from pumice.kube.watch.change_queue import Change
 QUEUE: Final = QUEUE_NAMES[1]
 MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
 COPIED: Final = (USER, "volcano.sh/preemptable", "sla-waiting-time", "volcano.sh/sla-waiting-time")
-"""What a pod, or its owner, says about itself that the scheduler reads from its group."""
+"""Annotations of a pod, or its owner, that the scheduler reads from its podgroup."""
 
 PREFIX: Final = "podgroup-"
 FINISHED: Final = ("Succeeded", "Failed")
-OTHER_POD: Final = 422  # how a server refuses a patch with a uid that is not the object's
+OTHER_POD: Final = 422  # status code of a rejected patch whose uid is not the object's
 UNSEEN: Final = (403, 404, 405)
-"""Answers about an owner that cannot be looked at."""
+"""Status codes for an owner that cannot be read."""
 MOST: Final = 10**9
 
 
 def is_ours(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
-    """Whether a pod is ours to place, and will run."""
+    """Whether a pod is ours to schedule, and neither terminating nor finished."""
     return (
         pod["spec"].get("schedulerName") in schedulers
         and not pod["metadata"].get("deletionTimestamp")
@@ -53,33 +54,33 @@ def is_ours(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
 
 
 def lacks_group(pod: Document, schedulers: Collection[str] = SCHEDULERS) -> bool:
-    """Whether a pod is ours to place and belongs to no group, and will run."""
+    """Whether a pod is ours to schedule (see ``is_ours``) and has no podgroup."""
     return is_ours(pod, schedulers) and not _annotations(pod).get(GROUP_NAME)
 
 
 def owner_of(pod: Document) -> Document | None:
-    """The controller that made a pod."""
+    """The controller reference of a pod."""
     return next((o for o in pod["metadata"].get("ownerReferences") or () if o.get("controller")), None)
 
 
 def group_name(pod: Document) -> str:
-    """What the group is called that a pod gets: the one of its owner, or one of its own."""
+    """The name of a pod's podgroup: that of its owner, or one of its own."""
     return PREFIX + str((owner_of(pod) or pod["metadata"])["uid"])
 
 
 def group_of(pod: Document, made_by: Document | None = None) -> Document:
-    """The group for a pod that has none, from what the pod says and, if it could be looked at, its owner."""
+    """The podgroup for a pod without one, from the pod and, if it could be read, its owner."""
     about, owner = pod["metadata"], owner_of(pod)
     reference = {
         "apiVersion": owner["apiVersion"] if owner else "v1",
         "kind": owner["kind"] if owner else "Pod",
         "name": owner["name"] if owner else about["name"],
         "uid": owner["uid"] if owner else about["uid"],
-        # Nobody who deletes it waits for the group, and owners are of all kinds: a cluster that guards owners asks who
-        # blocks one for a right on its kind.
+        # No blockOwnerDeletion: deleting the owner need not wait for the group, and where
+        # OwnerReferencesPermissionEnforcement is on it would require a permission on every kind of owner.
         "controller": True,
     }
-    said = {**(_annotations(made_by) if made_by else {}), USER: "", **_annotations(pod)}  # nobody judges owners
+    said = {**(_annotations(made_by) if made_by else {}), USER: "", **_annotations(pod)}  # not verified on owners
     spec: Document = {"minMember": min(_count(said.get(MIN_MEMBER, "")), _wanted(made_by))}
     if queue := queue_name(_annotations(pod)) or queue_name(said):
         spec["queue"] = queue
@@ -93,14 +94,14 @@ def group_of(pod: Document, made_by: Document | None = None) -> Document:
 
 
 def is_left_behind(group: Document) -> bool:
-    """Whether a group without pods is one of those made here, for an owner that may have pods again."""
+    """Whether a podgroup without pods was created here, for an owner that may have pods again."""
     about = group["metadata"]
     owner = owner_of(group)
     return owner is not None and owner.get("kind") != PODS.kind and about["name"] == PREFIX + str(owner.get("uid"))
 
 
 class PodGroupController:
-    """Gives groups to pods. Keys are those of groups, so that nobody takes one away while another gives it."""
+    """Creates podgroups for pods. Keys name podgroups, so that none is deleted while a pod is added to it."""
 
     def __init__(
         self,
@@ -114,18 +115,18 @@ class PodGroupController:
         self._schedulers = schedulers
         self._pods = informers.all(PODS)
         self._groups = informers.all(POD_GROUPS)
-        self._pods_of: dict[str, set[str]] = {}  # by group, the keys of pods that are in it or should be
+        self._pods_of: dict[str, set[str]] = {}  # by podgroup, the keys of its current and future pods
         self.work_queue = WorkQueue(self._reconcile)
 
     def on_change(self, change: Change[Document]) -> None:
-        """A pod or a group has come, or has changed, or is gone."""
+        """Queue the podgroup that a changed pod or podgroup concerns."""
         if change.resource == POD_GROUPS.name:
             self.work_queue.add(change.key)
         elif change.resource == PODS.name:
             pod = change.new or change.old
             assert pod is not None  # something has changed
             if _annotations(pod).get(GROUP_NAME) not in (None, "", group_name(pod)):
-                return  # somebody else cares for it
+                return  # another controller handles it
             group = f"{pod['metadata']['namespace']}/{group_name(pod)}"
             if change.key in self._pods:
                 self._pods_of.setdefault(group, set()).add(change.key)
@@ -152,7 +153,7 @@ class PodGroupController:
         await gather_limited(self._join(namespace, pod, name) for pod in ours if lacks_group(pod, self._schedulers))
 
     def _is_named(self, namespace: str, group: str) -> bool:
-        """Whether any pod is in a group, of whatever kind: asked seldom, before something is taken away."""
+        """Whether any pod is in a podgroup, of whatever scheduler: a rare query, before a deletion."""
         pods = (known.object for key, known in self._pods.items() if key.startswith(f"{namespace}/"))
         return any(group in (_annotations(pod).get(GROUP_NAME), group_name(pod)) for pod in pods)
 
@@ -162,14 +163,14 @@ class PodGroupController:
         except ApiError as error:
             if error.already_exists:
                 return
-            # Its owner has other pods that could say so, but people look at the one that waits.
+            # The owner has other pods, but users look at the one that is pending.
             subject = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": pod["metadata"]}
             words = f"{POD_GROUPS.kind} {group_name(pod)}: {error.message}"
             await record_once(self._api, COMPONENT, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
             raise
 
     async def _owner(self, pod: Document) -> Document | None:
-        """Who made a pod, if that can be looked at."""
+        """The owner of a pod, if it can be read."""
         owner = owner_of(pod)
         if owner is None:
             return None
@@ -211,5 +212,5 @@ def _wanted(owner: Document | None) -> int:
 
 
 def _count(text: str) -> int:
-    """How many pods belong together; one, if nobody says anything that can be meant."""
+    """The minimum of a podgroup; 1 without a valid value."""
     return int(text) if text.isdecimal() and 0 < len(text) < 10 and int(text) > 0 else 1

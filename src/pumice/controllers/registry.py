@@ -18,7 +18,7 @@ Maker = Callable[[Api, SharedInformers], Controller]
 
 
 def all_controllers(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
-    """All of them, for pods of these schedulers; without ``jobs`` somebody else sees to Volcano Jobs."""
+    """All controllers, for pods of these schedulers; without ``jobs`` another controller handles Volcano Jobs."""
     groups = partial(PodGroupController, schedulers=schedulers)
     return (DefaultQueues, groups, *((JobController,) if jobs else ()), QueueController, RoutingEvents)
 

@@ -1,7 +1,7 @@
-"""Where did a job go that named a parent queue, or none? An Event says so (docs/fairness.md, section 11).
+"""Record an Event when admission routed a job to another queue than it named (docs/fairness.md, section 11).
 
-Admission writes on the object itself where it sent it and why. That is said once. What is older than events live was
-said, or is no news any more.
+Admission annotates the object with the queue and the reason. The Event is recorded once. An annotation older than the
+lifetime of Events is ignored: its Event was recorded, or is no longer of interest.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ NEWS_SECONDS = 3600.0
 """As long as a server keeps events."""
 
 RATE, BURST = 50.0, 200
-"""Events a second, and at once: many jobs may come together."""
+"""Events per second, and burst: many jobs may arrive together."""
 
 
 def is_news(found: Document, now: float) -> bool:
-    """Whether an object was sent to a queue, not long ago."""
+    """Whether an object was routed to a queue recently."""
     made = found["metadata"].get("creationTimestamp")
     age = now - datetime.fromisoformat(made).timestamp() if made else 0.0
     return bool(annotations_of(found).get(ROUTED)) and age < NEWS_SECONDS
 
 
 class RoutingEvents:
-    """Says where jobs went."""
+    """Records Events about routed jobs."""
 
     def __init__(self, api: Api, informers: SharedInformers, clock: Callable[[], float] = time.time) -> None:
         self._api = api
@@ -47,7 +47,7 @@ class RoutingEvents:
         self.work_queue = WorkQueue(self._reconcile, workers=1)
 
     def on_change(self, change: Change[Document]) -> None:
-        """A job or podgroup has come, or was sent elsewhere."""
+        """Queue a new or rerouted job or podgroup."""
         if change.resource in self._caches and change.new is not None:
             words = annotations_of(change.new).get(ROUTED)
             if words and (change.old is None or annotations_of(change.old).get(ROUTED) != words):

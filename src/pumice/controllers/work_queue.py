@@ -24,7 +24,7 @@ class WorkQueue:
     def __init__(self, reconcile: Callable[[str], Awaitable[None]], workers: int = DEFAULT_WORKERS) -> None:
         self._reconcile = reconcile
         self._workers = workers
-        self._waiting: dict[str, None] = {}  # in the order in which they came
+        self._waiting: dict[str, None] = {}  # in the order of arrival
         self._busy: set[str] = set()
         self._failures: dict[str, Backoff] = {}
         self._some = asyncio.Event()

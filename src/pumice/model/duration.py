@@ -1,6 +1,6 @@
-"""Lengths of time as manifests write them: ``1h30m``, ``90s``, ``1.5h``, ``2d``.
+"""Durations as manifests write them: ``1h30m``, ``90s``, ``1.5h``, ``2d``.
 
-The units are Go's, plus ``d`` for a day of 24 hours. Read exactly, kept in whole microseconds.
+The units are Go's, plus ``d`` for a day of 24 hours. Parsed exactly, kept in whole microseconds.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LONGEST = 2**63 // 1000  # Go counts nanoseconds in 64 bits
 
 
 class DurationError(ValueError):
-    """A text that is no length of time above zero."""
+    """The text is not a duration above zero."""
 
 
 def microseconds_of(text: str) -> int:
-    """The length of time that a text stands for, at least one microsecond."""
+    """Parse a duration of at least one microsecond."""
     if len(text) > 100 or _WHOLE.fullmatch(text) is None:
         raise DurationError(f"{text[:60]!r} is no length of time; write for example 90s, 1h30m or 2d")
     length = int(sum((Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Fraction()))

@@ -1,15 +1,15 @@
-"""Guarantee, deserved and capability of queues that contradict each other (docs/fairness.md, section 6.7).
+"""Check guarantee, deserved and capability of queues against each other (docs/fairness.md, section 6.7).
 
-One set of rules for admission, for scenario files and for the engine. The engine lets nothing start where one is
-broken, unless the amount is ``clamped`` (docs/fairness.md, section 6.7): then it says so and goes on.
+One set of rules for admission, for scenario files and for the engine. The engine starts nothing in a subtree that
+violates one, unless the amount is ``clamped`` (docs/fairness.md, section 6.7): then it reports that and continues.
 
-- of one queue: guarantee within deserved within capability
-- of the queues below one together: their guarantees within its guarantee, deserved and capability, what they deserve
-  within its deserved and capability
-- of a queue and the nearest above that names one: capability within capability
+- one queue: guarantee <= deserved <= capability
+- the children of a queue, summed: their guarantees within its guarantee, deserved and capability; their deserved
+  amounts within its deserved and capability
+- a queue and its nearest ancestor with a capability: capability within capability
 
-What a queue does not name constrains nobody: then the next queue above that names it does. And what it wants is what
-those below it want. Root stands for the cluster and is not judged here: its size changes with its nodes.
+An amount that a queue does not name constrains nothing: the nearest ancestor that names it does. Such a queue counts
+with the sum of its children. Root stands for the cluster and is exempt: its size changes with its nodes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Field(Enum):
     CAPABILITY = "capability"
 
     def of(self, queue: Queue | None) -> dict[int, int]:
-        """What a queue names there."""
+        """The amounts that a queue names in this field."""
         named: Items = getattr(queue, self.value) if queue is not None else ()
         return dict(named)
 
     @property
     def path(self) -> str:
-        """Where it stands in a manifest."""
+        """The path of the field in a manifest."""
         return f"spec.{self.value}.resource" if self is Field.GUARANTEE else f"spec.{self.value}"
 
 
@@ -52,41 +52,42 @@ WITHIN = (
     (DESERVED, DESERVED),
     (DESERVED, CAPABILITY),
 )
-"""What a queue wants, and what it has to stay within: its own, and that of the queue above."""
+"""A queue's amount, and the amounts that bound it: its own, and those of its parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """An amount that is larger than the one it has to stay within."""
+    """An amount that exceeds its bound."""
 
-    queue: str  # who wants it: the queue itself, or the queue whose children do together
+    queue: str  # the queue with the amount: the queue itself, or the parent of the children that are summed
     path: Path
     want: Field
     offer: Field
-    above: str | None  # who has the other amount; None: the queue itself
-    together: bool  # whether it is the queues below that want it
+    above: str | None  # the queue with the bound; None: the queue itself
+    together: bool  # whether the amount is the sum of the children
     resource: int
     amount: int
     most: int
 
     @property
     def clamped(self) -> bool:
-        """Whether the engine brings it within bounds by itself: a queue deserves at least what it is guaranteed, and no
-        more than it may hold. Everything else can't be meant, and stops the subtree.
+        """Whether the engine clamps it: deserved is at least the guarantee and at most the capability.
+
+        Any other excess is a contradiction and stops the subtree.
         """
         return (self.offer is CAPABILITY and self.want is DESERVED) or (self.offer is DESERVED and not self.together)
 
     @property
     def rule(self) -> tuple[object, ...]:
-        """What is broken, whatever the amounts."""
+        """The violated rule, without the amounts."""
         return self.queue, self.want, self.offer, self.together, self.resource
 
     def is_worse_than(self, before: Excess | None) -> bool:
-        """Whether it is new, or larger against the same, or the same against less."""
+        """Whether the excess is new, or larger against the same bound, or the same against a smaller one."""
         return before is None or self.amount > before.amount or self.most < before.most
 
     def say(self, registry: Registry) -> str:
-        """What is wrong, in words."""
+        """Describe the violation."""
         name = registry.names[self.resource]
         amount, most = (f"{name} {registry.format_amount(self.resource, n)}" for n in (self.amount, self.most))
         if self.together:
@@ -121,9 +122,9 @@ class QueueAmounts:
         return None if place is None or place.queue is None else self._queues.get(place.queue)
 
     def together(self, field: Field, path: Path) -> Amounts:
-        """What the children of a node name in a resource list of theirs, added up.
+        """The sum of an amount over the children of a node.
 
-        A child that does not name a resource counts with what its own children name.
+        A child that does not name a resource counts with the sum of its own children.
         """
         if field not in self._sums:
             sums = self._sums[field] = {}
@@ -135,12 +136,12 @@ class QueueAmounts:
         return self._sums[field].get(path, {})
 
     def excesses(self) -> Iterator[Excess]:
-        """Everything that is wrong, parents first."""
+        """All violations, parents first."""
         for path in self.naming:
             yield from self.excesses_at(path)
 
     def excesses_at(self, path: Path) -> Iterator[Excess]:
-        """What is wrong with a queue's own amounts, and with those of the queues below it against them."""
+        """The violations in a queue's own amounts, and in those of its children against them."""
         queue = self._at(path)
         if queue is None or path == (ROOT,):
             return
@@ -150,7 +151,7 @@ class QueueAmounts:
                 if own.get(j, 0) > limit:
                     yield Excess(queue.name, path, want, offer, None, False, j, own[j], limit)
                     if want is GUARANTEE and offer is DESERVED:
-                        continue  # it deserves what it is guaranteed, and its children are judged by that
+                        continue  # its deserved is its guarantee, and its children are checked against that
                 if below.get(j, 0) > limit:
                     yield Excess(queue.name, path, want, offer, None, True, j, below[j], limit)
         for j, amount in sorted(CAPABILITY.of(queue).items()):
@@ -160,7 +161,7 @@ class QueueAmounts:
                 yield Excess(queue.name, path, CAPABILITY, CAPABILITY, above.name, False, j, amount, most_above)
 
     def _nearest(self, path: Path, j: int) -> Queue | None:
-        """The nearest queue above, below root, that names a capability of a resource."""
+        """The nearest ancestor, below root, with a capability of a resource."""
         for depth in range(len(path) - 1, 1, -1):
             queue = self._at(path[:depth])
             if queue is not None and j in CAPABILITY.of(queue):
@@ -168,7 +169,7 @@ class QueueAmounts:
         return None
 
     def within(self, capacity: Amounts) -> Iterator[Excess]:
-        """What root's children want together beyond what the cluster has, of what it has any of."""
+        """Sums of root's children that exceed the cluster, for resources that the cluster has."""
         for want in (GUARANTEE, DESERVED):
             wanted = self.together(want, (ROOT,))
             for j, limit in sorted(capacity.items()):
@@ -176,7 +177,7 @@ class QueueAmounts:
                     yield Excess(ROOT, (ROOT,), want, want, None, True, j, wanted[j], limit)
 
     def makers(self, excess: Excess) -> list[Queue]:
-        """The queues whose amounts make an excess: the queue itself and, of a sum, those below that name some of it."""
+        """The queues that cause an excess: the queue itself or, for a sum, the descendants that name some of it."""
         paths = [excess.path]
         if excess.together:
             depth = len(excess.path)

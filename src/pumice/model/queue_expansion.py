@@ -2,12 +2,12 @@
 
 An entry of a hierarchy describes a child queue. Expansion sets the parent of the child, the fields that the parameters
 of the entry give, and the hierarchy of the child if the entry has entries of its own. Fields that the entry does not
-name stay as they are. A parameter that was removed from the entry resets its field, unless somebody changed the field
-in the meantime: then the field is theirs.
+name stay as they are. A parameter that was removed from the entry resets its field, unless a user changed the field in
+the meantime: then the user's value stays.
 
-Admission and the simulator expand ``Queue`` objects. The queue controller writes Kubernetes objects and must keep what
-it does not understand, so it edits documents; which fields it sets and resets, and whether an existing queue is the one
-that an entry means, is decided here for it as well.
+Admission and the simulator expand ``Queue`` objects. The queue controller writes Kubernetes objects and must preserve
+fields it does not know, so it edits documents; this module also decides for it which fields to set and reset, and
+whether an existing queue is the one that an entry means.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""States of queues: what commands make of them, and which one counts in a tree.
+"""States of queues: the effect of commands, and the effective state in a tree.
 
-Only an Open queue starts work. Every queue has a state of its own and keeps it, whatever happens above; a queue
-above that is not Open counts for everything below it, as long as it lasts. So opening a parent again restores what
-each child was by itself.
+Only an Open queue starts work. Every queue has its own state and keeps it, whatever happens above; an ancestor that is
+not Open overrides everything below it while that lasts. So opening a parent again restores each child's own state.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _STRICTNESS = {
 
 
 def state_after_command(state: QueueState, command: str, *, busy: bool) -> QueueState:
-    """The state that a command leads to; ``busy``: there are unfinished jobs in the queue or below it.
+    """The state after a command; ``busy``: there are unfinished jobs in the queue or below it.
 
-    A queue that is closed is no less so for being paused; so pausing and resuming never open it.
+    Pausing does not make a closed queue less closed; so pausing and resuming never open it.
     """
     match command:
         case "OpenQueue":
@@ -41,14 +40,14 @@ def state_after_command(state: QueueState, command: str, *, busy: bool) -> Queue
 
 
 def state_when_idle(state: QueueState, *, busy: bool) -> QueueState:
-    """Closing while there are unfinished jobs in the queue or below it, Closed without; others stay what they are."""
+    """Closing while there are unfinished jobs in the queue or below it, Closed without; other states stay."""
     if state not in _CLOSED:
         return state
     return QueueState.CLOSING if busy else QueueState.CLOSED
 
 
 def effective_state(queue: Queue, above: Iterable[Queue]) -> Queue:
-    """Whose state counts for a queue: its own, or the nearest above it that is stricter than all below that one."""
+    """The queue whose state is effective: itself, or the nearest ancestor that is stricter than all below that one."""
     strictest = queue
     for parent in above:
         if _STRICTNESS[parent.state] > _STRICTNESS[strictest.state]:
@@ -57,10 +56,10 @@ def effective_state(queue: Queue, above: Iterable[Queue]) -> Queue:
 
 
 def stopped_by(path: Iterable[Queue]) -> list[Queue]:
-    """The queues on a path from the root down that are not Open by themselves, as far as their states tell.
+    """The queues on a path from the root down whose own state is not Open, as far as their states show.
 
-    A queue may show the state that a queue above it gives it. So only one that is stricter than all above it is known
-    to be so by itself.
+    A queue may show the state of an ancestor. So only a queue that is stricter than all its ancestors is known to have
+    that state itself.
     """
     found: list[Queue] = []
     for queue in path:

@@ -1,8 +1,9 @@
-"""One tree from three ways to write it: annotations, ``spec.parent``, or neither (docs/fairness.md, section 4).
+"""One tree from three notations: annotations, ``spec.parent``, or neither (docs/fairness.md, section 4).
 
-``lay_out`` reads all queues and says where each stands. It never guesses: a queue that contradicts another, names
-a parent that is not there or closes a circle is refused with a reason, and everybody else keeps their place.
-(The third way, ``spec.hierarchy``, is expanded into Queue objects with a parent before: see ``queue_expansion``.)
+``build_queue_tree`` reads all queues and determines the place of each. It never guesses: it refuses a queue that
+contradicts another, names a missing parent or closes a cycle, with a reason, and all other queues keep their place.
+(``spec.hierarchy``, a further notation, is expanded into Queue objects with a parent beforehand: see
+``queue_expansion``.)
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class PlacementRefusal:
 
 @dataclass(slots=True)
 class QueueTree:
-    """Where every queue stands. Parents come before their children in ``places``."""
+    """The places of all queues. Parents come before their children in ``places``."""
 
     placements: dict[Path, QueuePlacement] = field(default_factory=dict)
     path_of: dict[str, Path] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class QueueTree:
 
 
 class HierarchyError(ValueError):
-    """A hierarchy annotation that can't be read; ``field`` says which."""
+    """A hierarchy annotation that cannot be parsed; ``field`` names it."""
 
     def __init__(self, annotation: str, message: str) -> None:
         super().__init__(message)
@@ -57,11 +58,11 @@ class HierarchyError(ValueError):
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
 MOST_LEVELS = 4000
-"""Of a path. Laying a path out takes time and memory with the square of its levels."""
+"""Limit on the levels of a path. Placing a path takes time and memory quadratic in its levels."""
 NAMES_SHOWN = 10
-"""Queues of a circle that a message names."""
+"""Queues of a cycle that a message names."""
 WEIGHTS_WRITTEN = "pumice.dev/hierarchy-weights-written"
-"""When the two annotations above were last written. Admission keeps it: objects have no revision per field."""
+"""When the two annotations above were last written. Admission maintains it: objects have no revision per field."""
 
 
 def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, tuple[Fraction, ...]]:
@@ -103,10 +104,10 @@ def _weight(text: str, whole: str) -> Fraction:
 
 
 def weight_in_force(queue: Queue) -> Fraction:
-    """The weight that counts for a queue among its siblings, if it has a place; raises HierarchyError.
+    """The effective weight of a queue among its siblings, if it has a place; raises HierarchyError.
 
-    With both hierarchy annotations that is the last number of the second, whatever ``spec.weight`` says. Root has no
-    siblings: nothing that it says about its weight counts.
+    With both hierarchy annotations that is the last number of the second, whatever ``spec.weight``. Root has no
+    siblings: its weight has no effect.
     """
     if queue.name == ROOT:
         return Fraction(1)
@@ -116,7 +117,7 @@ def weight_in_force(queue: Queue) -> Fraction:
 
 
 def build_queue_tree(queues: Mapping[str, Queue]) -> QueueTree:
-    """Give every queue its place. Of two that can't both stand, the one created first does."""
+    """Place every queue. Of two that conflict, the one created first gets its place."""
     layout = QueueTree()
     layout.placements[(ROOT,)] = QueuePlacement((ROOT,), queue=ROOT)
     layout.path_of[ROOT] = (ROOT,)
@@ -124,7 +125,7 @@ def build_queue_tree(queues: Mapping[str, Queue]) -> QueueTree:
     waiting = {queue.name: queue for queue in by_age}
     progress = True
     while waiting and progress:
-        # A queue waits for the one it names as its parent; round by round, oldest first.
+        # A queue waits for its parent to be placed; round by round, oldest first.
         ready = [queue for queue in waiting.values() if queue.parent is None or queue.parent in layout.path_of]
         progress = bool(ready)
         for queue in ready:
@@ -185,7 +186,7 @@ def _place_by_parent(layout: QueueTree, queue: Queue) -> None:
 
 
 def _refuse_orphan(layout: QueueTree, queue: Queue, circle: str, queues: Mapping[str, Queue]) -> None:
-    """A queue whose parent never found its place, perhaps because that is in a circle."""
+    """Refuse a queue whose parent was never placed, perhaps because the parent is in a cycle."""
     if circle:
         message = f"goes round in a circle: {circle}"
     elif queue.parent in queues:
@@ -198,7 +199,7 @@ def _refuse_orphan(layout: QueueTree, queue: Queue, circle: str, queues: Mapping
 def _weigh_inner_nodes(layout: QueueTree, queues: Iterable[Queue]) -> None:
     """Set the weight of every inner node without an object: of contradicting annotations the latest write counts.
 
-    Queues whose annotation names another weight than the one in force get a remark.
+    Queues whose annotation names a weight other than the effective one get a warning.
     """
     written = [queue for queue in queues if queue.path_weights is not None and queue.name in layout.path_of]
     deciders: dict[Path, str] = {}
@@ -223,9 +224,9 @@ def _weigh_inner_nodes(layout: QueueTree, queues: Iterable[Queue]) -> None:
 
 
 def _circles(waiting: Mapping[str, Queue]) -> dict[str, str]:
-    """The queues whose parents go round in a circle, each with the queue at which its way up enters the circle.
+    """The queues whose parents form or lead to a cycle, each with the queue at which its path enters the cycle.
 
-    Every queue is walked over once, however many lead into one circle.
+    Every queue is visited once, however many lead into one cycle.
     """
     entered: dict[str, str] = {}
     done: set[str] = set()
@@ -245,7 +246,7 @@ def _circles(waiting: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def _shown_circle(start: str, waiting: Mapping[str, Queue]) -> str:
-    """A circle from one of its queues on; of a long one only the beginning."""
+    """A cycle, starting at one of its queues; only the beginning if it is long."""
     names, step = [start], waiting[start].parent
     while step is not None and step != start and len(names) < NAMES_SHOWN:
         names.append(step)
@@ -254,5 +255,5 @@ def _shown_circle(start: str, waiting: Mapping[str, Queue]) -> str:
 
 
 def inner_paths(paths: Iterable[Path]) -> set[Path]:
-    """The paths that have something below them."""
+    """The paths that have other paths below them."""
     return {path[:-1] for path in paths if len(path) > 1}

@@ -1,7 +1,7 @@
 """Which fields of the queue ``root`` can have an effect.
 
-``root`` stands for the cluster. It has no siblings to be weighed against or to be served before, nobody takes back
-from it, its amounts are those of the nodes, and it takes no jobs itself. Only what it says to the queues below counts:
+``root`` stands for the cluster. It has no siblings to compare weight or priority with, no queue can reclaim from it,
+its amounts are those of the nodes, and it takes no jobs itself. Only fields that apply to the queues below count:
 ``spec.hierarchy`` and ``spec.affinity``, which queues inherit.
 """
 
@@ -31,7 +31,7 @@ _DEFAULTS: Final = {field.name: field.default for field in fields(Queue)}
 
 
 def fields_without_effect(root: Queue, before: Queue | None = None) -> Iterator[tuple[str, str]]:
-    """Every field of ``root`` that cannot count, with an error message. A value that was there ``before`` may stay."""
+    """Every field of ``root`` without effect, with an error message. A value that was there ``before`` may stay."""
     for name, (field, why) in _NO_EFFECT.items():
         value = getattr(root, name)
         if value != _DEFAULTS[name] and (before is None or value != getattr(before, name)):

@@ -1,8 +1,8 @@
-"""What the engine is told: immutable descriptions of queues, jobs, tasks, nodes and their company.
+"""Input of the engine: immutable specs of queues, jobs, tasks, nodes and related objects.
 
-A shell (a scenario file, a Kubernetes informer, a recorded log) translates whatever it reads into these and
-hands them over as events (see ``events``). They say what somebody *asked for*; what follows from it (who holds
-what, what is idle) lives in ``state``. Amounts are integers over a ``Registry``, times are microseconds.
+A frontend (a scenario file, a Kubernetes informer, a recorded log) translates its input into these and passes them as
+events (see ``events``). They describe what users *requested*; what follows from it (usage, idle capacity) is in
+``engine.state``. Amounts are integers over a ``Registry``, times are microseconds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kubebase.label_selector import Requirement
 
 Vector = tuple[int, ...]
 Items = tuple[tuple[int, int], ...]
-"""The non-zero entries of a vector, as (resource index, amount), by index: what inner loops run over."""
+"""The non-zero entries of a vector, as (resource index, amount), by index: inner loops run over these."""
 
 ROOT = "root"
 DEFAULT_QUEUE = "default"
 
 
 class QueueState(Enum):
-    """Whether a queue takes and starts work."""
+    """Whether a queue accepts and starts work."""
 
     OPEN = "Open"
     CLOSING = "Closing"
@@ -42,11 +42,11 @@ class JobPhase(Enum):
 
 
 class TaskStatus(IntEnum):
-    """Where a task stands. The order matters: see ``HELD`` and ``FINISHED``."""
+    """Status of a task. The order matters: ``held`` and the other properties compare by it."""
 
     PENDING = 0
-    PIPELINED = 1  # waits on a node for room that is being freed
-    BINDING = 2  # decided by us, not yet seen
+    PIPELINED = 1  # waits on a node for capacity that is being released
+    BINDING = 2  # decided by us, not yet confirmed
     BOUND = 3
     RUNNING = 4
     RELEASING = 5
@@ -55,7 +55,7 @@ class TaskStatus(IntEnum):
 
     @property
     def held(self) -> bool:
-        """Whether the task counts as what its job holds.
+        """Whether the task counts in its job's holdings.
 
         See docs/fairness.md, section 1.2: not while it is being released.
         """
@@ -68,12 +68,12 @@ class TaskStatus(IntEnum):
 
     @property
     def shown(self) -> bool:
-        """Whether the cluster has shown the task on its node, and it stays there."""
+        """Whether the API shows the task on its node, and it is not terminating."""
         return TaskStatus.BOUND <= self <= TaskStatus.RUNNING
 
     @property
     def has_node(self) -> bool:
-        """Whether the task counts on a node: it occupies room there, or waits for some that is being freed."""
+        """Whether the task counts on a node: it is placed there, or waits for capacity that is being released."""
         return TaskStatus.PIPELINED <= self <= TaskStatus.RELEASING
 
     @property
@@ -84,7 +84,7 @@ class TaskStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HierarchyEntry:
-    """One entry of ``spec.hierarchy``: a child queue, its parameters and what lies below it."""
+    """One entry of ``spec.hierarchy``: a child queue, its parameters and its nested entries."""
 
     name: str
     parameters: tuple[tuple[str, object], ...] = ()
@@ -93,7 +93,7 @@ class HierarchyEntry:
 
 @dataclass(frozen=True, slots=True)
 class GroupAffinity:
-    """Which groups of nodes a queue's tasks go to or keep away from, by name."""
+    """The groups of nodes that a queue's tasks use or avoid, by name."""
 
     required: tuple[str, ...] = ()
     preferred: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class GroupAffinity:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue as its object describes it. Of a resource list only what it names counts; a named 0 is a 0."""
+    """A queue as its object describes it. Only the named entries of a resource list count; a named 0 is a 0."""
 
     name: str
     created: int = 0
@@ -121,13 +121,13 @@ class Queue:
     guarantee: Items = ()
     min_user_limit_percent: int | None = None
     user_limit_factor: float | None = None  # None and -1: no limit
-    affinity: GroupAffinity | None = None  # None: as the queue above
+    affinity: GroupAffinity | None = None  # None: inherited from the parent queue
     hierarchy: tuple[HierarchyEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A ResourceQuota, as far as it says how much its namespace weighs. None: says nothing valid."""
+    """A ResourceQuota, as far as it sets the weight of its namespace. None: no valid weight."""
 
     namespace: str
     name: str
@@ -151,7 +151,7 @@ class PriorityClass:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """A PodDisruptionBudget: how many of the pods it selects must stay. One of the two numbers is given."""
+    """A PodDisruptionBudget: how many of the pods it selects must stay. One of the two numbers is set."""
 
     namespace: str
     name: str
@@ -181,7 +181,7 @@ class JobSpec:
     phase: JobPhase = JobPhase.PENDING
     user: str | None = None
     longest_wait: int | None = None  # sla-waiting-time, microseconds
-    preemptable: bool = True  # whether its tasks may be evicted, where they do not say themselves
+    preemptable: bool = True  # whether its tasks may be evicted, unless they say otherwise
 
     @property
     def key(self) -> str:
@@ -215,7 +215,7 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """Pods that a selector picks in some namespaces, seen per domain of a topology key."""
+    """Pods that a selector selects in some namespaces, per domain of a topology key."""
 
     topology_key: str
     selector: tuple[Requirement, ...] | None  # None selects nothing, () everything
@@ -238,7 +238,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Where a task may run, apart from room. ``FREE`` is the one most tasks have."""
+    """Scheduling constraints of a task other than its request. ``FREE``, the empty one, is the most common."""
 
     node_selector: tuple[tuple[str, str], ...] = ()
     node_required: tuple[NodeTerm, ...] | None = None  # None: no requirement; any of the terms
@@ -251,7 +251,7 @@ class Constraints:
 
     @property
     def coupled(self) -> bool:
-        """Whether feasibility depends on where other pods are."""
+        """Whether feasibility depends on the placement of other pods."""
         return bool(self.ports or self.affinity or self.anti_affinity or self.spread)
 
 
@@ -260,7 +260,7 @@ FREE = Constraints()
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """A pod. ``job`` names its PodGroup; ``managed`` is false for pods that somebody else schedules."""
+    """A pod. ``job`` names its PodGroup; ``managed`` is false for pods of other schedulers."""
 
     namespace: str
     name: str
@@ -276,9 +276,9 @@ class TaskSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     constraints: Constraints = FREE
     managed: bool = True
-    preemptable: bool | None = None  # whether it may be evicted; None: as its job says
+    preemptable: bool | None = None  # whether it may be evicted; None: as its job
     preempts: bool | None = None  # its own preemptionPolicy; None: its class's
-    placed: bool = False  # whether it has its node by a decision of ours, now or before a restart
+    placed: bool = False  # whether we bound it to its node, now or before a restart
 
     @property
     def key(self) -> str:
@@ -297,7 +297,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A machine and what it offers."""
+    """A node and its capacity."""
 
     name: str
     allocatable: Vector
@@ -309,4 +309,4 @@ class NodeSpec:
 
 
 Described = NodeSpec | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec
-"""An object of the cluster, as the engine is told about it."""
+"""An object of the cluster, as the engine receives it."""

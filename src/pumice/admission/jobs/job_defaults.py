@@ -1,4 +1,4 @@
-"""What a Job is given when it is written without: one function a rule, each done again without effect."""
+"""Defaults of a Job: one function per rule, each idempotent."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ MAX_RETRY = 3
 
 
 def name_scheduler(new: Object, request: Request, world: ClusterView) -> None:
-    """Its pods are ours to place, unless it says otherwise."""
+    """Default ``schedulerName`` to the configured scheduler."""
     if not new["spec"].get("schedulerName"):
         new["spec"]["schedulerName"] = world.settings.default_scheduler
 
 
 def retry_three_times(new: Object, request: Request, world: ClusterView) -> None:
-    """It is restarted three times."""
+    """Default ``maxRetry`` to 3."""
     if new["spec"].get("maxRetry") is None:
         new["spec"]["maxRetry"] = MAX_RETRY
 
 
 def complete_tasks(new: Object, request: Request, world: ClusterView) -> None:
-    """A task without a name is called after its place, and has one pod."""
+    """Default the name of a task to its index, and its replicas to 1."""
     tasks = new["spec"].get("tasks")
     if tasks and any(not task.get("name") or task.get("replicas") is None for task in tasks):
         new["spec"]["tasks"] = [
@@ -35,7 +35,7 @@ def complete_tasks(new: Object, request: Request, world: ClusterView) -> None:
 
 
 def start_all_together(new: Object, request: Request, world: ClusterView) -> None:
-    """Without a minimum (0 is none either) all pods that its tasks need start together."""
+    """Default ``minAvailable`` (0 counts as unset) to the sum of the tasks' minimums."""
     if new["spec"].get("minAvailable"):
         return
     kept = spec_of(request.old).get("minAvailable") if request.old else None
@@ -45,7 +45,7 @@ def start_all_together(new: Object, request: Request, world: ClusterView) -> Non
 
 
 def least_of(task: Object) -> int:
-    """How many pods of a task must start with the job."""
+    """The minimum of a task: how many of its pods must start with the job."""
     least = task.get("minAvailable")
     return int((task.get("replicas") or 0) if least is None else least)
 

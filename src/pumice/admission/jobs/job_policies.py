@@ -1,4 +1,4 @@
-"""What a Job does when something happens: its policies, and those of its tasks. One function a rule."""
+"""Rules about the policies of a Job and of its tasks. One function per rule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVENTS: Final = (
     "TaskFailed",
     "JobUpdated",
 )
-"""What a policy may be about; OutOfSync and CommandIssued are the controller's own."""
+"""Events that a policy may name; OutOfSync and CommandIssued are internal to the controller."""
 ACTIONS: Final = (
     "AbortJob",
     "RestartJob",
@@ -32,11 +32,11 @@ ACTIONS: Final = (
     "CompleteJob",
     "ResumeJob",
 )
-"""What a policy may do; SyncJob and EnqueueJob are the controller's own."""
+"""Actions that a policy may name; SyncJob and EnqueueJob are internal to the controller."""
 
 
 def policies_name_one_cause(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """A policy is about events or about an exit code."""
+    """A policy names events or an exit code."""
     for where, policies in _lists(request):
         for i, policy in enumerate(policies):
             code = policy.get("exitCode")
@@ -49,7 +49,7 @@ def policies_name_one_cause(request: Request, world: ClusterView) -> Iterator[Re
 
 
 def policies_are_known(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Events and actions are those that a policy may name."""
+    """Events and actions must be known."""
     for where, policies in _lists(request):
         for i, policy in enumerate(policies):
             for event in dict.fromkeys(_events(policy)):
@@ -64,7 +64,7 @@ def policies_are_known(request: Request, world: ClusterView) -> Iterator[Refusal
 
 
 def policies_differ(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Of one cause there is one policy; one for any event stands alone among those for events."""
+    """Each cause has one policy; one for any event excludes others for events."""
     for where, policies in _lists(request):
         seen: set[str | int] = set()
         for i, policy in enumerate(policies):

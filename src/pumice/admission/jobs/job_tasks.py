@@ -1,4 +1,4 @@
-"""What the tasks of a Job must be: one function a rule."""
+"""Rules about the tasks of a Job: one function per rule."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ TASKS = "spec.tasks"
 
 
 def tasks_of(request: Request) -> list[Object]:
-    """The tasks of the job that is asked for."""
+    """The tasks of the job under review."""
     return spec_of(request.object).get("tasks") or []
 
 
 def has_tasks(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """A job has something to run."""
+    """A job needs at least one task."""
     if not tasks_of(request):
         yield Refusal("is empty; a job needs at least one task", TASKS)
 
 
 def tasks_have_own_names(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Tasks are told apart by names that pods can be named after."""
+    """Task names are unique and valid as parts of pod names."""
     seen: dict[str, int] = {}
     for i, task in enumerate(tasks_of(request)):
         name = str(task.get("name") or "")
@@ -53,7 +53,7 @@ def numbers_are_not_negative(request: Request, world: ClusterView) -> Iterator[R
 
 
 def minimum_of_task_within_replicas(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """No task needs more pods than it has."""
+    """``minAvailable`` of a task is at most its replicas."""
     for i, task in enumerate(tasks_of(request)):
         replicas = task.get("replicas") or 0
         if least_of(task) > replicas:
@@ -62,7 +62,7 @@ def minimum_of_task_within_replicas(request: Request, world: ClusterView) -> Ite
 
 
 def minimums_within_total(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Neither does the job, to start or to be complete."""
+    """``minAvailable`` and ``minSuccess`` of the job are at most its replicas."""
     total = sum(task.get("replicas") or 0 for task in tasks_of(request))
     for name in ("minAvailable", "minSuccess"):
         number = spec_of(request.object).get(name) or 0
@@ -71,7 +71,7 @@ def minimums_within_total(request: Request, world: ClusterView) -> Iterator[Refu
 
 
 def tasks_have_pods(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """A template has containers, and asks for amounts that can be read."""
+    """A template has containers, and valid resource requests."""
     for i, task in enumerate(tasks_of(request)):
         where = f"{TASKS}[{i}].template.spec"
         pod = (task.get("template") or {}).get("spec") or {}
@@ -85,7 +85,7 @@ def tasks_have_pods(request: Request, world: ClusterView) -> Iterator[Refusal]:
 
 
 def pods_can_be_named(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """The pods are called JOB-TASK-NUMBER."""
+    """Pods are named JOB-TASK-INDEX, which must be a valid name."""
     for i, task in enumerate(tasks_of(request)):
         pod = f"{request.name or 'generated'}-{task.get('name')}-{max((task.get('replicas') or 0) - 1, 0)}"
         if len(pod) > 253 or not SUBDOMAIN.fullmatch(pod):
@@ -94,7 +94,7 @@ def pods_can_be_named(request: Request, world: ClusterView) -> Iterator[Refusal]
 
 
 def dependencies_are_tasks(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """A task waits for other tasks of the job."""
+    """A task depends on other tasks of the job."""
     names = {task.get("name") for task in tasks_of(request)}
     for i, task in enumerate(tasks_of(request)):
         for j, name in enumerate(_waits_for(task)):
@@ -106,13 +106,13 @@ def dependencies_are_tasks(request: Request, world: ClusterView) -> Iterator[Ref
 
 
 def dependencies_end(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """No tasks wait for each other."""
+    """Dependencies contain no cycle."""
     waits = {str(task.get("name")): [*_waits_for(task)] for task in tasks_of(request)}
     left = dict(waits)
     while ready := [name for name, others in left.items() if not any(other in left for other in others)]:
         for name in ready:
             del left[name]
-    circle = [name for name in left if name not in waits[name]]  # who waits for itself has been told
+    circle = [name for name in left if name not in waits[name]]  # a self-dependency is reported already
     if circle:
         yield Refusal(f"tasks wait for each other, so none can start: {', '.join(sorted(circle))}", TASKS)
 
@@ -122,7 +122,7 @@ def _waits_for(task: Object) -> list[str]:
 
 
 def partitions_add_up(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """The partitions of a task are its pods."""
+    """The partitions of a task add up to its replicas."""
     for i, task in enumerate(tasks_of(request)):
         policy = task.get("partitionPolicy")
         if not policy:
@@ -136,7 +136,7 @@ def partitions_add_up(request: Request, world: ClusterView) -> Iterator[Refusal]
 
 
 def volumes_have_own_places(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Every volume is mounted somewhere else, and names a claim or describes one."""
+    """Every volume has its own mount path, and names a claim or describes one."""
     seen: set[str] = set()
     for i, volume in enumerate(spec_of(request.object).get("volumes") or ()):
         path = volume.get("mountPath") or ""

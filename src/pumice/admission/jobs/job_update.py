@@ -1,4 +1,4 @@
-"""What may change of a Job that is there: how many pods it has and needs, its priority, when it is cleared away."""
+"""Rules about updates of a Job: replicas and minimums, priority and TTL may change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OF_TASK = frozenset({"replicas", "minAvailable"})
 
 
 def rest_stays(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Pods that run already would not follow any other change."""
+    """All other fields are immutable: running pods would not follow a change."""
     if request.old is None:
         return
     new, old = _fixed(spec_of(request.object)), _fixed(spec_of(request.old))
@@ -23,7 +23,7 @@ def rest_stays(request: Request, world: ClusterView) -> Iterator[Refusal]:
 
 
 def _fixed(job: Object) -> Object:
-    """What must stay. The controller writes down which claims it made."""
+    """The immutable part of a job. The controller records the claims it created."""
     fixed = {name: value for name, value in job.items() if name not in OF_JOB}
     fixed["tasks"] = [
         {name: value for name, value in task.items() if name not in OF_TASK} for task in _list(job, "tasks")

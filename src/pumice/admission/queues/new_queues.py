@@ -1,9 +1,9 @@
-"""Many queues that are created one after another, as a file or a manifest with hundreds of them has it.
+"""Admit many queues that are created one after another, as from a manifest with hundreds of them.
 
-Judging a queue alone lays out the whole tree with it, so one at a time costs the square of their number. Here all are
-judged against the one tree in which everybody stands. If parents come first and nothing is refused there, nothing would
-have been refused on the way: sums only grow, and places only fill up. If something is, each half is judged by itself,
-down to the single queue, which gets the verdict that a lone request for it would have got.
+Validating one queue builds the whole tree with it, so one at a time is quadratic in their number. Here all are
+validated against the one tree that contains them all. If parents come first and nothing is rejected there, nothing
+would have been rejected on the way: sums only grow, and places only fill up. If something is, each half is validated on
+its own, down to the single queue, which gets the verdict of a lone request for it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pumice.model.queue_expansion import NEWEST
 from pumice.model.specs import ROOT, Queue
 
 Store = Callable[[Request, Object], None]
-"""Keeps an object that is let in, and tells the world of it."""
+"""Stores an admitted object, and updates the view."""
 
 
 def admit_queues(requests: Sequence[Request], world: ClusterView, store: Store) -> list[Verdict]:
-    """The verdict on each, as if every one before it had been judged and stored."""
+    """The verdict on each request, as if every one before it had been validated and stored."""
     if not requests:
         return []
     if len(requests) == 1:
@@ -42,7 +42,7 @@ def admit_queues(requests: Sequence[Request], world: ClusterView, store: Store) 
 
 
 def _sound_together(requests: Sequence[Request], world: ClusterView) -> list[Object] | None:
-    """The objects to store if all of them can be let in at once; None if one at a time may come to another end."""
+    """The objects to store if all of them can be admitted at once; None if one at a time may differ."""
     if not all(_is_plain(request) for request in requests):
         return None
     filled = [mutate(request, world) for request in requests]
@@ -67,6 +67,6 @@ def _sound_together(requests: Sequence[Request], world: ClusterView) -> list[Obj
 
 
 def _is_plain(request: Request) -> bool:
-    """Whether a request is about a new queue and nothing but that queue."""
+    """Whether a request creates a queue and affects no other."""
     leaving = "deletionTimestamp" in metadata_of(request.object)
     return request.operation == CREATE and not leaving and not spec_of(request.object).get("hierarchy")

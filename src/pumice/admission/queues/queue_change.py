@@ -1,8 +1,8 @@
-"""A queue that is created or changed, and the tree before and after.
+"""A queue that is created or changed, with the tree before and after.
 
-What a queue's ``spec.hierarchy`` will make of the queues below belongs to the change: it is judged as a whole, so that
-nobody applies a hierarchy of which half is then refused. A write that leaves what a queue says as it was (a label, a
-finalizer) changes nothing here.
+The change includes the queues that the queue's ``spec.hierarchy`` will create or update: it is validated as a whole, so
+that a hierarchy is never applied in part and then rejected. A write that leaves the spec of a queue as it was (a label,
+a finalizer) is no change here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pumice.model.queue_tree import HIERARCHY
 from pumice.model.specs import Queue
 
 MOST_SHOWN = 10
-"""Errors about the keys of a hierarchy that one answer lists."""
+"""Errors about the keys of a hierarchy that one response lists."""
 PATH_SHOWN = 80
 """Characters of a path that a message repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueChange:
-    """What rules about queues are given."""
+    """The input of rules about queues."""
 
     world: ClusterView
     queue: Queue
@@ -36,21 +36,21 @@ class QueueChange:
     before: QueueTree
     after: QueueTree
     touched: tuple[Queue, ...]
-    """The queue, and those that its hierarchy will make or change, parents first."""
+    """The queue, and those that its hierarchy will create or change, parents first."""
 
     @property
     def name(self) -> str:
-        """The queue that is written."""
+        """The queue under review."""
         return self.queue.name
 
     def new_parents(self) -> Iterator[str]:
-        """Queues that had none below them before, or were only planned, and will have some."""
+        """Queues that get their first children, or were only planned before."""
         above = {queue.name: None for one in self.touched for queue in self.after.above(one.name)}
         return (name for name in above if self.before.path(name) is None or self.before.is_leaf(name))
 
 
 def queue_change(request: Request, world: ClusterView) -> QueueChange | list[Refusal] | None:
-    """The change that a request means; refusals if it cannot be read, None if it is none."""
+    """The change that a request makes; refusals if it cannot be parsed, None if it changes nothing."""
     hierarchy = spec_of(request.object).get("hierarchy")
     stays = request.old is not None and hierarchy == spec_of(request.old).get("hierarchy")
     if errors := [] if stays else list(islice(entry_errors(hierarchy), MOST_SHOWN)):
@@ -63,7 +63,7 @@ def queue_change(request: Request, world: ClusterView) -> QueueChange | list[Ref
     old = before.queues.get(queue.name)
     levels, most = (queue.path or "").count("/"), world.settings.max_queue_depth
     if most is not None and levels > most and (old is None or old.path != queue.path):
-        # Before the tree is laid out: that takes time with the square of the depth, and everybody waits for it.
+        # Checked before the tree is built: that is quadratic in the depth, and blocks all other requests.
         field = f"metadata.annotations[{HIERARCHY}]"
         return [Refusal(too_deep(queue.path or "", levels, most), field)]
     unchanged = {"state", "created", "weights_written"}
@@ -77,7 +77,7 @@ def queue_change(request: Request, world: ClusterView) -> QueueChange | list[Ref
 
 
 def too_deep(path: str, levels: int, most: int) -> str:
-    """The message about a queue that would stand too far below root."""
+    """The message about a queue that would be too deep below root."""
     shown = path if len(path) <= PATH_SHOWN else f"{path[:PATH_SHOWN]}..."
     return f"{shown!r} is {levels} levels below root; {most} are allowed"
 

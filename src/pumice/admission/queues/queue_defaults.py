@@ -1,4 +1,4 @@
-"""What a queue is given when it is written without: one function a rule, each done again without effect."""
+"""Defaults of a queue: one function per rule, each idempotent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pumice.model.specs import ROOT
 
 
 def begin_path_at_root(new: Object, request: Request, world: ClusterView) -> None:
-    """A path that does not start at root is meant to: ``eng/prod`` with ``2/8`` is ``root/eng/prod`` with ``1/2/8``."""
+    """Prefix a path with root: ``eng/prod`` with ``2/8`` becomes ``root/eng/prod`` with ``1/2/8``."""
     given = annotations_of(new)
     path = given.get(HIERARCHY, "").strip("/")
     if not path:
@@ -25,9 +25,9 @@ def begin_path_at_root(new: Object, request: Request, world: ClusterView) -> Non
 
 
 def date_path_weights(new: Object, request: Request, world: ClusterView) -> None:
-    """Note when the path or its weights were last written: of contradicting weights the latest write counts.
+    """Record when the path or its weights were last written: of contradicting weights the latest write counts.
 
-    The note is later than every other one, so that the order holds even where the clock was set back.
+    The timestamp is later than every other one, so that the order holds even where the clock was set back.
     """
     given, had = annotations_of(new), annotations_of(request.old or {})
     if all(given.get(name) == had.get(name) for name in (HIERARCHY, HIERARCHY_WEIGHTS)):
@@ -42,13 +42,13 @@ def date_path_weights(new: Object, request: Request, world: ClusterView) -> None
 
 
 def hang_under_root(new: Object, request: Request, world: ClusterView) -> None:
-    """A queue that says nowhere where it stands hangs under root."""
+    """Default the parent to root."""
     if not spec_of(new).get("parent") and not annotations_of(new).get(HIERARCHY) and request.name != ROOT:
         new["spec"]["parent"] = ROOT
 
 
 def weigh_one(new: Object, request: Request, world: ClusterView) -> None:
-    """A queue that says nothing else weighs 1, and others may take back from it."""
+    """Default the weight to 1, and ``reclaimable`` to true."""
     for name, value in (("weight", 1), ("reclaimable", True)):
         if new["spec"].get(name) is None:
             new["spec"][name] = value
@@ -56,14 +56,14 @@ def weigh_one(new: Object, request: Request, world: ClusterView) -> None:
 
 def settle_user_limits(new: Object, request: Request, world: ClusterView) -> None:
     """A parent keeps its user limits in an annotation; a leaf has them in its spec."""
-    if request.name != ROOT:  # which has no use for them, and is told so
+    if request.name != ROOT:  # root cannot have them, and a rule reports that
         if request.old is not None:
             user_limits.forget_removed(new, request.old)
         user_limits.settle(new, leaf=not _is_parent(new, request.name, world))
 
 
 def keep_until_cleared(new: Object, request: Request, world: ClusterView) -> None:
-    """Where a controller sees to what is below a queue that is being deleted, the queue waits for it."""
+    """Add the finalizer where a controller deletes what is below a terminating queue."""
     finalizer = world.settings.queue_finalizer
     about = new["metadata"]
     if finalizer and request.operation == CREATE and finalizer not in (about.get("finalizers") or ()):
@@ -71,7 +71,7 @@ def keep_until_cleared(new: Object, request: Request, world: ClusterView) -> Non
 
 
 def _is_parent(new: Object, name: str, world: ClusterView) -> bool:
-    """Whether there are queues below this one, or will be."""
+    """Whether the queue has child queues, or will have."""
     tree = world.tree
     if name == ROOT or spec_of(new).get("hierarchy") or (tree.path(name) and not tree.is_leaf(name)):
         return True

@@ -1,7 +1,7 @@
-"""Which queues may be deleted, and what goes with them.
+"""Which queues may be deleted, and what is deleted with them.
 
-Deleting a queue deletes the queues below it, children first, with all their podgroups and jobs; that is the queue
-controller's work. Admission only says which queues stay.
+Deleting a queue deletes the queues below it, children first, with all their podgroups and jobs; the queue controller
+does that. Admission only decides which queues may not be deleted.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ LISTED: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class CascadePlan:
-    """What goes with a queue."""
+    """What is deleted with a queue."""
 
     queues: list[str]
-    """In the order in which they go: children first, the queue itself last."""
+    """In the order of their deletion: children first, the queue itself last."""
     jobs: list[str]
-    """``PodGroup ns/name`` and ``Job ns/name``, those that are not over."""
+    """``PodGroup ns/name`` and ``Job ns/name``, the unfinished ones."""
     protected: list[str]
-    """Those of the queues that say they must stay."""
+    """Those of the queues that are protected."""
 
 
 def cascade_plan(queue: str, world: ClusterView) -> CascadePlan:
-    """What would go if a queue were deleted: to be shown before anybody is asked whether that is meant."""
+    """What would be deleted with a queue: for display before a confirmation."""
     queues = [*reversed(world.tree.below(queue)), queue]
     jobs = [job for name in queues for job in world.unfinished(name)]
     return CascadePlan(queues, jobs, [name for name in queues if is_protected(name, world)])
 
 
 def is_protected(queue: str, world: ClusterView) -> bool:
-    """Whether a queue says of itself that it must stay."""
+    """Whether a queue is marked as protected."""
     return bool(annotations_of(world.queues.get(queue, {})).get(PROTECTED) == "true")
 
 
 def root_and_default_stay(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Every cluster has these two."""
+    """``root`` and ``default`` cannot be deleted: every cluster has these two."""
     if request.name == ROOT:
         yield Refusal("queue 'root' stands for the cluster and cannot be deleted")
     if request.name == DEFAULT_QUEUE:
@@ -55,7 +55,7 @@ def root_and_default_stay(request: Request, world: ClusterView) -> Iterator[Refu
 
 
 def protected_queues_stay(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """A protected queue stays, and so does everything above it."""
+    """A protected queue cannot be deleted, nor can its ancestors."""
     found = cascade_plan(request.name, world)
     if found.protected:
         keepers = ", ".join(f"'{name}'" for name in found.protected)

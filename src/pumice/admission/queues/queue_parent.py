@@ -1,4 +1,4 @@
-"""Where a queue may stand: one function a rule."""
+"""Rules about the place of a queue: one function per rule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES_SHOWN = 5
 
 
 def root_has_no_place(change: QueueChange) -> Iterator[Refusal]:
-    """Root stands for the cluster, and so under nothing."""
+    """Root stands for the cluster, so it has no parent."""
     if change.name == ROOT and change.queue.parent is not None:
         yield Refusal("'root' stands for the cluster and has no parent; leave it out", PARENT)
     if change.name == ROOT and change.queue.path is not None:
@@ -28,20 +28,20 @@ def root_has_no_place(change: QueueChange) -> Iterator[Refusal]:
 
 
 def root_says_what_counts(change: QueueChange) -> Iterator[Refusal]:
-    """Root has no fields that could not have an effect; those it had before this rule may stay."""
+    """Root has no fields without effect; those it had before this rule may stay."""
     if change.name == ROOT:
         for field, message in fields_without_effect(change.queue, change.old):
             yield Refusal(message, field)
 
 
 def not_its_own_parent(change: QueueChange) -> Iterator[Refusal]:
-    """A queue is not below itself."""
+    """A queue is not its own parent."""
     if change.queue.parent == change.name != ROOT:
         yield Refusal(f"queue '{change.name}' is its own parent; write another, or 'root'", PARENT)
 
 
 def has_a_place(change: QueueChange) -> Iterator[Refusal]:
-    """The parent is there, nothing goes round in a circle, and no path contradicts a parent or another path."""
+    """The parent exists, there is no cycle, and no path contradicts a parent or another path."""
     if change.queue.parent == change.name:
         return
     before, after = change.before.refusals(), change.after.refusals()
@@ -58,14 +58,14 @@ def _about(name: str, change: QueueChange, message: str) -> str:
 
 
 def not_below_a_leaving_queue(change: QueueChange) -> Iterator[Refusal]:
-    """Nothing is hung below a queue that is being deleted."""
+    """A terminating queue gets no new children."""
     for queue in change.after.above(change.name):
         if change.world.is_leaving(queue.name) and _moved(change):
             yield Refusal(f"queue '{queue.name}' is being deleted; wait until it is gone, or use another", PARENT)
 
 
 def not_below_jobs(change: QueueChange) -> Iterator[Refusal]:
-    """A queue with jobs, waiting ones too, takes no queues: only leaves have jobs."""
+    """A queue with jobs, pending ones included, gets no child queues: only leaves have jobs."""
     above = {queue.name for queue in change.after.above(change.name)}
     for name in change.new_parents():
         where = "spec.hierarchy" if name not in above else PATH if change.queue.path else PARENT
@@ -77,7 +77,7 @@ def not_below_jobs(change: QueueChange) -> Iterator[Refusal]:
 
 
 def stays_while_it_has_jobs(change: QueueChange) -> Iterator[Refusal]:
-    """A queue does not move while there are jobs in it or below it: the accounts of its parents stay true."""
+    """A queue does not move while there are jobs in it or below it: the usage of its ancestors stays consistent."""
     if change.before.path(change.name) is None or not _moved(change):
         return
     for name in (change.name, *change.before.below(change.name)):
@@ -89,7 +89,7 @@ def stays_while_it_has_jobs(change: QueueChange) -> Iterator[Refusal]:
 
 
 def hierarchies_agree(change: QueueChange) -> Iterator[Refusal]:
-    """A queue that a hierarchy names stands where it is named, and nowhere else."""
+    """A queue that a hierarchy names is where that names it, and nowhere else."""
     own = {queue.name: queue.parent for queue in change.touched[1:]}
     for name, parent in own.items():
         there = change.before.queues.get(name)
@@ -108,7 +108,7 @@ def hierarchies_agree(change: QueueChange) -> Iterator[Refusal]:
 
 
 def hierarchy_names(change: QueueChange) -> Iterator[Refusal]:
-    """Every entry of a hierarchy becomes an object, so it is named like one."""
+    """Every entry of a hierarchy becomes an object, so its name must be valid."""
     for queue in change.touched[1:]:
         if not SUBDOMAIN.fullmatch(queue.name) or len(queue.name) > 253:
             message = f"'{queue.name[:60]}' is no name for a queue; write lower case letters, digits, '-' or '.'"
@@ -116,7 +116,7 @@ def hierarchy_names(change: QueueChange) -> Iterator[Refusal]:
 
 
 def within_depth(change: QueueChange) -> Iterator[Refusal]:
-    """There are at most so many levels of queues below root, if somebody said so."""
+    """The tree is at most as deep below root as configured."""
     most = change.world.settings.max_queue_depth
     if most is None:
         return
@@ -133,14 +133,14 @@ def _moved(change: QueueChange) -> bool:
 
 
 def _pods(change: QueueChange, name: str) -> str:
-    """How many pods a queue holds by its own account; empty if none."""
+    """The number of pods in a queue's usage, for messages; empty if none."""
     held = change.world.allocated(name)
     pods = held[PODS] if len(held) > PODS else 0
     return f"{pods} pod{'s' if pods > 1 else ''}" if pods else ""
 
 
 def some(names: list[str]) -> str:
-    """A few of the names, so that a message stays a line."""
+    """The first few names, so that a message stays short."""
     more = len(names) - NAMES_SHOWN
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 

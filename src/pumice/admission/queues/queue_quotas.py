@@ -1,8 +1,8 @@
-"""What a queue may be promised: its own amounts against each other, its children's sums, its ancestors' limits.
+"""Rules about the amounts of queues: against each other, against the sums of children and the limits of ancestors.
 
-The rules are those of the engine (``model.queue_amounts``). Root's children are judged by what the nodes have, where
-they have any of a resource. A write is refused for what it makes wrong or worse, so that a mistake can always be
-corrected step by step, and so that the loss of a node keeps nobody from editing anything.
+The rules are those of the engine (``model.queue_amounts``). Root's children are checked against the capacity of the
+nodes, for resources that these have. A write is rejected only for violations that it adds or worsens, so that an error
+can always be corrected step by step, and the loss of a node blocks no edits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pumice.model.queue_tree import Path
 
 
 def amounts_fit_together(change: QueueChange) -> Iterator[Refusal]:
-    """No queue is owed or kept more than it may use, and no queues together more than the one above them."""
+    """No queue's guarantee or deserved exceeds its bounds, nor does the sum of its children's."""
     paths = _judged(change)
     before = {excess.rule: excess for excess in _excesses(change, change.before, paths)}
     for excess in _excesses(change, change.after, paths):
@@ -32,9 +32,9 @@ def _excesses(change: QueueChange, tree: QueueTree, paths: Iterable[Path]) -> It
 
 
 def _judged(change: QueueChange) -> list[Path]:
-    """The queues that the change is about, those above them, whose sums it may change, and those below; lowest first.
+    """The queues that the change concerns, their ancestors, whose sums it may change, and descendants; lowest first.
 
-    Where the change moves a queue, what it leaves can't get worse.
+    Where the change moves a queue, its former ancestors cannot get worse.
     """
     found: set[Path] = set()
     for queue in change.touched:
@@ -47,7 +47,7 @@ def _judged(change: QueueChange) -> list[Path]:
 
 
 def _where(change: QueueChange, excess: Excess) -> str:
-    """Where in the manifest the amount stands: in the queue's own amounts, or in those that it has for others."""
+    """The field in the manifest with the amount: of the queue itself, or of an entry of its hierarchy."""
     resource = change.world.registry.names[excess.resource]
     if not excess.together:
         return f"{excess.want.path}.{resource}"

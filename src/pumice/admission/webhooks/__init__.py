@@ -1,9 +1,9 @@
-"""Admission for a real Kubernetes API, which asks over HTTPS: the same rules, behind a webhook.
+"""Admission webhooks for a real Kubernetes API server: the same rules, served over HTTPS.
 
     API server ──HTTPS──► server ──► handler ──► mutate / validate (pure rules) ──► response
                             │          └── ClusterView ◄── informer_view ◄── informers
                             └── certificates, from a Secret that all replicas share
 
-Mutation only fills in, validation only refuses: what is judged is what all webhooks of the cluster have made of an
-object. Nothing in here is imported by the embedded server, which calls the rules in its write path.
+The mutating webhook only fills in defaults, the validating one only rejects: it sees the result of all mutating
+webhooks of the cluster. The embedded server imports nothing from here; it calls the rules in its write path.
 """

@@ -1,8 +1,8 @@
-"""What the API server trusts, and what we show it: never a certificate that it does not trust yet.
+"""Publish the CA bundle, and serve a certificate only once the API server trusts it.
 
-The authorities stand in the webhook configurations (``caBundle``). A new certificate is shown only when its authority
-has stood there for a while, in all of them; until then the old one is, which is still trusted beside it. Whoever
-overwrites a configuration, by applying a manifest say, finds the authorities there again at the next look.
+The certificate authorities are in the webhook configurations (``caBundle``). A new certificate is served only after its
+authority has been in all of them for a while; until then the old one is, which stays trusted beside it. If a
+configuration is overwritten, by applying a manifest say, the next check restores the authorities.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ VALIDATING: Resource[Document] = Resource(
 )
 
 EVERY = 3.0
-"""Seconds between two looks at the certificate and at the configurations: so long nobody may trust us after somebody
-has overwritten one, and nothing of ours can be written. A look is three small reads."""
+"""Seconds between two checks of the certificate and the configurations. After a configuration was
+overwritten, the API server may distrust us this long, and objects under admission cannot be written. A check
+is three small reads.
+"""
 SOON = 1.0
-"""The same while something is wrong."""
+"""The same while there is an error."""
 SETTLE = 30.0
-"""Seconds after which all API servers of a cluster know what stands in a configuration."""
+"""Seconds after which all API servers of a cluster have observed a configuration."""
 
 
 class CaBundlePublisher:
-    """Keeps the configurations and the server in step; ``run`` does the work until cancelled."""
+    """Keeps the configurations and the served certificate in sync; ``run`` until cancelled."""
 
     def __init__(
         self,
@@ -61,12 +63,12 @@ class CaBundlePublisher:
         self._clock = clock
         self._shown: Certificate | None = None
         self._wanted: Certificate | None = None
-        self._since = 0.0  # when the authorities of the wanted one were first found in all configurations
+        self._since = 0.0  # when the wanted authorities were first found in all configurations
         self.last_error = "there is no certificate yet"
-        """What is wrong; empty if nothing is."""
+        """The last error; empty if there is none."""
 
     async def run(self) -> None:
-        """Look, again and again."""
+        """Check periodically."""
         while True:
             try:
                 await self.look()
@@ -78,7 +80,7 @@ class CaBundlePublisher:
             await asyncio.sleep(min(SOON, self._every) if self.last_error else self._every)
 
     async def look(self) -> None:
-        """See that what is to be trusted is, and that what is shown is trusted."""
+        """Publish the wanted authorities, and serve the certificate once it is trusted."""
         found = await self._source.current()
         published = await self._publish(found.authorities) if found.authorities else True
         if found != self._wanted or not published:
@@ -90,11 +92,11 @@ class CaBundlePublisher:
             self._shown = found
 
     def _is_trusted_still(self, found: Certificate) -> bool:
-        """Whether what is shown is trusted beside another, so that there is time."""
+        """Whether the served certificate stays trusted beside the new one, so that there is time."""
         return self._shown is not None and bool(found.authorities) and signer(self._shown) in found.authorities
 
     async def _publish(self, authorities: bytes) -> bool:
-        """Write the authorities into the configurations; whether they stood there already."""
+        """Write the authorities into the configurations; returns whether they were there already."""
         bundle = base64.b64encode(authorities).decode()
         stood = [await self._publish_in(resource, bundle) for resource in (MUTATING, VALIDATING)]
         return all(stood)
@@ -104,7 +106,7 @@ class CaBundlePublisher:
             found = await self._api.get(resource, self._configuration)
         except ApiError as error:
             if error.not_found:
-                return True  # nobody asks us, so nobody has to trust us
+                return True  # no configuration refers to us, so no trust is needed
             raise
         wanting = _wanting(found.get("webhooks") or (), bundle)
         if not wanting:
@@ -116,5 +118,5 @@ class CaBundlePublisher:
 
 
 def _wanting(webhooks: Sequence[Document], bundle: str) -> list[str]:
-    """The webhooks of a configuration in which something else stands."""
+    """The webhooks of a configuration with a different bundle."""
     return [str(one["name"]) for one in webhooks if (one.get("clientConfig") or {}).get("caBundle") != bundle]

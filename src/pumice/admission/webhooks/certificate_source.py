@@ -1,8 +1,9 @@
-"""Where the certificate of the webhooks comes from: a Secret that all replicas share, or files that somebody gave.
+"""The source of the webhooks' certificate: a Secret that all replicas share, or files from the administrator.
 
-The Secret is made by the replica that is first, and renewed by the one that first sees that it is time. Both write only
-if nobody else has meanwhile, and take what is there if somebody has: so all replicas show the same certificate. If it
-was lost, other replicas still show what was in it for a while: so whoever makes another has that trusted as well.
+The first replica creates the Secret, and the first that sees it expire renews it. Both write only if the Secret is
+unchanged, and otherwise use its new content: so all replicas serve the same certificate. If the Secret was lost, other
+replicas still serve the old certificate for a while: so the replica that creates a new one keeps the old authority
+trusted as well.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ log = logging.getLogger(__name__)
 
 SECRETS: Resource[Document] = Resource("v1", "secrets", "Secret", dict)
 AUTHORITIES, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
-"""What the parts are called in a Secret, as everybody calls them."""
+"""The conventional keys of the parts in a Secret."""
 EARLY = timedelta(days=30)
-"""So long before it runs out a certificate is renewed."""
+"""How long before its expiry a certificate is renewed."""
 TRIES = 5
 
 
 class CertificateSource(Protocol):
-    """Has a certificate."""
+    """Supplies a certificate."""
 
     async def current(self) -> Certificate:
-        """The certificate to be shown. ``ApiError`` or ``UnreachableError`` if it cannot be had."""
+        """The certificate to serve. Raises ``ApiError`` or ``UnreachableError`` if it is not available."""
 
 
 def _utc() -> datetime:
@@ -44,20 +45,20 @@ def _utc() -> datetime:
 
 @dataclass(slots=True)
 class SecretCertificate:
-    """A certificate of our own making, kept in a Secret."""
+    """A self-issued certificate, stored in a Secret."""
 
     api: Api
     namespace: str
     name: str
     hosts: Sequence[str]
-    """What the server is called."""
+    """The DNS name of the server."""
     valid: timedelta = VALID
     early: timedelta = EARLY
     now: Callable[[], datetime] = _utc
-    _last: Certificate | None = field(default=None, init=False, repr=False)  # what was there when it was last looked at
+    _last: Certificate | None = field(default=None, init=False, repr=False)  # the content at the last read
 
     async def current(self) -> Certificate:
-        """What is in the Secret; made or renewed if it is time."""
+        """The content of the Secret; created or renewed when due."""
         for _ in range(TRIES):
             try:
                 self._last = await self._attempt()
@@ -94,15 +95,15 @@ class SecretCertificate:
 
 @dataclass(frozen=True, slots=True)
 class FileCertificate:
-    """A certificate that somebody else looks after. Files that change are followed."""
+    """A certificate that the administrator manages. File changes are followed."""
 
     certificate: Path
     key: Path
     authorities: Path | None = None
-    """Whom the API server is to trust; None: somebody else sees to that."""
+    """The authorities that the API server should trust; None: the administrator publishes them."""
 
     async def current(self) -> Certificate:
-        """What is in the files."""
+        """The content of the files."""
         trusted = self.authorities.read_bytes() if self.authorities else b""
         return Certificate(trusted, self.certificate.read_bytes(), self.key.read_bytes())
 
@@ -113,7 +114,7 @@ def _encoded(found: Certificate) -> dict[str, str]:
 
 
 def _decoded(data: dict[str, str]) -> Certificate:
-    """What a Secret holds; whatever cannot be read is taken for empty, and so made anew."""
+    """The content of a Secret; undecodable values count as empty, and are replaced."""
 
     def part(name: str) -> bytes:
         try:

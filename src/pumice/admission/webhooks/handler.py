@@ -1,7 +1,7 @@
-"""What comes of a review: the rules, asked in two steps as an API server does, and the one question they leave open.
+"""Review handler: runs the rules in the two steps of an API server, with impersonation checks.
 
-Rules are pure. Whether a caller may act as somebody else only the cluster knows: if a rule wants to know that, it is
-asked (a SubjectAccessReview), and the rules are asked again with the answer.
+Rules are pure. Only the cluster knows whether a caller may impersonate a user: if a rule needs that, the handler sends
+a SubjectAccessReview, and runs the rules again with the result.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ NOTHING = ReviewResponse()
 
 
 class ImpersonationCheck(Protocol):
-    """Knows who may act as whom."""
+    """Decides which caller may impersonate which user."""
 
     async def may_impersonate(self, caller: User, user: str) -> bool:
-        """Whether a caller may act as a user."""
+        """Whether a caller may impersonate a user."""
 
 
 class ClusterImpersonationCheck:
@@ -41,7 +41,7 @@ class ClusterImpersonationCheck:
         self._api = api
 
     async def may_impersonate(self, caller: User, user: str) -> bool:
-        """Whether the cluster says yes. If it does not answer, that is no."""
+        """Whether the cluster allows it. No answer means no."""
         asked: Object = {"verb": "impersonate", "resource": "users", "name": user}
         spec: Object = {"resourceAttributes": asked, "user": caller.username, "uid": caller.uid}
         spec |= {"groups": caller.groups or [], "extra": caller.extra or {}}
@@ -55,14 +55,14 @@ class ClusterImpersonationCheck:
 
 
 class AdmissionHandler:
-    """Answers reviews."""
+    """Handles reviews."""
 
     def __init__(self, view: InformerView, rights: ImpersonationCheck) -> None:
         self._view = view
         self._rights = rights
 
     async def fill_in(self, asked: ReviewRequest) -> ReviewResponse:
-        """What is to be filled in. Never refuses."""
+        """Fill in defaults. Never rejects."""
         request = asked.request
         if request.new is None or asked.sub_resource or request.resource not in ADMITTED:
             return NOTHING
@@ -71,7 +71,7 @@ class AdmissionHandler:
                 patch=list(json_patch_between(request.new, await self._filled(request, asked.user_info)))
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            # Its form is looked at only after this, by the API server, which says best what is wrong with it.
+            # The API server validates the schema only after this, and its error message is better.
             log.warning("nothing is filled into a %s: %r", request.resource, error)
             return NOTHING
 
@@ -89,7 +89,7 @@ class AdmissionHandler:
         return mutate(replace(request, may_impersonate=may), self._view.now())
 
     async def check(self, asked: ReviewRequest) -> ReviewResponse:
-        """Whether it may be."""
+        """Validate the object."""
         request = asked.request
         if asked.sub_resource or request.resource not in ADMITTED:
             return NOTHING

@@ -1,8 +1,8 @@
-"""The world of a webhook: what informers have seen, and a little ahead of it what was just let in.
+"""The webhook's view of the cluster: the informers' caches, overlaid with recently admitted objects.
 
-Informers are a moment behind. Of a burst of jobs each would be sent to the queue that was empty before all of them, and
-of two queues that fit one by one both would be let in. So what this replica has let in counts at once. If no informer
-shows it for a while it was not stored after all: another webhook has refused it, or the quota has.
+Informers lag a little. Each job of a burst would be routed to the queue that was empty before all of them, and of two
+queues that fit only one by one both would be admitted. So objects that this replica has admitted count at once. If no
+informer shows one for a while, it was not stored after all: another webhook or a quota rejected it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 PATIENCE = 10.0
-"""Seconds in which what was let in must be seen."""
+"""Seconds within which an informer must show an admitted object."""
 
 _RESOURCES = (QUEUES, POD_GROUPS, JOBS, NODES, NAMESPACES)
 
@@ -29,25 +29,25 @@ Key = tuple[str, str, str]
 
 
 class InformerView:
-    """Keeps a world up to date; ``run`` does the work until cancelled."""
+    """Keeps a view up to date; ``run`` until cancelled."""
 
     def __init__(self, api: Api, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         assert {resource.name for resource in _RESOURCES} == FOLLOWED
         self.view = ClusterView(settings)
         self.complete = asyncio.Event()
-        """Set when the world holds all that was there at the beginning: nothing is judged before."""
+        """Set when the view contains all listed objects: no review is handled before."""
         self._feed = ChangeQueue()
         self._informers = [Informer(api, resource.raw, self._feed) for resource in _RESOURCES]
-        self._ahead: dict[Key, float] = {}  # what no informer has shown yet, and until when it counts; oldest first
+        self._ahead: dict[Key, float] = {}  # expiry of admitted objects that no informer shows yet; oldest first
         self._clock = clock
 
     @property
     def informers(self) -> Sequence[Informer[Document]]:
-        """Who follows the cluster for it."""
+        """The informers that feed the view."""
         return self._informers
 
     async def run(self) -> None:
-        """Follow."""
+        """Run the informers."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers:
                 tasks.create_task(informer.run())
@@ -59,7 +59,7 @@ class InformerView:
                 self._take(changes)
 
     def now(self) -> ClusterView:
-        """The world as it is now."""
+        """The current view."""
         while self._ahead:
             key, until = next(iter(self._ahead.items()))
             if self._clock() < until:
@@ -69,7 +69,7 @@ class InformerView:
         return self.view
 
     def expect(self, resource: str, new: Object) -> None:
-        """An object was let in that is about to be stored."""
+        """Overlay an admitted object that is about to be stored."""
         about = metadata_of(new)
         key = (resource, str(about.get("namespace") or ""), str(about.get("name") or ""))
         if resource in FOLLOWED and key[2] and not self._knows(key):

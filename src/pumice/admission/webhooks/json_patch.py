@@ -1,4 +1,4 @@
-"""How an object became another, as a JSON Patch: the language in which a webhook answers."""
+"""The difference between two objects as a JSON Patch, which a mutating webhook returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Operation = dict[str, Any]
 
 
 def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
-    """The steps from one to the other. Lists are replaced whole: who has added to one has seen all of it."""
+    """The operations from one to the other. Lists are replaced whole: a rule that extends one has read all of it."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in old.keys() - new.keys():
             yield {"op": "remove", "path": f"{path}/{_escaped(name)}"}

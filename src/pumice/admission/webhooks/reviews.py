@@ -1,4 +1,4 @@
-"""AdmissionReview (admission.k8s.io/v1): what an API server asks, and how it wants to be answered."""
+"""AdmissionReview (admission.k8s.io/v1): requests of an API server and our responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIND = "AdmissionReview"
 
 
 class User(Struct, frozen=True):
-    """Who has asked the API server."""
+    """The user who sent the request to the API server."""
 
     username: str = ""
     uid: str = ""
@@ -31,7 +31,7 @@ class _Resource(Struct):
 
 
 class ReviewRequest(Struct, rename="camel"):
-    """What the API server wants to know."""
+    """The request of an AdmissionReview."""
 
     uid: str
     operation: str
@@ -45,7 +45,7 @@ class ReviewRequest(Struct, rename="camel"):
 
     @property
     def request(self) -> Request:
-        """The same for our rules."""
+        """The request in the form of our rules."""
         about = self.resource
         return Request(
             operation=self.operation,
@@ -65,11 +65,11 @@ class _Review(Struct, rename="camel"):
 
 
 class ReviewError(ValueError):
-    """Something that is no AdmissionReview; the message says what would be."""
+    """The body is not an AdmissionReview; the message states what is expected."""
 
 
 class ReviewResponse(Struct, frozen=True):
-    """What comes of it."""
+    """The response of an AdmissionReview."""
 
     refusals: Sequence[Refusal] = ()
     patch: Sequence[dict[str, Any]] = ()
@@ -81,7 +81,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read(body: bytes) -> ReviewRequest:
-    """What is asked. ``ReviewError`` if that cannot be said."""
+    """Parse a request. Raises ``ReviewError`` if it is invalid."""
     try:
         review = _reviews.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -92,7 +92,7 @@ def read(body: bytes) -> ReviewRequest:
 
 
 def write(asked: ReviewRequest, answer: ReviewResponse) -> bytes:
-    """The answer as the API server reads it. What is well formed but against the rules is Forbidden."""
+    """Serialise the response. A well-formed object that violates a rule is Forbidden."""
     response: Object = {"uid": asked.uid, "allowed": not answer.refusals}
     if answer.refusals:
         causes = [{"reason": "Forbidden", "message": one.message, "field": one.field} for one in answer.refusals]

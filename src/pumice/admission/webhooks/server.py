@@ -1,9 +1,9 @@
-"""The HTTPS server that an API server asks: ``/mutate`` and ``/validate``.
+"""The HTTPS server for admission webhooks: ``/mutate`` and ``/validate``.
 
-Before everything has been seen it answers 503: the API server then does what the ``failurePolicy`` of the webhook says,
-as if nobody were here. So does a rule that fails: that nobody has looked at an object must not pass for a yes.
+Until the caches are synced it answers 503: the API server then applies the ``failurePolicy`` of the webhook, as if the
+server were down. So does a rule that raises: an object that was not validated must not count as allowed.
 
-Anybody in the cluster can connect. What they send is read only up to a size, for a while, and not of too many at once.
+Any pod in the cluster can connect. So reads are limited in size, time and number.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from pumice.kube.client.api import Api
 log = logging.getLogger(__name__)
 
 LARGEST = 8 << 20
-"""Bytes of a review, which may hold an object twice; an API server takes none of more than 3 MiB."""
+"""Maximum bytes of a review, which may contain an object twice; an API server accepts none above 3 MiB."""
 READING, ABREAST = 4.0, 32
-"""Seconds in which a review must have arrived, and how many are read at a time."""
+"""Seconds within which a review must have arrived, and how many are read at a time."""
 FINISH = 5.0
-"""Seconds in which calls that are under way are answered when it ends."""
+"""Seconds for calls in flight to finish on shutdown."""
 
 MUTATE, VALIDATE = "/mutate", "/validate"
 CONFIGURATION = "pumice"
-"""What the configurations are called that lead here."""
+"""The names of the webhook configurations that refer to this server."""
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket with an address; an empty host is every address of the machine. Nobody can connect to it yet.
+    """A bound socket; an empty host means every address of the machine. It does not listen yet.
 
-    ``OSError`` if the address cannot be had: better said at once than when everything else is ready.
+    Raises ``OSError`` if the address is not available: better at once than when everything else is ready.
     """
     if not host and socket.has_dualstack_ipv6():
         made = socket.socket(socket.AF_INET6)
@@ -62,7 +62,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 class Webhooks:
-    """Answers until cancelled."""
+    """Serves reviews until cancelled."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class Webhooks:
         self.view = InformerView(api, settings)
         self.ca_bundle = CaBundlePublisher(api, source, configuration, self._show)
         self.answers: Counter[tuple[str, str, str]] = Counter()
-        """How often was answered: resource, operation, and how (filled, allowed, refused, failed)."""
+        """Number of responses: resource, operation, and result (filled, allowed, refused, failed)."""
         self.url = ""
-        """Where it answers, when it does."""
+        """The address it listens on, once it does."""
         self._reviews = AdmissionHandler(self.view, ClusterImpersonationCheck(api))
         self._at = at
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -87,14 +87,14 @@ class Webhooks:
 
     @property
     def unhealthy_reason(self) -> str:
-        """Why it can not answer; empty if it can."""
+        """Why it cannot serve; empty if it can."""
         if not self.view.complete.is_set():
             waiting = [one.resource.name for one in self.view.informers if not one.synced.is_set()]
             return f"not listed yet: {', '.join(waiting) or 'being read'}"
         return "" if self.url else self.ca_bundle.last_error
 
     async def run(self) -> None:
-        """Follow the cluster, keep the certificate, answer."""
+        """Follow the cluster, maintain the certificate, serve reviews."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.view.run())
             tasks.create_task(self.ca_bundle.run())
@@ -102,7 +102,7 @@ class Webhooks:
             await self._serve()
 
     async def done(self) -> None:
-        """Nothing has to be finished: what was under way is answered."""
+        """Nothing has to be finished: calls in flight are answered."""
 
     async def _serve(self) -> None:
         application = web.Application(client_max_size=LARGEST)
@@ -120,7 +120,7 @@ class Webhooks:
             await runner.cleanup()
 
     def _show(self, certificate: Certificate) -> None:
-        """Show this certificate to whoever connects from now on."""
+        """Serve this certificate on new connections."""
         with tempfile.TemporaryDirectory(prefix="pumice-tls-") as folder:  # OpenSSL reads files only
             path = Path(folder) / "server.pem"
             path.touch(mode=0o600)
@@ -129,7 +129,7 @@ class Webhooks:
         self._certified.set()
 
     async def _read(self, request: web.Request) -> ReviewRequest:
-        """What is asked. Waiting for others counts as well: whoever asks has long given up."""
+        """Read a review. Time spent waiting for other reads counts: the caller may long have given up."""
         async with asyncio.timeout(READING), self._readers:
             return read(await request.read())
 
@@ -151,7 +151,7 @@ class Webhooks:
                 return web.Response(status=503, text=f"{self.unhealthy_reason}\n")
             try:
                 answer = await judge(asked)
-            except Exception as error:  # whatever it is: it must not end the server, and it is no answer
+            except Exception as error:  # whatever it is: it must not end the server, and must not count as allowed
                 log.exception("%s of a %s was not judged", operation, resource)
                 self.answers[resource, operation, "failed"] += 1
                 return web.Response(status=500, text=f"a rule has failed: {error!r}\n")

@@ -1,8 +1,8 @@
-"""The controller at work: it follows jobs, their podgroups, pods and Commands, and writes what ``plan`` says.
+"""The Job controller: watches jobs, their podgroups, pods and Commands, and executes the writes of ``plan``.
 
-Of each thing the newest state that is known counts: of a job that it has just written, what the server answered, until
-the informer shows as much. Everything else may be seen late: objects have names that follow from the job, so nothing is
-made twice, and each is deleted by its uid, so nothing is deleted that was not meant.
+The newest known state of each object counts: for a job that the controller has just written, the server's response,
+until the informer has caught up. Everything else may be seen late: object names are derived from the job, so nothing is
+created twice, and deletions carry the uid, so no other object is deleted.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from pumice.kube.watch.informer import CachedObject
 log = logging.getLogger(__name__)
 
 LATER: Final = 5.0
-"""Seconds after which a job is looked at again whose place is taken by somebody else's object."""
+"""Seconds after which a job is reconciled again if a foreign object has the name of one of its objects."""
 LONGEST_WAIT: Final = 3600.0
-"""Seconds after which a job that waits for a moment is looked at in any case: clocks are set."""
+"""Seconds after which a job that waits for a point in time is reconciled in any case: clocks are adjusted."""
 OTHER_OBJECT: Final = 422
-"""How a server refuses a patch with a uid that is not the object's."""
+"""Status code of a rejected patch whose uid is not the object's."""
 WARNINGS: Final = frozenset({"PodFailed", "PodEvicted", "MaxRetry", "TaskFailed", "Unknown", "DependencyFailed"})
 
 
 class JobController:
-    """Keeps jobs running."""
+    """Reconciles Volcano Jobs."""
 
     def __init__(self, api: Api, informers: SharedInformers, now: Callable[[], float] = time.time) -> None:
         self._api = api
@@ -55,15 +55,15 @@ class JobController:
         self._pods_of: dict[str, set[str]] = {}  # by job, the keys of its pods
         self._commands_for: dict[str, set[str]] = {}
         self._begun = False
-        self._obeyed: set[str] = set()  # uids of Commands that are deleted, though the informer may not show it yet
-        self._answers: dict[str, Document] = {}  # jobs as the server answered, until the informer shows as much
-        self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: what is there
+        self._obeyed: set[str] = set()  # uids of deleted Commands that the informer may still show
+        self._answers: dict[str, Document] = {}  # jobs as the server returned them, until the informer has caught up
+        self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: the existing object
         self._alarms: dict[str, asyncio.TimerHandle] = {}
-        self._later: set[str] = set()  # jobs that will be looked at again in a while
+        self._later: set[str] = set()  # jobs to be reconciled again after a delay
         self.work_queue = WorkQueue(self._reconcile)
 
     def on_change(self, change: Change[Document]) -> None:
-        """Something of a job has changed."""
+        """Queue the job that a changed object belongs to."""
         either = change.new or change.old
         assert either is not None  # something has changed
         if change.resource == JOBS.name:
@@ -90,7 +90,7 @@ class JobController:
                 del index[job]
         self.work_queue.add(job)
 
-    # ---- a look ---------------------------------------------------------------------------------------------
+    # ---- reconciling --------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: str) -> None:
         if not self._begun:
@@ -114,14 +114,14 @@ class JobController:
         self._set_alarm(key, found.again)
 
     def _begin(self) -> None:
-        """Note whose all the pods are before anything is missed that only has not been told of yet."""
+        """Index the owners of all pods first, so that no pod counts as missing only because its event is pending."""
         self._begun = True
         for pod, known in self._pods.items():
             if job := _owner(known.object):
                 self._pods_of.setdefault(job, set()).add(pod)
 
     def _newest(self, key: str) -> Document | None:
-        """The job as it is: as the informer shows it, or as the server has last answered, whichever is newer."""
+        """The newest job: from the informer, or the last response of the server, whichever is newer."""
         known, answer = self._jobs.get(key), self._answers.get(key)
         if answer is not None and (known is None or _shows(known, answer)):
             del self._answers[key]
@@ -138,8 +138,8 @@ class JobController:
         return in_order(each.object for each in known if each is not None and each.uid not in self._obeyed)
 
     async def _dismiss(self, key: str, commands: Iterable[Document]) -> None:
-        """Delete Commands for a job that is not there, or no longer: if it is not only late to be seen."""
-        namespace, _, name = key.partition("/")  # as somebody has written it: there may be anything in it
+        """Delete Commands for a job that does not exist (any more), unless its event is only late."""
+        namespace, _, name = key.partition("/")  # as a user has written it: it may contain anything
         job: Document | None = None
         try:
             job = await self._api.get(JOBS.raw, name, namespace)
@@ -169,7 +169,7 @@ class JobController:
             self._alarms[key] = asyncio.get_running_loop().call_later(wait, self.work_queue.add, key)
 
     def _reconcile_later(self, key: str) -> None:
-        """Look again in a while: once, however many of a job's objects have their place taken."""
+        """Reconcile again after a delay: once, however many of a job's objects have a name conflict."""
         if key not in self._later:
             self._later.add(key)
             asyncio.get_running_loop().call_later(LATER, self._reconcile_now, key)
@@ -181,7 +181,7 @@ class JobController:
     # ---- writing --------------------------------------------------------------------------------------------
 
     async def _carry_out(self, key: str, job: Document, found: Plan) -> None:
-        """Write in order: one after another, but pods side by side."""
+        """Execute writes in order: one after another, but pods in parallel."""
         namespace = job["metadata"]["namespace"]
         pods: list[Write] = []
         for write in found.writes:
@@ -209,7 +209,7 @@ class JobController:
         namespace = job["metadata"]["namespace"]
         match write:
             case SetStatus(status):
-                # With the revision of the job that the plan was made from: of two that were, one is refused.
+                # Carries the resourceVersion that the plan was based on: of two such updates the server rejects one.
                 self._answers[key] = await self._api.update(JOBS, {**job, "status": status}, subresource="status")
             case Make(resource, document):
                 try:
@@ -234,7 +234,8 @@ class JobController:
             await self._api.create(PODS.raw, write.document, namespace)
         except ApiError as error:
             if error.already_exists:
-                # Ours and not seen yet, an earlier job's, or somebody else's: then its place may become free.
+                # Ours and not seen yet, an earlier job's, or a foreign object: in the latter cases the name may become
+                # free.
                 there = self._pods.get(f"{namespace}/{write.document['metadata']['name']}")
                 if there is not None and not _owner(there.object):
                     await self._say_taken(job, write.document)
@@ -258,13 +259,13 @@ class JobController:
         try:
             await self._api.delete(write.resource.raw, write.name, namespace, uid=write.uid, propagation=propagation)
         except ApiError as error:
-            if not error.not_found:  # a conflict: if it is another of that name by now, that will be seen
+            if not error.not_found:  # a conflict: if another object has that name by now, an event will show it
                 raise
         if write.resource.name == COMMANDS.name and f"{namespace}/{write.name}" in self._commands:
             self._obeyed.add(write.uid)
 
     async def _keep(self, job: Document, namespace: str, write: Keep) -> None:
-        """Look before writing: after a start, what was kept before is there. What is somebody else's stays theirs."""
+        """Read before writing: after a restart the object may exist already. Foreign objects are left alone."""
         resource, document = write.resource.raw, write.document
         name = document["metadata"]["name"]
         place = (job["metadata"]["uid"], resource.name, name)
@@ -282,7 +283,7 @@ class JobController:
                     raise
         else:
             holder = _owner_uid(there)
-            if holder not in ("", job["metadata"]["uid"]):  # of an earlier job of that name: it will go with it
+            if holder not in ("", job["metadata"]["uid"]):  # an earlier job's: it will be garbage-collected
                 self._reconcile_later(_key(job))
                 return
             if "data" in document and there.get("data") != document["data"]:
@@ -295,7 +296,7 @@ class JobController:
 
 
 def _shows(known: CachedObject[Document], answer: Document) -> bool:
-    """Whether the informer shows what the server has answered, or something newer."""
+    """Whether the informer shows the server's response, or something newer."""
     about = answer["metadata"]
     if known.uid != about["uid"]:
         return True
@@ -306,7 +307,7 @@ def _shows(known: CachedObject[Document], answer: Document) -> bool:
 
 
 def _reference(found: Document) -> Document:
-    """Who a pod or group belongs to, if that is a job of ours."""
+    """The owner reference of a pod or group, if it refers to a Volcano Job."""
     for owner in found["metadata"].get("ownerReferences") or ():
         group = str(owner.get("apiVersion") or "").partition("/")[0]
         if owner.get("controller") and owner.get("kind") == JOBS.kind and group == JOBS.name.partition(".")[2]:
@@ -319,7 +320,7 @@ def _key(found: Document) -> str:
 
 
 def _owner(found: Document) -> str:
-    """The key of the job that something belongs to; empty if it is none of ours."""
+    """The key of the job that owns an object; empty if there is none."""
     owner = _reference(found)
     return f"{found['metadata']['namespace']}/{owner['name']}" if owner else ""
 
@@ -329,6 +330,6 @@ def _owner_uid(found: Document) -> str:
 
 
 def _target(command: Document) -> str:
-    """The key of the job that a Command is for; empty if it is for something else."""
+    """The key of the job that a Command targets; empty if it targets something else."""
     name = (command.get("target") or {}).get("name")
     return f"{command['metadata']['namespace']}/{name}" if name and is_for(command, JOBS) else ""

@@ -1,7 +1,7 @@
-"""Which tasks of a job may start? Those that wait for no other, and those whose others are well under way.
+"""Which tasks of a job may start: those without dependencies, and those whose dependencies are far enough.
 
-A task is well under way when as many of its pods as it needs run and are ready, or have succeeded. One that has pods of
-its own has started, whatever becomes of those it waited for.
+A task is far enough when the required number of its pods run and are ready, or have succeeded. A task that has pods has
+started, whatever happens to its dependencies later.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pumice.controllers.jobs.spec import Job, Task
 
 
 def released(job: Job, members: PodIndex) -> frozenset[str]:
-    """The names of the tasks that may start, or have."""
+    """The names of the tasks that may start, or have started."""
     return frozenset(task.name for task in job.tasks if members.of(task) or _may_start(job, task, members))
 
 
 def minimum(job: Job, may_start: frozenset[str]) -> int:
-    """How many pods must start together now: those of tasks that still wait for others cannot be among them."""
+    """How many pods must start together now: tasks with unmet dependencies cannot contribute."""
     waiting = sum(task.least for task in job.tasks if task.name not in may_start)
     if not waiting:
         return job.min_available

@@ -1,12 +1,12 @@
-"""What a job's status says: where the job stands, and what its pods come to.
+"""The status of a job: its recorded state, and its pod counts.
 
-Beside the phase and the counts people know, a status keeps what its controller must not forget, in
-``controlledResources``, where names and texts are free:
+Besides the documented phase and counts, a status stores persistent controller state in ``controlledResources``, which
+accepts arbitrary names and texts:
 
 ``restart.TASK``, ``restart.TASK.pN``, ``restart.TASK.N``
     how often a task, a partition of it, or a pod was restarted at this version
 ``generation``
-    the generation of the job at which its spec was last looked at, where a policy is about changes of it
+    the generation of the job at which its spec was last read, if a policy refers to updates of the job
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ RESTART: Final = "restart."
 GENERATION: Final = "generation"
 
 MOST_CONDITIONS = 20
-"""How many phases of its past a job shows."""
+"""How many past phases a job's status lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """Where a job stands."""
+    """The recorded state of a job."""
 
     phase: Phase | None = None
-    """None: nobody has looked at it yet."""
+    """None: not reconciled yet."""
     reason: str = ""
     message: str = ""
     since: float = 0.0
-    """When it got into its phase."""
+    """When it entered its phase."""
     version: int = 0
     retries: int = 0
     restarts: Mapping[str, int] = field(default_factory=dict)
     generation: int = 0
     shown: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of each task, how many pods it had in which phase when the status was written."""
+    """Pods per task and phase when the status was written."""
 
 
 def read_standing(document: Document) -> JobStatus:
-    """Where a job stands by its own status."""
+    """Read the state of a job from its status."""
     status = document.get("status") or {}
     state, kept = status.get("state") or {}, status.get("controlledResources") or {}
     phase = state.get("phase")
@@ -80,23 +80,23 @@ def read_standing(document: Document) -> JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the pods of a job come to."""
+    """Pod counts of a job."""
 
     tasks: Mapping[str, Mapping[str, int]]
-    """Of each task, those that count and stay, by phase."""
+    """Current pods that are not terminating, per task and phase."""
     phases: Mapping[str, int]
-    """The same of all tasks together."""
+    """The same over all tasks."""
     terminating: int
-    """Those that are on their way out, or will be."""
+    """Pods that are terminating, or will be deleted."""
 
     @property
     def finished(self) -> int:
-        """Those that have ended."""
+        """Pods that have finished."""
         return sum(self.phases.get(phase, 0) for phase in FINISHED)
 
     @property
     def active(self) -> int:
-        """Those that have not ended, or are not gone yet."""
+        """Pods that have not finished, or still exist."""
         return sum(self.phases.values()) - self.finished + self.terminating
 
 
@@ -110,7 +110,7 @@ def count(job: Job, members: PodIndex) -> Counts:
 
 
 def written(job: Job, before: Document, now: JobStatus, counts: Counts, at: float) -> Document:
-    """The status to write: what was written ``before``, made to say where the job stands ``at`` this time."""
+    """The status to write: the status ``before``, updated to the job's state ``at`` this time."""
     assert now.phase is not None
     moved = (before.get("state") or {}).get("phase") != now.phase
     since = stamp(at) if moved else before["state"].get("lastTransitionTime") or stamp(at)
@@ -151,7 +151,7 @@ def _conditions(before: Document, phase: Phase, since: str) -> list[Document]:
 
 
 def _running_duration(conditions: list[Document]) -> str:
-    """How long the job ran the last time, until it got into another phase; empty if it never ran."""
+    """How long the job last ran, until it entered another phase; empty if it never ran."""
     for entry, following in zip(reversed(conditions[:-1]), reversed(conditions), strict=False):
         if entry.get("status") == Phase.RUNNING:
             return duration(moment(following.get("lastTransitionTime")) - moment(entry.get("lastTransitionTime")))
@@ -159,7 +159,7 @@ def _running_duration(conditions: list[Document]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time as Go writes it: 1h2m3s."""
+    """A duration in Go's notation: 1h2m3s."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{rest}s"

@@ -1,8 +1,8 @@
-"""What has happened to a job that a policy may be about, told from how things are: nothing is missed, or told twice.
+"""Lifecycle events of a job that policies may refer to, derived from the current state: none is lost or repeated.
 
-A pod that has failed stays failed and is told of each time somebody looks, until something is done about it; what is
-done makes the pod an old one, and old pods are not told of. A pod that vanished without a trace is missed in the
-comparison with what the job's status last showed.
+A failed pod stays failed and yields its event on every reconcile until an action is taken; the action makes the pod an
+old one, and old pods yield no events. A pod that vanished without a trace is detected by comparison with the counts in
+the job's status.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from pumice.kube.resources import Document
 
 @dataclass(frozen=True, slots=True)
 class LifecycleEvent:
-    """Something that has happened and still is so."""
+    """A lifecycle event whose cause still exists."""
 
     event: str
     words: str
     since: float
-    """When it happened; what lasts is measured from here."""
+    """When it happened; timeouts are measured from here."""
     task: Task | None = None
     index: int | None = None
     exit_code: int = 0
     passed: bool = False
-    """Whether it has happened and is over: it does not last."""
+    """Whether it is instantaneous: it does not last."""
 
 
 def lifecycle_events(
     job: Job, standing: JobStatus, members: PodIndex, group: Document | None, minimum: int, now: float
 ) -> list[LifecycleEvent]:
-    """All that has happened, the oldest first."""
+    """All events, the oldest first."""
     found: list[LifecycleEvent] = []
     for task in job.tasks:
         pods = members.of(task)
@@ -83,7 +83,7 @@ def _of_task(task: Task, pods: list[PodRecord]) -> Iterator[LifecycleEvent]:
 
 
 def _vanished(task: Task, pods: list[PodRecord], standing: JobStatus, now: float) -> Iterator[LifecycleEvent]:
-    """Pods that were there before they ended, and now are not. Which they were, only those missing can tell."""
+    """Unfinished pods that existed before and are gone. Only the missing indices tell which they were."""
     shown = standing.shown.get(task.name, {})
     ended = sum(shown.get(phase, 0) for phase in FINISHED) - sum(pod.finished for pod in pods)
     gone = min(sum(shown.values()), task.replicas) - len(pods) - max(0, ended)

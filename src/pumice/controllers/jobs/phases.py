@@ -1,4 +1,4 @@
-"""The phases of a job, and every way from one to another.
+"""The phases of a job and the transitions between them.
 
     Pending ──> Running ──> Completed | Failed          its pods decide
        ^           │
@@ -6,8 +6,8 @@
                       Completing ──> Completed
                       Terminating ──> Terminated
 
-A restart that there are no retries left for is a failure: a job with ``maxRetry: 3`` runs three times at most. To
-resume an aborted job is no retry; it was stopped, it has not failed.
+A restart without retries left is a failure: a job with ``maxRetry: 3`` runs three times at most. Resuming an aborted
+job is no retry: it was stopped, it has not failed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 
 class Phase(StrEnum):
-    """Where a job stands."""
+    """Phase of a job."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -32,17 +32,17 @@ class Phase(StrEnum):
 
     @property
     def is_active(self) -> bool:
-        """Whether its pods should be there."""
+        """Whether its pods should exist."""
         return self in {Phase.PENDING, Phase.RUNNING}
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing comes after it."""
+        """Whether the phase is final."""
         return self in {Phase.COMPLETED, Phase.TERMINATED, Phase.FAILED}
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing runs any more, unless somebody resumes it."""
+        """Whether nothing runs any more, unless a user resumes the job."""
         return self.is_final or self is Phase.ABORTED
 
 
@@ -65,11 +65,11 @@ AFTER: Final[dict[Phase, dict[str, Phase]]] = {
     Phase.ABORTING: {RESUME: Phase.RESTARTING, TERMINATE: Phase.TERMINATING},
     Phase.ABORTED: {RESUME: Phase.RESTARTING, TERMINATE: Phase.TERMINATING},
 }
-"""Where an action leads from a phase. One that is not here leads nowhere; and so does the same action again."""
+"""The phase that an action leads to from a phase. Missing actions, and repeated ones, lead nowhere."""
 
 SETTLES: Final = {
     Phase.ABORTING: Phase.ABORTED,
     Phase.COMPLETING: Phase.COMPLETED,
     Phase.TERMINATING: Phase.TERMINATED,
 }
-"""What becomes of a job that is being stopped, when nothing of it runs any more."""
+"""The phase of a stopping job once nothing of it runs any more."""

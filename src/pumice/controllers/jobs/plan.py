@@ -1,8 +1,8 @@
-"""What to write next for a job, from how everything is. Pure: the same things seen, the same writes.
+"""Compute the next writes for a job from the observed state. Pure: the same observation gives the same writes.
 
-First the status: it says where the job stands, and is written down before anything follows from it. Then the Command
-that was obeyed goes, and then whatever the job should have or should no longer have. Each of these can be cut off at
-any point; the next look finds what is still to be done.
+First the status: it records the job's state before anything follows from it. Then the executed Command is deleted, then
+objects are created or deleted as the job requires. A crash may interrupt this at any point; the next reconcile finds
+what is still to be done.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from pumice.controllers.jobs.state_machine import next_transition
 from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, POD_GROUPS, PODS, Document, Resource
 
 ENTERED = ("Inqueue", "Running", "Unknown", "Completed")
-"""Phases of a group whose queue has let it in."""
+"""Phases of a podgroup that the scheduler has enqueued."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetStatus:
-    """Write the job's status, if the job is still the one that was seen."""
+    """Write the job's status, if the job is still the one that was observed."""
 
     status: Document
 
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """Make an object; one of that name is as good."""
+    """Create an object; an existing one of that name will do."""
 
     resource: Resource[Any]
     document: Document
@@ -43,7 +43,7 @@ class Make:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Make an object, if the cluster knows such objects, and keep its ``data`` as they are here."""
+    """Create an object, if the cluster has such a resource, and keep its ``data`` as given here."""
 
     resource: Resource[Any]
     document: Document
@@ -51,7 +51,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change an object."""
+    """Patch an object."""
 
     resource: Resource[Any]
     name: str
@@ -73,7 +73,7 @@ Write = SetStatus | Make | Keep | Change | Remove
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Writes in their order, what to say about them, and when to look again although nothing has changed."""
+    """Writes in order, the Events to record, and when to reconcile again without a change."""
 
     writes: Sequence[Write] = ()
     says: Sequence[tuple[str, str]] = ()
@@ -83,17 +83,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ObservedJob:
-    """Everything that a plan is made from."""
+    """Everything that a plan is based on."""
 
     job: Document
     group: Document | None
     pods: Sequence[Document]
     commands: Sequence[Document] = field(default=())
-    """Those for this job, in the order in which they came."""
+    """Commands for this job, in the order of their creation."""
 
 
 def plan(seen: ObservedJob, now: float) -> Plan:
-    """What to write next."""
+    """Compute the next writes."""
     job, standing = read_job(seen.job), read_standing(seen.job)
     if job.leaving:
         return Plan([_removed(COMMANDS, command) for command in seen.commands])
@@ -119,7 +119,7 @@ def plan(seen: ObservedJob, now: float) -> Plan:
 def _consequences(
     job: Job, standing: JobStatus, members: PodIndex, counts: Counts, group: Document | None
 ) -> Iterator[Write]:
-    """What a job that stands there should have, or should not."""
+    """The objects that a job in this state should have, or should not."""
     phase = standing.phase
     assert phase is not None
     if phase.is_active:
@@ -128,7 +128,7 @@ def _consequences(
     for member in (*members.old, *(one for one in members.current.values() if not one.finished)):
         if not member.leaving:
             yield _gone(member)
-    # A complete job keeps its group for as long as its pods; one without pods would wait in its queue for ever.
+    # A completed job keeps its podgroup as long as its pods; without pods the group would wait in its queue for ever.
     stays = phase is Phase.COMPLETED and any(True for _ in members)
     if phase.is_over and group is not None and not counts.active and not stays:
         yield _removed(POD_GROUPS, group)
@@ -142,7 +142,7 @@ def _upkeep(job: Job, standing: JobStatus, members: PodIndex, group: Document | 
         patch = patch_of_group(group, spec_of_group(job, may_start))
         if patch is not None:
             yield Change(POD_GROUPS, group_name(job), group["metadata"]["uid"], patch)
-    # From the highest index down: what is superfluous goes before what only has to be made anew.
+    # From the highest index down: superfluous pods are deleted before those that are only recreated.
     for member in sorted(members.old, key=lambda one: -one.index):
         if not member.leaving:
             yield _gone(member)
@@ -162,7 +162,7 @@ def _upkeep(job: Job, standing: JobStatus, members: PodIndex, group: Document | 
 
 
 def _expiry(job: Job, standing: JobStatus, now: float) -> float | None:
-    """When a job that is over is to be deleted."""
+    """When a finished job is to be deleted."""
     if job.ttl is None or standing.phase is None or not standing.phase.is_final:
         return None
     return (standing.since or now) + job.ttl

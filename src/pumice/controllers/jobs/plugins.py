@@ -1,8 +1,8 @@
-"""What plugins of a job add: who its pods are (``env``) and where they find each other (``svc``).
+"""Job plugins: the identity of pods (``env``) and how they find each other (``svc``).
 
-``svc`` makes a ConfigMap ``JOB-svc`` with the host names of every task, and a headless Service where the cluster knows
-Services; pods find the names in ``/etc/volcano`` and in ``VC_TASK_HOSTS``. What another plugin would do is left out,
-and said (``ignored``).
+``svc`` creates a ConfigMap ``JOB-svc`` with the host names of every task, and a headless Service where the cluster has
+Services; pods find the names in ``/etc/volcano`` and in ``VC_TASK_HOSTS``. Other plugins are ignored, and an Event
+reports that (``ignored``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SVC: Final = "svc"
 KNOWN: Final = frozenset({ENV, SVC})
 JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
 INDEX_NAMES: Final = ("VC_TASK_INDEX", "VK_TASK_INDEX")
-"""What a pod's index is called in its environment: today, and before the project was renamed."""
+"""Environment variables with a pod's index: today's, and that from before the project was renamed."""
 HOSTS_FOLDER: Final = "/etc/volcano"
 
 SERVICES: Resource[Document] = Resource("v1", "services", "Service", dict)
@@ -31,7 +31,7 @@ def ignored(job: Job) -> list[str]:
 
 
 def hosts_name(job: Job) -> str:
-    """What the ConfigMap with the hosts is called."""
+    """The name of the ConfigMap with the hosts."""
     return f"{job.name}-svc"
 
 
@@ -48,7 +48,7 @@ def hosts(job: Job, owner: Document) -> Document:
 
 
 def service(job: Job, owner: Document) -> Document:
-    """The headless Service that gives its pods addresses by their names."""
+    """The headless Service that gives its pods DNS names."""
     return {
         "apiVersion": "v1",
         "kind": SERVICES.kind,
@@ -63,11 +63,11 @@ def service(job: Job, owner: Document) -> Document:
 
 
 def equip(job: Job, task: Task, index: int, spec: Document) -> None:
-    """Add to the spec of a pod, which is the caller's to change, what its plugins give it."""
+    """Add the plugins' settings to a pod spec, which the caller owns."""
     given: list[Document] = [{"name": name, "value": str(index)} for name in INDEX_NAMES]
     mounts: list[Document] = []
     if SVC in job.plugins:
-        if LABEL.fullmatch(pod_name(job, task, index)) and LABEL.fullmatch(job.name):  # a host name is no longer
+        if LABEL.fullmatch(pod_name(job, task, index)) and LABEL.fullmatch(job.name):  # valid as a host name
             spec.setdefault("hostname", pod_name(job, task, index))
             spec.setdefault("subdomain", job.name)
         source = hosts_name(job)
@@ -84,7 +84,7 @@ def equip(job: Job, task: Task, index: int, spec: Document) -> None:
 
 
 def _equipped(container: Document, given: list[Document], mounts: list[Document]) -> Document:
-    """A container with more in its environment and more mounted; what it has itself stays."""
+    """A container with additional environment and mounts; its own settings take precedence."""
     named = {entry.get("name") for entry in container.get("env") or ()}
     mounted = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     env = [*(container.get("env") or ()), *(entry for entry in given if entry["name"] not in named)]

@@ -1,8 +1,8 @@
-"""The pods of a job, as they are: of which task and version each is, and how far it has come.
+"""The pods of a job by task and version, and their progress.
 
-A pod carries the version of the job, and the number of restarts of its task (or part of it), that it was made for. One
-made for an earlier version, or before a restart, is *old*: it is on its way out and nothing about it counts any more.
-So is one that there is no place for, because its task has become smaller.
+A pod carries the version of the job, and the number of restarts of its task (or part of it), that it was created for.
+One created for an earlier version, or before a restart, is *old*: it will be deleted and no longer counts. So is one
+whose index exceeds the replicas of its task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JOB_NAME: Final = "volcano.sh/job-name"
 JOB_VERSION: Final = "volcano.sh/job-version"
 TASK_INDEX: Final = "volcano.sh/task-index"
 RESTARTS: Final = "pumice.dev/restarts"
-"""How often a pod's task, partition or predecessors had been restarted when it was made, within its version."""
+"""How often a pod's task, partition or predecessors had been restarted when it was created, within its version."""
 
 PENDING, RUNNING, SUCCEEDED, FAILED, UNKNOWN = "Pending", "Running", "Succeeded", "Failed", "Unknown"
 FINISHED = (SUCCEEDED, FAILED)
@@ -47,38 +47,38 @@ class PodRecord:
 
     @property
     def created(self) -> float:
-        """When it was made."""
+        """Creation time."""
         return moment(self.document["metadata"].get("creationTimestamp"))
 
     @property
     def started(self) -> float:
-        """When its node took it."""
+        """When its node accepted it."""
         return moment((self.document.get("status") or {}).get("startTime")) or self.created
 
     @property
     def ended(self) -> float:
-        """When the last of its containers ended; if none has, when it was made."""
+        """When the last of its containers ended; if none has, its creation time."""
         return max((moment(end.get("finishedAt")) for end in _ends(self.document)), default=0.0) or self.created
 
     @property
     def exit_code(self) -> int:
-        """How its containers ended: the first code that is not 0, if there is one."""
+        """The exit code: the first that is not 0, if there is one."""
         return next((code for end in _ends(self.document) if (code := int(end.get("exitCode") or 0))), 0)
 
     @property
     def container_restarts(self) -> int:
-        """How often its containers were started again."""
+        """How often its containers were restarted."""
         return sum(int(entry.get("restartCount") or 0) for entry in _containers(self.document))
 
     @property
     def asked_to_leave(self) -> float:
-        """When somebody deleted it."""
+        """Time of its deletion request."""
         about = self.document["metadata"]
         return moment(about.get("deletionTimestamp")) - (about.get("deletionGracePeriodSeconds") or 0)
 
 
 def read_pod_record(pod: Document) -> PodRecord:
-    """A pod that a job owns. One that does not say what it is for is of no version."""
+    """Read a pod that a job owns. One without version annotations has no version."""
     about = pod["metadata"]
     said: Mapping[str, str] = about.get("annotations") or {}
     index = (about.get("labels") or {}).get(TASK_INDEX) or about["name"].rpartition("-")[2]
@@ -97,10 +97,10 @@ def read_pod_record(pod: Document) -> PodRecord:
 
 @dataclass(frozen=True, slots=True)
 class PodIndex:
-    """The pods of a job, told apart."""
+    """The pods of a job, classified."""
 
     current: Mapping[tuple[str, int], PodRecord]
-    """By task and index, those that count; in the order of the tasks."""
+    """By task and index, the current pods; in the order of the tasks."""
     old: tuple[PodRecord, ...]
 
     def __iter__(self) -> Iterator[PodRecord]:
@@ -108,18 +108,18 @@ class PodIndex:
         yield from self.old
 
     def of(self, task: Task) -> list[PodRecord]:
-        """Those of a task that count."""
+        """The current pods of a task."""
         places = ((task.name, index) for index in range(task.replicas))
         return [self.current[place] for place in places if place in self.current]
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that are taken."""
+        """The names in use."""
         return frozenset(member.name for member in self)
 
 
 def index_pods(job: Job, members: Iterable[PodRecord], version: int, restarts: Mapping[str, int]) -> PodIndex:
-    """Which pods count, at this version and after these restarts."""
+    """Classify pods for this version and these restarts."""
     tasks = {task.name: (position, task) for position, task in enumerate(job.tasks)}
     current, old = [], []
     for member in members:
@@ -142,7 +142,7 @@ def index_pods(job: Job, members: Iterable[PodRecord], version: int, restarts: M
 
 
 def pod_name(job: Job, task: Task, index: int) -> str:
-    """What a pod is called. There can be only one of each name, so no place of a task is ever taken twice."""
+    """The name of a pod. It is unique per task and index, so no index is ever used twice."""
     return f"{job.name}-{task.name}-{index}"
 
 
@@ -150,12 +150,12 @@ def pod_name(job: Job, task: Task, index: int) -> str:
 
 
 def restarts_of(task: Task, index: int, restarts: Mapping[str, int]) -> int:
-    """How many of the restarts were about this pod."""
+    """How many of the restarts concerned this pod."""
     return sum(restarts.get(scope, 0) for scope in scopes(task, index))
 
 
 def scopes(task: Task, index: int) -> tuple[str, ...]:
-    """What can be restarted around a pod: its task, its partition, itself. A name of a task has no dot."""
+    """The restart scopes of a pod: its task, its partition, itself. A task's name contains no dot."""
     partition = (f"{task.name}.p{index // task.partition_size}",) if task.partition_size else ()
     return (task.name, *partition, f"{task.name}.{index}")
 
@@ -177,7 +177,7 @@ def _ends(pod: Document) -> Iterator[Mapping[str, Any]]:
 
 
 def moment(text: str | None) -> float:
-    """The moment that a timestamp names, in seconds since 1970; 0 if there is none."""
+    """Parse a timestamp to seconds since 1970; 0 if there is none."""
     try:
         return datetime.fromisoformat(text).timestamp() if text else 0.0
     except ValueError:

@@ -1,4 +1,4 @@
-"""The podgroup of a job: how many of its pods must start together, and what they ask for."""
+"""The podgroup of a job: how many of its pods must start together, and their resources."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pumice.controllers.jobs.spec import Job, Task
 from pumice.kube.resources import JOBS, POD_GROUPS, Document
 
 NOT_COPIED = "kubectl.kubernetes.io/"
-"""How annotations begin that are about the job's document, not about the job."""
+"""Prefixes of annotations that concern the job's document, not the job."""
 
 
 def group_name(job: Job) -> str:
-    """What the group is called: no job has had it before."""
+    """The name of the group, which no earlier job had."""
     return f"{job.name}-{job.uid}"
 
 
 def owner(job: Job) -> Document:
-    """How what is made for a job refers to it."""
+    """The owner reference to a job."""
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.kind,
@@ -34,7 +34,7 @@ def owner(job: Job) -> Document:
 
 
 def group_of(job: Job, may_start: frozenset[str]) -> Document:
-    """The group of a job of which these tasks may start."""
+    """The podgroup of a job of which these tasks may start."""
     about: Document = {"name": group_name(job), "namespace": job.namespace, "ownerReferences": [owner(job)]}
     annotations = {
         name: text for name, text in job.annotations.items() if not name.startswith(NOT_COPIED) and name != ROUTED
@@ -50,7 +50,7 @@ def group_of(job: Job, may_start: frozenset[str]) -> Document:
 
 
 def spec_of_group(job: Job, may_start: frozenset[str]) -> Document:
-    """What of a group follows its job: all but the queue, which admission may have chosen."""
+    """The part of a podgroup's spec that follows its job: all but the queue, which admission may have chosen."""
     spec: Document = {"minMember": minimum(job, may_start)}
     tasks = [task for task in job.tasks if task.name in may_start]
     least = {task.name: task.least for task in tasks if task.says_least and task.least}
@@ -65,7 +65,7 @@ def spec_of_group(job: Job, may_start: frozenset[str]) -> Document:
 
 
 def patch_of_group(group: Document, wanted: Document) -> Document | None:
-    """What to change in a group so that its spec is as wanted; None if nothing."""
+    """The patch that brings a podgroup's spec to the wanted one; None if it is equal."""
     spec = group.get("spec") or {}
     patch: Document = {}
     for name in ("minMember", "minTaskMember", "minResources", "priorityClassName"):
@@ -78,7 +78,7 @@ def patch_of_group(group: Document, wanted: Document) -> Document | None:
 
 
 def _resources(tasks: list[Task], pods: int) -> dict[str, str]:
-    """What so many pods ask for: first those that the tasks need, then the rest, task by task."""
+    """The request of that many pods: first those that the tasks require, then the rest, task by task."""
     registry = Registry()
     total: Vector = ()
     for task, number in _first(tasks, pods):
@@ -100,4 +100,4 @@ def _request(task: Task, registry: Registry) -> Vector:
     try:
         return template_request(task.template.get("spec") or {}, registry, "")
     except FieldError:
-        return ()  # its pods will be refused, in words
+        return ()  # admission will reject its pods with a message

@@ -1,4 +1,4 @@
-"""The pods of a job: what each is made from, and what it says of itself."""
+"""The pods of a job: their spec, labels and annotations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUEUE_NAME: Final = "volcano.sh/queue-name"
 RETRY_COUNT: Final = "volcano.sh/job-retry-count"
 TEMPLATE: Final = "volcano.sh/template-uid"
 LONGEST_LABEL = 63
-"""Characters of a label's value; a longer name stands in the annotations alone."""
+"""Maximum length of a label's value; a longer name goes into the annotations only."""
 INHERITED: Final = (
     PREEMPTABLE,
     "volcano.sh/cooldown-time",
@@ -26,18 +26,18 @@ INHERITED: Final = (
     "pumice.dev/fail",
     "pumice.dev/stop-seconds",
 )
-"""What a job says for those of its pods that do not say it themselves."""
+"""Fields of the job that apply to pods that do not set them."""
 
 
 CLAIMS: Resource[Document] = Resource("v1", "persistentvolumeclaims", "PersistentVolumeClaim", dict)
 
 
 def pod_of(job: Job, task: Task, index: int, standing: JobStatus) -> Document:
-    """The pod at a place of a task."""
+    """The pod at an index of a task."""
     template = task.template.get("metadata") or {}
     inherited = {name: job.annotations[name] for name in INHERITED if name in job.annotations}
     said = {**inherited, **(template.get("annotations") or {})}
-    said.pop(USER, None)  # whose it is was judged of the job, not of its templates
+    said.pop(USER, None)  # admission verified the user of the job, not of its templates
     if USER in job.annotations:
         said[USER] = job.annotations[USER]
     restarts = restarts_of(task, index, standing.restarts)
@@ -86,12 +86,12 @@ def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
 
 
 def claim_name(job: Job, position: int) -> str:
-    """The claim behind a volume of a job: the one it names, or the one that is made for it."""
+    """The claim of a job's volume: the one it names, or the one created for it."""
     return str(job.volumes[position].get("volumeClaimName") or f"{job.name}-volume-{position}")
 
 
 def claims(job: Job) -> list[Document]:
-    """The claims to make for a job: those of volumes that describe one."""
+    """The claims to create for a job: those of volumes that describe one."""
     return [
         {
             "apiVersion": "v1",

@@ -1,7 +1,7 @@
-"""What is to be done about what has happened: the policies of a task first, then those of its job, the first that fits.
+"""The action for a lifecycle event: the first matching policy of the task, then of its job.
 
-``*`` fits whatever goes wrong or comes to an end. That a pod waits or runs, and that somebody changes the job, is what
-happens to every job: that wants to be named.
+``*`` matches failures and completions. Pending and running pods and updates of the job happen to every job: a policy
+must name them explicitly.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from pumice.controllers.jobs.spec import Job, Policy
 
 ANY = "*"
 ORDINARY = frozenset({"PodPending", "PodRunning", "JobUpdated"})
-"""What ``*`` leaves out."""
+"""Events that ``*`` does not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is due now, the first thing first, and when something else may be."""
+    """The actions that are due now, in order, and when the next may be."""
 
     now: list[tuple[str, LifecycleEvent]]
-    """Actions, and what each is about."""
+    """Actions, and the event that each responds to."""
     next: float | None
 
 
 def policy_for(job: Job, happening: LifecycleEvent) -> Policy | None:
-    """The policy that something falls under."""
+    """The policy that matches an event."""
     of_task = happening.task.policies if happening.task else ()
     return next((policy for policy in (*of_task, *job.policies) if _fits(policy, happening)), None)
 
 
 def due(job: Job, happened: Iterable[LifecycleEvent], now: float) -> Due:
-    """What is to be done about what has happened, if it has lasted long enough."""
+    """The actions for these events, if they have lasted long enough."""
     ready: list[tuple[str, LifecycleEvent]] = []
     waiting: list[float] = []
     for happening in happened:

@@ -1,7 +1,6 @@
-"""What a Job asks for: its document, read once. What admission would have filled in is filled in here where it is not.
+"""A Job's spec, parsed once. Missing admission defaults are filled in here.
 
-Documents come from an API server that has checked them against the definition; a job is no worse than what that lets
-through.
+The API server has validated documents against the CRD; the parser handles whatever that lets through.
 """
 
 from __future__ import annotations
@@ -15,24 +14,24 @@ from pumice.kube.resources import Document
 from pumice.model.duration import DurationError, microseconds_of
 
 DEFAULT_SCHEDULER = "volcano"
-"""What pods go by where neither the job nor admission has named a scheduler."""
+"""The scheduler name of pods where neither the job nor admission has set one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is done when something happens, or when a container ends with a code."""
+    """The action for an event, or for an exit code."""
 
     events: tuple[str, ...]
     action: str
     exit_code: int = 0
-    """0: it is about events."""
+    """0: the policy matches events."""
     timeout: float = 0.0
-    """How many seconds it must last."""
+    """How many seconds the event must last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """So many equal pods."""
+    """A number of equal pods."""
 
     name: str
     replicas: int
@@ -42,7 +41,7 @@ class Task:
     template: Document
     policies: tuple[Policy, ...] = ()
     max_retry: int = MAX_RETRY
-    """So many restarts of containers, and the task has failed; -1: it never has."""
+    """Container restarts after which the task has failed; -1: unlimited."""
     waits_for: tuple[str, ...] = ()
     one_is_enough: bool = False
     partition_size: int = 0
@@ -50,7 +49,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job, as far as its controller is concerned."""
+    """A job, as far as its controller needs it."""
 
     namespace: str
     name: str
@@ -82,12 +81,12 @@ class Job:
 
     @property
     def has_policies(self) -> bool:
-        """Whether anything can happen that something is to be done about."""
+        """Whether any policy can apply."""
         return bool(self.policies) or any(task.policies for task in self.tasks)
 
     @property
     def heeds_updates(self) -> bool:
-        """Whether a policy is about changes of the job itself."""
+        """Whether a policy refers to updates of the job itself."""
         return any("JobUpdated" in policy.events for policy in self.policies)
 
 
@@ -151,7 +150,7 @@ def _policy(policy: Document) -> Policy:
 
 
 def _seconds(text: str) -> float:
-    """A length of time; none at all (``0s``) is at once."""
+    """A duration in seconds; ``0s`` means at once."""
     try:
         return microseconds_of(text) / 1e6
     except DurationError:

@@ -1,6 +1,6 @@
-"""Where does a job go from where it stands? Commands come first, then policies, then what its pods amount to.
+"""The next transition of a job. Commands come first, then policies, then the state of its pods.
 
-One step at a time: each is written down before the next is thought of.
+One transition at a time: each is written before the next is computed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pumice.kube.resources import Document
 
 @dataclass(frozen=True, slots=True)
 class JobTransition:
-    """Where a job goes from where it stands."""
+    """A transition of a job."""
 
     standing: JobStatus
     says: tuple[tuple[str, str], ...] = ()
     """Reason and message of Events."""
     again: float | None = None
-    """When something may be due that is not yet."""
+    """When an action may become due."""
     obeyed: Document | None = None
-    """The Command that is thereby done with."""
+    """The Command that this transition executes."""
 
 
 def next_transition(
@@ -40,7 +40,7 @@ def next_transition(
     commands: Sequence[Document],
     now: float,
 ) -> JobTransition:
-    """The next step of a job; it may be none."""
+    """The next transition of a job, or none."""
     looked_at = replace(standing, generation=job.generation if job.heeds_updates else 0)
     if standing.phase is None:
         return JobTransition(replace(looked_at, phase=Phase.PENDING), tuple(_initial_events(job)))
@@ -61,7 +61,7 @@ def next_transition(
 
 
 def _initial_events(job: Job) -> Iterator[tuple[str, str]]:
-    """What somebody should know whose job is new."""
+    """Events to record for a new job."""
     for name in plugins.ignored(job):
         known = ", ".join(sorted(plugins.KNOWN))
         yield "PluginIgnored", f"spec.plugins.{name}: has no effect here; there are {known}"
@@ -72,7 +72,7 @@ def _said(before: JobStatus, after: JobStatus) -> tuple[tuple[str, str], ...]:
 
 
 def _apply_command(job: Job, standing: JobStatus, command: Document) -> JobTransition:
-    """Do what a Command says. One that a crash has left over leads nowhere from where it has led to."""
+    """Apply a Command. One left over by a crash has no effect in the phase that it has led to."""
     assert standing.phase is not None
     action, why = command.get("action") or "", command.get("message") or command.get("reason") or ""
     moved = apply_action(
@@ -86,7 +86,7 @@ def _apply_command(job: Job, standing: JobStatus, command: Document) -> JobTrans
 
 
 def apply_action(job: Job, standing: JobStatus, action: str, about: LifecycleEvent) -> JobStatus | None:
-    """Where an action leads; None if nowhere."""
+    """The transition for an action; None if it has no effect."""
     assert standing.phase is not None
     words = f"{action}: {about.words}"
     if action in RESTARTS_PART:
@@ -107,13 +107,13 @@ def apply_action(job: Job, standing: JobStatus, action: str, about: LifecycleEve
     again = standing.retries + 1
     if again < job.max_retry:
         return replace(moved, retries=again, message=f"{words} (restart {again})")
-    # Its pods are not made older: those that have ended stay, for people to look into.
+    # The version is not raised: finished pods stay for inspection.
     words = f"no retry is left of {job.max_retry}; {words}"
     return replace(standing, phase=Phase.FAILED, reason="MaxRetry", message=words, retries=job.max_retry)
 
 
 def _scope(action: str, about: LifecycleEvent) -> str | None:
-    """What a restart of a part is about."""
+    """The scope of a partial restart."""
     if about.task is None:
         return None
     if action == RESTART_TASK or about.index is None:
@@ -125,7 +125,7 @@ def _scope(action: str, about: LifecycleEvent) -> str | None:
 
 
 def _concluded(job: Job, standing: JobStatus, members: PodIndex, least: int) -> JobStatus:
-    """Where a job is that nobody stops: it waits, runs, or is done."""
+    """The phase of a job that is not being stopped: pending, running or finished."""
     counts = count(job, members)
     succeeded, running = counts.phases.get(SUCCEEDED, 0), counts.phases.get(RUNNING, 0)
     if standing.phase is Phase.PENDING:
@@ -148,7 +148,7 @@ def _concluded(job: Job, standing: JobStatus, members: PodIndex, least: int) -> 
 
 
 def _judged(job: Job, standing: JobStatus, counts: Counts, succeeded: int) -> JobStatus:
-    """Whether a job whose pods have all ended is complete or has failed."""
+    """Whether a job whose pods have all finished is complete or has failed."""
     if job.min_success is not None:
         words = f"{succeeded} pods succeeded, but {job.min_success} must"
         return _over(standing, Phase.FAILED, "MinSuccess", words)
@@ -170,10 +170,10 @@ def _over(standing: JobStatus, phase: Phase, reason: str, message: str) -> JobSt
 
 
 def _settled(job: Job, standing: JobStatus, members: PodIndex) -> JobStatus:
-    """Where a job is that is being stopped or restarted."""
+    """The phase of a job that is being stopped or restarted."""
     assert standing.phase is not None
     if standing.phase is Phase.RESTARTING:
-        # One pod that will not go must not hold up all the others.
+        # One pod that does not terminate must not block all the others.
         if job.replicas - len(members.old) >= job.min_available:
             return replace(standing, phase=Phase.PENDING)
     elif standing.phase in SETTLES and not count(job, members).active:

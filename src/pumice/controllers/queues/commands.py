@@ -1,8 +1,8 @@
-"""Commands to queues: which there are, and what they do.
+"""Commands to queues and their effects.
 
-A command is carried out and then deleted. All of them may be carried out twice without harm, but none may be lost: a
-crash between the two carries it out again. (In the other order it would be gone and nothing done.) Of several the
-oldest comes first, so repeating one never undoes a later one.
+The controller executes a command and then deletes it. Every command is idempotent, and none may be lost: after a crash
+between the two it is executed again. (In the other order it would be deleted without any effect.) Commands run oldest
+first, so repeating one never undoes a later one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pumice.model.specs import QueueState
 
 
 def why_not(command: Object, queue: Object | None) -> str:
-    """Why a command is not carried out: the queue is missing or another one by now, or the command is unknown."""
+    """Why a command is not executed: the queue is missing or was recreated, or the command is unknown."""
     return failure(command, queue, COMMANDS)
 
 
 def obeyed(own: QueueState, action: str) -> QueueState:
-    """What a queue is by itself, once a command is carried out."""
+    """A queue's own state after a command."""
     return state_after_command(own, action, busy=False)

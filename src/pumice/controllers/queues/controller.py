@@ -1,8 +1,8 @@
-"""The queue controller: which queues a change concerns, and who looks at them.
+"""The queue controller: maps changes to the queues to reconcile.
 
-Keys are the names of queues, each reconciled by itself (``reconcile``, ``finalize``), and two for all queues:
-``MOVED``, from which it follows who has to be looked at, and ``STATES``, because a state depends on others above and
-below, and commands must not overtake each other.
+Keys are the names of queues, each reconciled on its own (``reconcile``, ``finalize``), and two for all queues:
+``MOVED``, which determines the queues to reconcile after changes, and ``STATES``, because a state depends on the queues
+above and below, and commands must not overtake each other.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from pumice.model.queue_tree import HIERARCHY
 from pumice.model.specs import ROOT, QueueState
 
 STATES: Final = "/states"
-"""The key of all states; no queue has a name like that."""
+"""The key for all states; not a valid queue name."""
 
 MOVED: Final = "/moved"
-"""The key of all queues that have changed since it was last looked at."""
+"""The key for all queues that have changed since it was last reconciled."""
 
 CLOSED: Final = frozenset({QueueState.CLOSING, QueueState.CLOSED})
 
 
 class QueueController:
-    """Makes true what is said about queues."""
+    """Reconciles queues."""
 
     def __init__(self, api: Api, informers: SharedInformers, clock: Callable[[], float] = time.time) -> None:
         self._cache = QueueCache()
@@ -60,10 +60,10 @@ class QueueController:
         informers.all(COMMANDS)
         self.work_queue = WorkQueue(self.reconcile)
 
-    # ---- what concerns whom -------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
     def on_change(self, change: Change[Document]) -> None:
-        """Something has changed."""
+        """Queue the keys that a changed object concerns."""
         match change.resource:
             case QUEUES.name:
                 self._take_queue(change)
@@ -76,7 +76,7 @@ class QueueController:
     def _take_queue(self, change: Change[Document]) -> None:
         old = self._cache.queues.get(change.key)
         if not self._cache.on_change(change):
-            old = change.old  # the answer to a write of ours came first: what follows from it is looked at now
+            old = change.old  # the response to our own write came first: its consequences are handled now
         new = self._cache.queues.get(change.key)
         if said(old) != said(new) or is_readable(old) != is_readable(new):
             self._moved |= {change.key, *_named_above(old)}
@@ -87,7 +87,7 @@ class QueueController:
             self.work_queue.add(STATES)
 
     def _take_work(self, queue: str) -> None:
-        """The work in a queue has become more or less."""
+        """Update the workload counts of a queue."""
         found = self._cache.queues.get(queue)
         if found is None:
             return
@@ -106,7 +106,7 @@ class QueueController:
     # ---- reconciling --------------------------------------------------------------------------------------
 
     async def reconcile(self, key: str) -> None:
-        """Make true what a key stands for."""
+        """Reconcile a key."""
         if key == MOVED:
             self._pass_on()
         elif key == STATES:
@@ -119,9 +119,9 @@ class QueueController:
                 await reconcile_queue(key, self._cache, self._writer)
 
     def _pass_on(self) -> None:
-        """A change of what a queue says concerns the queue itself, the one above it and all below it.
+        """Queue a changed queue itself, its parent and all its descendants.
 
-        Many come together, when a list or a hierarchy does: the tree is worked out once for all of them.
+        Changes come in bursts, with a list or a hierarchy: the tree is computed once for all of them.
         """
         moved, self._moved = self._moved, set()
         for name in moved:
@@ -129,7 +129,7 @@ class QueueController:
                 self.work_queue.add(concerned)
 
     async def _rule(self) -> None:
-        """Carry out what was commanded, and let all states follow. One that cannot be written keeps no other back."""
+        """Execute commands, and update all states. A failed write does not block other queues."""
         trouble = await self._obey()
         for queue, status in list(statuses(self._cache, self._writer.now())):
             try:
@@ -140,7 +140,7 @@ class QueueController:
             raise trouble
 
     async def _obey(self) -> Exception | None:
-        """Carry commands out, up to the first that cannot be now: none may overtake another."""
+        """Execute commands, up to the first that cannot be executed now: none may overtake another."""
         for command in in_order(self._commands.values()):
             try:
                 await self._carry_out(command)
@@ -152,7 +152,7 @@ class QueueController:
         name = command["target"].get("name")
         queue = self._cache.queues.get(name) if name else None
         if name and why_not(command, queue):
-            queue = await self._writer.find(name)  # somebody else may know of it already, or of another of that name
+            queue = await self._writer.find(name)  # the API may know a newer queue, or another of that name
         if why := why_not(command, queue):
             await self._writer.tell_failure(command, why)
         elif queue is not None:
@@ -160,11 +160,11 @@ class QueueController:
             if own is not own_state(queue):
                 await self._writer.change_status(queue, with_own_state(queue, own, self._writer.now()))
         await self._writer.delete(deletion_target(COMMANDS, command))
-        self._commands.pop(command["metadata"]["uid"], None)  # it may still be seen for a while
+        self._commands.pop(command["metadata"]["uid"], None)  # the informer may still show it for a while
 
 
 def _named_above(queue: Object | None) -> list[str]:
-    """The queues that a queue may have stood below."""
+    """The queues that a queue may have been a child of."""
     if queue is None:
         return []
     path = str(annotations_of(queue).get(HIERARCHY) or "")
@@ -172,5 +172,5 @@ def _named_above(queue: Object | None) -> list[str]:
 
 
 def _stands(queue: Object | None) -> Any:
-    """What the state of a queue follows from, of its status."""
+    """The fields of a queue's status that its state depends on."""
     return queue and ((queue.get("status") or {}).get("state"), conditions_of(queue))

@@ -1,9 +1,10 @@
-"""What has to go before a queue that is being deleted can: everything in it and below it.
+"""What to delete before a terminating queue can go: everything in it and below it.
 
-First its entry goes from the hierarchies that name it, else it would be made again; then the queues below it, each of
-which does the same; then its jobs, whose podgroups and pods go with them; then the podgroups that are left, and their
-pods before them. When nothing is left the finalizer goes, and with it the queue. ``remains`` says what comes next. It
-is asked again whenever something has gone, also by another process after this one has died.
+First its entry is removed from the hierarchies that name it, else it would be created again; then its child queues are
+deleted, each of which does the same; then its jobs, whose podgroups and pods are garbage-collected; then the remaining
+podgroups, and their pods before them. When nothing is left the finalizer is removed, and with it the queue.
+``next_to_delete`` returns the next step. It is evaluated again after every deletion, also by another process after a
+crash.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from pumice.kube.resources import JOBS, POD_GROUPS, PODS, QUEUES, Document, Reso
 
 @dataclass(frozen=True, slots=True)
 class DeletionTarget:
-    """Something that has to go."""
+    """An object to delete."""
 
     resource: Resource[Any]
     namespace: str
     name: str
     uid: str
     leaving: bool
-    """Whether it is on its way already."""
+    """Whether it is terminating already."""
 
 
 def next_to_delete(
@@ -38,7 +39,7 @@ def next_to_delete(
     groups: Iterable[Document],
     pods: Iterable[Document],
 ) -> list[DeletionTarget]:
-    """What has to go next; nothing: the queue itself may."""
+    """The objects to delete next; none: the queue itself may go."""
     children = [deletion_target(QUEUES, child) for child in below]
     if children:
         return children
@@ -63,7 +64,7 @@ def _key(found: Object) -> str:
 
 
 def deletion_target(resource: Resource[Any], found: Object) -> DeletionTarget:
-    """An object that has to go."""
+    """The deletion target for an object."""
     about = found["metadata"]
     return DeletionTarget(
         resource, about.get("namespace", ""), about["name"], about["uid"], "deletionTimestamp" in about

@@ -1,13 +1,13 @@
-"""``spec.hierarchy`` becomes queues, level by level (docs/fairness.md, section 4.3).
+"""Expand ``spec.hierarchy`` into queues, level by level (docs/fairness.md, section 4.3).
 
-An entry is a queue right below: it gets its parent, its parameters as fields of its spec, and the part of the hierarchy
-below it, which it then expands itself. What an entry does not name stays as it is in the queue, whoever set it.
+An entry describes a direct child queue: it gets its parent, its parameters as fields of its spec, and the nested part
+of the hierarchy, which it then expands itself. Fields that an entry does not name keep their values in the queue.
 
-Annotations remember what came from where. ``pumice.dev/expanded-by`` is on every queue that was *made* here, with
-the uid of the parent: if that parent names it no more it is withdrawn, closed and, once empty, deleted. Queues made by
-hand never are, nor is ``default``, which every cluster has. ``pumice.dev/handed-down`` is on every queue whose own
-``spec.hierarchy`` came from above: it goes when the entry has none any more, or when there is no entry any more; one
-written by hand stays. A third one remembers fields (see ``inherited_fields``).
+Annotations record the origin. ``pumice.dev/expanded-by`` is on every queue that was *created* here, with the uid of the
+parent: if that parent no longer names it, it is withdrawn: closed and, once empty, deleted. Queues created by users
+never are, nor is ``default``, which every cluster has. ``pumice.dev/handed-down`` is on every queue whose own
+``spec.hierarchy`` came from its parent: it is removed when the entry has no nested entries any more, or no longer
+exists; one written by a user stays. A third annotation records fields (see ``inherited_fields``).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ HANDED_DOWN: Final = "pumice.dev/handed-down"
 
 
 def entries(queue: Object) -> list[Object]:
-    """What a queue says about those below it."""
+    """The entries of a queue's hierarchy."""
     return [entry for entry in spec_of(queue).get("hierarchy") or () if isinstance(entry, dict) and entry.get("name")]
 
 
 def expanded_queue(parent: Object, entry: Object, there: Object | None, *, childless: bool) -> Document:
-    """The queue that an entry describes, from the one that is there (if any); the same object if nothing differs.
+    """The queue that an entry describes, based on the existing one (if any); the same object if nothing differs.
 
-    ``FieldError`` if a parameter has a value that cannot be meant. ``childless``: no queue stands below it now.
+    Raises ``FieldError`` if a parameter has an invalid value. ``childless``: no queue is below it now.
     """
     about, spec = dict(metadata_of(there)) if there else {"name": entry["name"]}, dict(spec_of(there or {}))
     child: Document = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, **(there or {})}
@@ -68,7 +68,7 @@ def expanded_queue(parent: Object, entry: Object, there: Object | None, *, child
 
 
 def released_queue(queue: Object, *, childless: bool) -> Document:
-    """A queue made by hand that its parent names no more: without what the hierarchy gave it; the same if nothing."""
+    """A user-created queue that its parent no longer names: without inherited fields; the same object if none."""
     child: Document = {**queue, "metadata": dict(metadata_of(queue)), "spec": dict(spec_of(queue))}
     reset_inherited_fields(child, inherited_fields(child) or {}, wanted={})
     for mark in (SET_BY_HIERARCHY, HANDED_DOWN):
@@ -81,7 +81,7 @@ def released_queue(queue: Object, *, childless: bool) -> Document:
 
 
 def contradiction(parent: Object, there: Object) -> str:
-    """Why a queue that is there cannot be the one that an entry means; empty: it can."""
+    """Why an existing queue cannot be the one that an entry means; empty: it can."""
     name, above = there["metadata"]["name"], parent["metadata"]["name"]
     path = annotations_of(there).get(HIERARCHY)
     stands = spec_of(there).get("parent") or ROOT
@@ -91,7 +91,7 @@ def contradiction(parent: Object, there: Object) -> str:
 
 
 def withdrawn_queues(world: ClusterView) -> set[str]:
-    """The queues that a hierarchy made and names no more, with those that it made below them."""
+    """The queues that a hierarchy created and no longer names, with those that it created below them."""
     found: set[str] = set()
     tree = world.tree
     named: dict[str, set[str]] = {}
@@ -110,7 +110,7 @@ def withdrawn_queues(world: ClusterView) -> set[str]:
 
 
 def without_entry(hierarchy: list[Object], name: str) -> list[Object]:
-    """A hierarchy without the entry of a queue, at whatever depth; the same object if there is none."""
+    """A hierarchy without the entry of a queue, at any depth; the same object if there is none."""
     return next(_without(hierarchy, name), hierarchy)
 
 

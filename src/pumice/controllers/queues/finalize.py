@@ -1,4 +1,4 @@
-"""A queue that somebody has deleted: it waits until everything in it and below it is gone (see ``deletion_plan``)."""
+"""Finalize a deleted queue: it waits until everything in it and below it is gone (see ``deletion_plan``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import Document
 
 FORGOTTEN: Final = "pumice.dev/forgotten"
-"""The annotation of a queue that was taken out of the hierarchies that named it."""
+"""The annotation of a queue that was removed from the hierarchies that named it."""
 
 
 async def finalize_queue(
@@ -26,7 +26,7 @@ async def finalize_queue(
     groups: Iterable[Document],
     pods: Iterable[Document],
 ) -> None:
-    """Delete what has to go next; if nothing has, let the queue go. Nothing goes with ``root`` or ``default``."""
+    """Delete the next targets; if there are none, remove the finalizer. ``root`` and ``default`` do not cascade."""
     queue = cache.queues[name]
     if name not in STAY:
         if FORGOTTEN not in annotations_of(queue):
@@ -48,10 +48,10 @@ async def finalize_queue(
 
 
 async def _forget(name: str, cache: QueueCache, writer: QueueWriter) -> None:
-    """Take a queue out of the hierarchies that name it: whoever deletes it does not want it made again.
+    """Remove a queue from the hierarchies that name it: a deleted queue must not be created again.
 
-    Who puts it back while it is going wants it made when it is gone, so this is done once. Those further up come first:
-    they would hand down what was taken out below.
+    A user who adds it back while it is terminating wants it recreated afterwards, so this is done only once.
+    Hierarchies further up come first: they would hand down again what was removed below.
     """
     tree = cache.tree
     for owner in sorted(cache.queues, key=lambda owner: (len(tree.path(owner) or ()), owner)):

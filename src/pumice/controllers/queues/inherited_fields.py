@@ -1,8 +1,8 @@
-"""Fields of a queue that the hierarchy above has set, and what becomes of them when it names them no more.
+"""Fields of a queue that a hierarchy above has set, and how they are reset when it no longer names them.
 
-``pumice.dev/set-by-hierarchy`` remembers the fields and the values that parameters gave a queue. A parameter that is
-taken out goes back to what the author of the queue last applied, or to the default of the field. A field that somebody
-has changed since then is theirs and stays.
+``pumice.dev/set-by-hierarchy`` records the fields and the values that parameters gave a queue. When a parameter is
+removed, its field returns to the value that the queue's author last applied, or to the default of the field. A field
+that a user has changed since then stays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SET_BY_HIERARCHY: Final = "pumice.dev/set-by-hierarchy"
 
 
 def inherited_fields(queue: Object) -> Object | None:
-    """The fields that a hierarchy has set, with their values; None if there is no record of it."""
+    """The fields that a hierarchy has set, with their values; None if there is no record."""
     if SET_BY_HIERARCHY not in annotations_of(queue):
         return None
     try:
@@ -34,9 +34,9 @@ def inherited_fields(queue: Object) -> Object | None:
 
 
 def set_inherited_fields(child: Document, wanted: Object, *, made_here: bool) -> None:
-    """Give a queue that is ours to edit the fields of its parameters, and take back those that are no parameters now.
+    """Set the fields of the parameters in a queue document that we may edit, and reset those no longer given.
 
-    ``made_here``: the hierarchy has made the queue, so a field with the value of its parameter came from there too.
+    ``made_here``: the hierarchy created the queue, so a field with the value of its parameter came from there too.
     """
     remembered, recorded = inherited_fields(child), {}
     spec, limits = child["spec"], kept_limits(child)
@@ -52,7 +52,7 @@ def set_inherited_fields(child: Document, wanted: Object, *, made_here: bool) ->
 
 
 def reset_inherited_fields(child: Document, remembered: Object, wanted: Object) -> None:
-    """Reset the fields that a hierarchy has set and that it does not want any more, unless they were changed since."""
+    """Reset the fields that a hierarchy has set and no longer gives, unless they were changed since."""
     applied, limits = spec_of(last_applied(child) or {}), kept_limits(child)
     kept = fields_to_reset(remembered, wanted, limits, is_alike)
     if kept:
@@ -64,13 +64,13 @@ def reset_inherited_fields(child: Document, remembered: Object, wanted: Object) 
 
 
 def parameter_value(name: str, value: Any) -> Any:
-    """The value of a parameter, as a spec has it. ``FieldError`` if it cannot be meant."""
+    """The value of a parameter in the form of a spec. Raises ``FieldError`` if it is invalid."""
     understood = _read(name, value)
     return understood if isinstance(understood, bool | int | float) else value
 
 
 def is_alike(name: str, there: Any, wanted: Any) -> bool:
-    """Whether what a spec has is what a parameter means; a server leaves out what nobody understands."""
+    """Whether a spec's value equals a parameter's; a server drops unknown fields."""
     try:
         return bool(_read(name, there) == _read(name, wanted))
     except FieldError:
@@ -78,5 +78,5 @@ def is_alike(name: str, there: Any, wanted: Any) -> bool:
 
 
 def _read(name: str, value: Any) -> Any:
-    """The value of a parameter, as it is understood: numbers and booleans may be text."""
+    """Parse the value of a parameter: numbers and booleans may be text."""
     return read(value, PARAMETERS[name], where=name, strict=not isinstance(value, str))

@@ -1,4 +1,4 @@
-"""The change from one document to another, as a merge patch."""
+"""The difference between two documents, as a merge patch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pumice.kube.resources import Document
 
 
 def merge_patch(old: Document, new: Document) -> Document:
-    """What a merge patch must say to make one document of another; empty: they are the same."""
+    """The merge patch that turns one document into another; empty: they are equal."""
     patch: Document = {name: None for name in old if name not in new}
     for name, value in new.items():
         there = old.get(name)

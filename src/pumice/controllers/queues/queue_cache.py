@@ -1,7 +1,7 @@
-"""What the queue controller knows: the queues, where they stand, and how much work is in each.
+"""Cache of the queue controller: the queues, their tree, and the workload counts of each.
 
-It is fed with changes as they are seen, and with the answers to the controller's own writes. Those are news at once, so
-that nothing is decided twice; what was seen before them and arrives after them is passed over.
+Watch events update it, and so do the responses to the controller's own writes. Responses apply at once, so that nothing
+is decided twice; older watch events that arrive after them are ignored.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pumice.model.queue_tree import PlacementRefusal, build_queue_tree
 from pumice.model.specs import ROOT
 
 REMEMBERED = 1000
-"""Queues that are gone whose late news are still known to be late."""
+"""How many deleted queues are remembered, to recognise their late events."""
 
 
 class QueueCache:
-    """The newest state, as far as known."""
+    """The newest known state."""
 
     def __init__(self) -> None:
         self.view = ClusterView()
@@ -35,16 +35,16 @@ class QueueCache:
 
     @property
     def queues(self) -> dict[str, Object]:
-        """All queues as they are written."""
+        """All queues as documents."""
         return self.view.queues
 
     @property
     def tree(self) -> QueueTree:
-        """Where they stand."""
+        """The tree of the queues."""
         return self.view.tree
 
     def on_change(self, change: Change[Document]) -> bool:
-        """A queue was seen to change; whether that is news."""
+        """Apply a watch event of a queue; returns whether it is news."""
         if change.new is not None:
             return self.apply_write(change.new)
         self._gone[change.uid] = None
@@ -57,7 +57,7 @@ class QueueCache:
         return True
 
     def apply_write(self, queue: Document) -> bool:
-        """A queue is as described, at its revision; whether that is news."""
+        """Apply a queue at its resourceVersion; returns whether it is news."""
         about = queue["metadata"]
         known = self.queues.get(about["name"])
         if about["uid"] in self._gone or (known is not None and _revision(known) >= _revision(queue)):
@@ -72,14 +72,14 @@ class QueueCache:
 
     @property
     def withdrawn(self) -> set[str]:
-        """The queues that the hierarchy which made them names no more."""
+        """The queues that the hierarchy which created them no longer names."""
         if self._withdrawn is None:
             self._withdrawn = withdrawn_queues(self.view)
         return self._withdrawn
 
     @property
     def remarks(self) -> dict[str, list[PlacementRefusal]]:
-        """What is wrong with the places of queues, or worth knowing about their weights."""
+        """Problems with the places of queues, and warnings about their weights."""
         tree = self.tree
         if self._remarks is None or self._remarks[0] is not tree:
             found: dict[str, list[PlacementRefusal]] = {}
@@ -89,23 +89,23 @@ class QueueCache:
         return self._remarks[1]
 
     def parent(self, name: str) -> str:
-        """The queue right above one, or the one it names if it has no place; empty: none."""
+        """The parent of a queue, or the one it names if it has no place; empty: none."""
         if name == ROOT:
             return ""
         above = self.tree.above(name)
         return above[0].name if above else str(spec_of(self.queues.get(name, {})).get("parent") or ROOT)
 
     def children(self, name: str) -> list[str]:
-        """The queues right below one, also those that have no place, by name."""
+        """The children of a queue, including those that have no place, by name."""
         return sorted(child for child in self.queues if self.parent(child) == name)
 
     def is_leaf(self, name: str) -> bool:
-        """Whether a queue has no queues below it, and will have none."""
+        """Whether a queue has no child queues, and will have none."""
         return self.tree.is_leaf(name) and not spec_of(self.queues[name]).get("hierarchy")
 
 
 def said(queue: Document | None) -> Any:
-    """What a queue says apart from its status."""
+    """A queue without its status."""
     if queue is None:
         return None
     about = metadata_of(queue)

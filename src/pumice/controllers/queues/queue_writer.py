@@ -1,8 +1,8 @@
-"""How queues are written: never unconditionally.
+"""Write queues, never unconditionally.
 
-A patch names the uid of the queue it is for, and its revision where it replaces a list: what was decided from something
-old is refused, and looked at again. A queue that is gone is nobody's trouble. What a write makes of a queue is known as
-soon as it is answered.
+A patch carries the uid of its queue, and the resourceVersion where it replaces a list: the API rejects a write based on
+stale data, and the queue is reconciled again. A write to a deleted queue is ignored. The cache applies the response of
+every write at once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pumice.kube.event_recorder import record_once
 from pumice.kube.resources import JOBS, POD_GROUPS, QUEUES, Document, Resource
 
 ANOTHER: Final = 422
-"""How a server refuses a patch with a uid that is not the object's."""
+"""Status code of a rejected patch whose uid is not the object's."""
 
 
 class QueueWriter:
-    """Writes queues, and keeps the cache true to what was written."""
+    """Writes queues, and updates the cache with the responses."""
 
     def __init__(self, api: Api, cache: QueueCache, clock: Callable[[], float]) -> None:
         self._api = api
@@ -36,59 +36,59 @@ class QueueWriter:
         self._clock = clock
 
     async def create(self, queue: Document) -> None:
-        """Make a queue."""
+        """Create a queue."""
         self._cache.apply_write(await self._api.create(QUEUES.raw, queue))
 
     async def change(self, queue: Object, patch: Document, *, exact: bool = False) -> None:
-        """Change a queue; ``exact``: only at the revision that is known. Nothing to change is nothing to write."""
+        """Patch a queue; ``exact``: only at the known resourceVersion. An empty patch is not sent."""
         if patch:
             about = {**(patch.get("metadata") or {}), **_identity(queue, exact=exact)}
             await self._patch(queue, {**patch, "metadata": about})
 
     async def change_status(self, queue: Object, status: Document) -> None:
-        """Change parts of the status of a queue."""
+        """Patch the status of a queue."""
         patch = {"metadata": _identity(queue, exact="conditions" in status), "status": status}
         await self._patch(queue, patch, subresource="status")
 
     async def add_finalizer(self, queue: Object) -> None:
-        """Let a queue wait for us when it is deleted."""
+        """Add our finalizer, so that the deletion of a queue waits for us."""
         finalizers = metadata_of(queue).get("finalizers") or []
         if QUEUE_FINALIZER not in finalizers:
             await self.change(queue, {"metadata": {"finalizers": [*finalizers, QUEUE_FINALIZER]}}, exact=True)
 
     async def remove_finalizer(self, queue: Object) -> None:
-        """Let a queue wait for us no longer."""
+        """Remove our finalizer."""
         finalizers = metadata_of(queue).get("finalizers") or []
         if QUEUE_FINALIZER in finalizers:
             rest = [name for name in finalizers if name != QUEUE_FINALIZER]
             await self.change(queue, {"metadata": {"finalizers": rest}}, exact=True)
 
     async def delete(self, one: DeletionTarget, revision: str = "") -> None:
-        """Delete this very object, whatever it is; with a revision only if nobody has changed it since."""
+        """Delete this very object; with a revision only if it is unchanged."""
         try:
             await self._api.delete(
                 one.resource, one.name, one.namespace, uid=one.uid, revision=revision, propagation="Background"
             )
         except ApiError as error:
-            if not error.not_found:  # a conflict: if it is another of that name by now, that will be seen
+            if not error.not_found:  # a conflict: if another object has that name by now, an event will show it
                 raise
 
     async def warn(self, queue: Object, reason: str, message: str) -> None:
-        """Tell people of something about a queue that they should see to."""
+        """Record a warning Event about a queue."""
         await record_once(self._api, COMPONENT, queue, reason, message, self.now(), "Warning")
 
     async def tell_failure(self, command: Document, why: str) -> None:
-        """Tell people that a command is not carried out."""
+        """Record an Event about a command that is not executed."""
         await record_failure(self._api, command, why, self.now())
 
     def now(self) -> str:
-        """The time, as objects have it."""
+        """The current time, as objects store it."""
         return stamp(self._clock())
 
-    # ---- looking twice ------------------------------------------------------------------------------------
+    # ---- uncached reads -----------------------------------------------------------------------------------
 
     async def find(self, name: str) -> Object | None:
-        """A queue that somebody else knows of already."""
+        """Read a queue from the API, which may know more than the cache."""
         try:
             self._cache.apply_write(await self._api.get(QUEUES.raw, name))
         except ApiError as error:
@@ -97,10 +97,10 @@ class QueueWriter:
         return self._cache.queues.get(name)
 
     async def is_empty(self, name: str) -> bool:
-        """Whether nothing is in a queue or below it. Asked anew: what came last may not have been seen yet.
+        """Whether a queue and its descendants are empty, by the API: the cache may miss the latest objects.
 
-        Asked of a queue that takes nothing any more, so nothing comes after the answer either. If there is something
-        after all it will be seen, and the queue looked at again when it goes.
+        Called for a queue that accepts no work any more, so nothing is added after the answer either. If there is an
+        object after all, an event will show it, and the queue is reconciled again when the object is deleted.
         """
         for resource in (POD_GROUPS, JOBS):
             if any(queue_of(found) == name for found in await self._all(resource)):
@@ -125,6 +125,6 @@ def _identity(queue: Object, *, exact: bool) -> Document:
 
 
 def _is_another(error: ApiError) -> bool:
-    """Whether a patch was for an object that is gone; another has its name."""
+    """Whether a patch was for a deleted object whose name another object has now."""
     causes = error.details.get("causes") or []
     return error.code == ANOTHER and any(cause.get("field") == "metadata.uid" for cause in causes)

@@ -1,7 +1,7 @@
 """Reconcile a live queue: ensure our finalizer, keep user limits on leaf queues, create and update child queues.
 
-The child queues are those that ``spec.hierarchy`` lists. A queue that a hierarchy created and lists no more is deleted
-once it is closed, empty and without children.
+The child queues are those that ``spec.hierarchy`` lists. A queue that a hierarchy created and no longer lists is
+deleted once it is closed, empty and without children.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ async def reconcile_queue(name: str, cache: QueueCache, writer: QueueWriter) -> 
 
 
 def _is_named(name: str, cache: QueueCache) -> bool:
-    """Whether a hierarchy names a queue, as far as is known: then what it gave the queue stays there."""
+    """Whether a known hierarchy names a queue: then the inherited fields stay."""
     above = cache.queues.get(cache.parent(name))
     return above is None or name in cache.withdrawn or any(entry["name"] == name for entry in entries(above))
 
 
 def _is_deserted(name: str, cache: QueueCache) -> bool:
-    """Whether a queue is closed for all, and nothing is in it that anybody has seen."""
+    """Whether a queue is closed, and empty as far as the cache shows."""
     queue = cache.queues[name]
     return (
         state_of(queue) is QueueState.CLOSED
@@ -57,17 +57,17 @@ def _is_deserted(name: str, cache: QueueCache) -> bool:
 
 
 async def _end(name: str, cache: QueueCache, writer: QueueWriter) -> None:
-    """Delete an empty queue at once: it must not be taken for one that somebody has deleted (see ``finalize``)."""
-    if (queue := cache.queues.get(name)) is not None:  # somebody may have deleted it while we asked
+    """Delete an empty queue at once: it must not look like one that a user deleted (see ``finalize``)."""
+    if (queue := cache.queues.get(name)) is not None:  # a user may have deleted it during the check
         await writer.remove_finalizer(queue)
     if (queue := cache.queues.get(name)) is not None:
         await writer.delete(deletion_target(QUEUES, queue), revision=queue["metadata"]["resourceVersion"])
 
 
 async def _expand(name: str, cache: QueueCache, writer: QueueWriter) -> None:
-    """Make and change the queues that a hierarchy names, as often as it takes.
+    """Create and update the queues that a hierarchy names, in as many rounds as it takes.
 
-    They are judged one by one. If one gives what another takes, only one of the two orders is let in.
+    Admission checks them one by one. If one queue gives up what another gains, only one of the two orders is admitted.
     """
     waiting = entries(cache.queues.get(name, {}))
     while waiting:
@@ -92,10 +92,10 @@ async def _expand(name: str, cache: QueueCache, writer: QueueWriter) -> None:
 
 
 async def _write(queue: Object, entry: Object, cache: QueueCache, writer: QueueWriter, *, childless: bool) -> str:
-    """Make or change the queue of an entry; why that cannot be, if so."""
+    """Create or update the queue of an entry; returns the reason if that is not possible."""
     there = cache.queues.get(entry["name"])
     if there is not None and "deletionTimestamp" in there["metadata"]:
-        return ""  # when it is gone it is made anew
+        return ""  # it is recreated once it is gone
     if there is not None and (wrong := contradiction(queue, there)):
         return wrong
     try:

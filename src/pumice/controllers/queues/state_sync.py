@@ -1,12 +1,12 @@
-"""The states of queues: what each is by itself, and what that makes of those below it.
+"""Sync the states of queues: each queue's own state, and its effect on the queues below.
 
-A queue is Open, Closed or Paused *by itself*: by the last command it was given. What its ``status.state`` says is the
-strictest of that and of everybody above it, and Closing instead of Closed while there is unfinished work in it or below
-it. The condition ``OwnState`` remembers what the queue is by itself, so that it is that again when the one above opens,
-and when somebody has overwritten ``status.state``. A command writes nothing but that condition; from it follow the
-states, children first. Only for a queue that has no such condition yet does the state that it shows count.
+A queue's *own* state, Open, Closed or Paused, is that of the last command. Its ``status.state`` is the strictest of
+that and of all ancestors' states, and Closing instead of Closed while there is unfinished work in it or below it. The
+condition ``OwnState`` stores the own state, so that it is restored when the ancestor opens, or after a user has
+overwritten ``status.state``. A command writes only that condition; the states follow from it, children first. The
+displayed state counts only for a queue that has no such condition yet.
 
-A queue that is being deleted, or that its hierarchy names no more, counts as closed whatever it is by itself.
+A queue that is terminating, or that its hierarchy no longer names, counts as closed whatever its own state.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _STATES = {state.value: state for state in QueueState}
 
 
 def state_of(queue: Object) -> QueueState:
-    """The state that a queue says it has; without any it is Open, and Unknown if nobody knows what that should be."""
+    """The state in a queue's status; Open if there is none, Unknown if it is not a valid state."""
     text = (queue.get("status") or {}).get("state") or QueueState.OPEN.value
     return _STATES.get(text, QueueState.UNKNOWN)
 
 
 def is_readable(queue: Object | None) -> bool:
-    """Whether the state that a queue says it has is one."""
+    """Whether the state in a queue's status is valid."""
     return queue is not None and ((queue.get("status") or {}).get("state") or QueueState.OPEN.value) in _STATES
 
 
 def own_state(queue: Object) -> QueueState:
-    """What a queue is by itself."""
+    """The own state of a queue."""
     for condition in conditions_of(queue):
         if condition.get("type") == OWN and condition.get("reason") in _STATES:
             return _kept(_STATES[condition["reason"]])
@@ -56,18 +56,18 @@ def own_state(queue: Object) -> QueueState:
 
 
 def conditions_of(queue: Object) -> list[Document]:
-    """The conditions of a queue; to be read only."""
+    """The conditions of a queue; read-only."""
     return (queue.get("status") or {}).get("conditions") or []
 
 
 def with_own_state(queue: Object, own: QueueState, now: str) -> Document:
-    """The change of status that makes a queue something else by itself. Its state follows later."""
+    """The status patch that changes a queue's own state. The displayed state follows later."""
     return {"conditions": _renewed(queue, {**_ours(queue), OWN: _own(own, "it has been told so")}, now)}
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a queue should say."""
+    """The desired state of a queue."""
 
     state: QueueState
     own: QueueState
@@ -76,7 +76,7 @@ class Standing:
 
 
 def statuses(cache: QueueCache, now: str) -> Iterator[tuple[Object, Document]]:
-    """Every queue whose status is not what it should be, and the change that makes it so; children come first."""
+    """Every queue whose status is out of date, and the patch that updates it; children come first."""
     standings = dict(_standings(cache))
     depth = {name: len(cache.tree.path(name) or ()) for name in standings}
     for name in sorted(standings, key=lambda name: (-depth[name], name)):
@@ -103,7 +103,7 @@ def _standings(cache: QueueCache) -> Iterator[tuple[str, Standing]]:
     for name, queue in cache.queues.items():
         own = own_state(queue)
         if tree.path(name) is None:
-            # Nobody is above it, as far as anybody can tell. What it remembers is for when it has its place.
+            # It has no known ancestors. Its stored own state applies once it has its place.
             state = state_when_idle(state_of(queue), busy=cache.work.unfinished[name] > 0)
             yield name, Standing(state, own, "" if _kept(state) is own else "it has no place in the tree")
             continue
@@ -115,7 +115,7 @@ def _standings(cache: QueueCache) -> Iterator[tuple[str, Standing]]:
 
 
 def _force(name: str, cache: QueueCache) -> str:
-    """Why a queue counts as closed, whatever it is by itself; empty: it does not."""
+    """Why a queue counts as closed, whatever its own state; empty: it does not."""
     if name in cache.withdrawn:
         return f"the hierarchy of '{cache.parent(name)}' names it no more"
     if cache.view.is_leaving(name) and name not in STAY:
@@ -133,7 +133,7 @@ def _busy(cache: QueueCache) -> set[str]:
 
 
 def _kept(state: QueueState) -> QueueState:
-    """Closing is Closed, with work left."""
+    """Closing is stored as Closed."""
     return QueueState.CLOSED if state is QueueState.CLOSING else state
 
 
@@ -146,7 +146,7 @@ def _own(own: QueueState, because: str) -> Document:
 
 
 def _remarks(name: str, cache: QueueCache) -> Iterator[tuple[str, Document]]:
-    """What is wrong with the place of a queue, or worth knowing about its weights."""
+    """Problems with the place of a queue, or warnings about its weights."""
     refusals = cache.remarks.get(name, [])
     wrong = "; ".join(f"{refusal.field}: {refusal.message}" for refusal in refusals if refusal.refused)
     if name not in cache.tree.queues:
@@ -159,7 +159,7 @@ def _remarks(name: str, cache: QueueCache) -> Iterator[tuple[str, Document]]:
 
 
 def _unreadable(queue: Object) -> str:
-    """What keeps a queue from being read; its state does not, because that is about to be set right."""
+    """Why a queue cannot be parsed; its state does not count, because that is about to be corrected."""
     try:
         describe_queue({**queue, "status": {}}, Registry())
     except FieldError as error:
@@ -172,7 +172,7 @@ def _ours(queue: Object) -> dict[str, Document]:
 
 
 def _renewed(queue: Object, ours: dict[str, Document], now: str) -> list[Document]:
-    """The conditions of a queue with ours as they should be. One that says what it said keeps its time."""
+    """The conditions of a queue with ours updated. An unchanged one keeps its timestamp."""
     others = [condition for condition in conditions_of(queue) if condition.get("type") not in OURS]
     there = _ours(queue)
     renewed = []

@@ -1,4 +1,4 @@
-"""How much work there is in each queue: podgroups and jobs, counted as they come and go."""
+"""Workload counts of queues: podgroups and jobs, updated by watch events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from pumice.kube.resources import POD_GROUPS, Document
 
 OVER = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
-"""Phases of podgroups and jobs that nothing comes after by itself: one that is suspended holds nothing."""
+"""Phases of podgroups and jobs that do not change by themselves: a suspended one holds nothing."""
 
 
 class Tally:
@@ -15,12 +15,12 @@ class Tally:
 
     def __init__(self) -> None:
         self.present: Counter[str] = Counter()
-        """Everything, finished or not."""
+        """All workloads, finished or not."""
         self.unfinished: Counter[str] = Counter()
         self._counted: dict[tuple[str, str], tuple[str, bool]] = {}
 
     def note(self, resource: str, key: str, found: Document | None) -> set[str]:
-        """A podgroup or job is as described, or (None) gone. Answers with the queues whose counts have moved."""
+        """Apply a podgroup or job, or (None) its deletion. Returns the queues whose counts changed."""
         old = self._counted.pop((resource, key), None)
         new = None if found is None else (queue_of(found), phase_of(resource, found) not in OVER)
         if new is not None:
@@ -40,7 +40,7 @@ def queue_of(found: Document) -> str:
 
 
 def phase_of(resource: str, found: Document) -> str:
-    """How far a podgroup or job has come."""
+    """The phase of a podgroup or job."""
     status = found.get("status") or {}
     holder = status if resource == POD_GROUPS.name else status.get("state") or {}
     return str(holder.get("phase") or "")

@@ -1,12 +1,12 @@
 """Why does a job wait? The engine's own answer, in numbers.
 
-An engine that knows the cluster is asked, before it decides anything: does the job's queue take work (``engine``), is
-it let in, are its pods there (``policy``), does a limit refuse what it would start (``limits``), which nodes have room
-and what is wrong with the others (``places``), and who is served before it at which level of the tree (``contest``).
-Then the engine runs ahead (``outlook``): what it decides next, and what it would decide later if nothing else happened.
-Every answer is one the engine itself goes by; nothing is worked out a second time.
+Before any decision, the report asks an engine that knows the cluster: does the job's queue accept work, is the job
+enqueued, do its pods exist (``explain``), does a limit reject its next unit (``limit_report``), which nodes have
+capacity and why are the others excluded (``node_fit``), and which jobs are served before it at which level of the tree
+(``competition``). Then the engine runs ahead (``forecast``): what it decides next, and what it would decide later if
+nothing else happened. Every answer comes from the engine's own code; nothing is computed a second time.
 
-Whoever asks gives up the engine: it has run ahead of the cluster. Imports the rest of ``scheduling``.
+The engine is unusable afterwards: it has run ahead of the cluster. Imports the rest of ``engine``.
 """
 
 from pumice.engine.explain.explain import explain

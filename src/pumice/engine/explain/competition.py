@@ -1,7 +1,7 @@
-"""Who is served before a job, at which level of the share tree.
+"""Which jobs are served before a job, at which level of the share tree.
 
-The order that serves the tree is asked. If the job finds room now, its rivals are those that do too. If it does not,
-they are all that wait and no gate refuses, as if there were room for each: so it stands when some comes free.
+The serving order decides. If the job can be placed now, its competitors are the jobs that can be placed too. If not,
+they are all pending jobs that no plugin rejects, as if each could be placed: that is the order when capacity is freed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pumice.engine.engine import Engine
 
 TIERS = ("an earlier tier", "", "a later tier", "being served less recently", "age")
-"""What the parts of an entry are, for people; the key itself has the name of its measure."""
+"""Labels for the parts of a heap entry; the key itself has the name of its measure."""
 
 
 def find_competition(engine: Engine, leaf: JobNode) -> Competition:
-    """Hold the contest among those who are in the running; everything is as before when it is over."""
+    """Determine the order among the competing candidates; restores all state."""
     order = engine.order
     waiting = [other for other in engine.tree.jobs.values() if other.unit is not None]
     supposing = not leaf.able or not fits_whole(engine, leaf)
@@ -35,7 +35,7 @@ def find_competition(engine: Engine, leaf: JobNode) -> Competition:
     try:
         for other, runs in running.items():
             order.set_candidate(other, other.unit.ask, runs)
-        # Whether a unit passes the gates and all of it finds a place is known when it is tried, as in a cycle.
+        # Only an attempt can tell whether a unit passes the plugins and all of it can be placed, as in a cycle.
         while (
             (first := order.next_job()) is not None and first is not leaf and not _can_start(engine, first, supposing)
         ):
@@ -47,7 +47,7 @@ def find_competition(engine: Engine, leaf: JobNode) -> Competition:
 
 
 def _would_run(engine: Engine, other: JobNode) -> bool:
-    """Whether a job would be in the running if there were room for it."""
+    """Whether a job would be a candidate if it could be placed."""
     if not engine.candidates.fifo_queues.is_head(other) or not _can_ever_start(engine, other):
         return False
     return engine.policy.allocatable(other, other.unit) is None
@@ -58,13 +58,13 @@ def _can_start(engine: Engine, leaf: JobNode, supposing: bool) -> bool:
 
 
 def fits_whole(engine: Engine, leaf: JobNode) -> bool:
-    """Whether all tasks of a unit that is open, as far as is known, find a place. Nothing stays placed."""
+    """Whether all tasks of an open unit, as far as is known, can be placed. Nothing stays placed."""
     unit: AllocationUnit = leaf.unit
     return (unit.size == 1 and not unit.coupled) or fitting_now(engine, leaf, unit) == unit.size
 
 
 def fitting_now(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> int:
-    """How many tasks of a unit find a place now, tried as it would be; nothing stays placed."""
+    """How many tasks of a unit can be placed now, by an actual attempt; nothing stays placed."""
     transaction, placed = Transaction(engine.context), 0
     for task in unit_tasks(leaf, unit):
         index = engine.nodes.best_node(task.shape)
@@ -76,7 +76,7 @@ def fitting_now(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> int:
 
 
 def _can_ever_start(engine: Engine, leaf: JobNode) -> bool:
-    """Whether what a job would start next fits an empty cluster."""
+    """Whether a job's next unit fits an empty cluster."""
     barred = barred_shapes(leaf.job, engine.nodes)
     if any(shape in barred for shape, _ in leaf.unit.parts):
         return False
@@ -141,7 +141,7 @@ def _side(engine: Engine, node: ShareNode, entry: Entry | None, asks: tuple[int,
 
 
 def whole_target(node: ShareNode) -> list[int]:
-    """What the jobs below a node are entitled to in whole units, together."""
+    """The sum of the integer targets of the jobs below a node."""
     total = [0] * len(node.held)
     for leaf in node.walk():
         if isinstance(leaf, JobNode):
@@ -151,7 +151,7 @@ def whole_target(node: ShareNode) -> list[int]:
 
 
 def limit_of(engine: Engine, node: ShareNode) -> Amounts:
-    """What a node may hold at most, of the resources of which that is less than all there is."""
+    """The limit of a node, for the resources where it is less than the cluster."""
     bounds = zip(node.ceiling or (), engine.state.capacity, strict=False)
     items: Items = tuple((j, most) for j, (most, whole) in enumerate(bounds) if most < whole and j != PODS)
     return AmountFormatter(engine.state.registry).items(items)

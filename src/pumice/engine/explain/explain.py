@@ -1,7 +1,7 @@
-"""The story of an answer: what is asked in which order, and what it comes to.
+"""Compose the report: the questions to ask, their order, and the conclusion.
 
-The order is that in which the engine would stumble over things: the queue, the gate, the pods, an empty cluster that
-would be too small, the line, the limits, the room, the turn.
+The order is that in which the engine would hit obstacles: the queue, enqueue, the pods, an empty cluster that would be
+too small, first-come order, the limits, free capacity, the serving order.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 def explain(engine: Engine, key: str, now: int) -> WaitReport | None:
-    """Why the job of that key waits, or what it has; None: nobody has heard of it.
+    """Why the job of that key waits, or what it has; None: the job is unknown.
 
-    The engine runs ahead and is of no use for anything else afterwards.
+    The engine runs ahead and must not be used for anything else afterwards.
     """
     engine.context.now = max(engine.now, now)
     engine.prepare()
@@ -52,7 +52,7 @@ def explain(engine: Engine, key: str, now: int) -> WaitReport | None:
 
 
 def _about(engine: Engine, job: Job) -> WaitReport:
-    """What can be said of any job."""
+    """The part of the report that applies to any job."""
     spec, say = job.spec, AmountFormatter(engine.state.registry)
     tasks = list(job.tasks.values())
     started = [task.started for task in tasks if task.status.on_node and task.status.held]
@@ -102,7 +102,7 @@ def _placed(engine: Engine, leaf: JobNode, answer: WaitReport) -> None:
     job = leaf.job
     answer.path = leaf.queue.path
     if "enqueue" in engine.policy.config.actions:
-        ACTIONS["enqueue"](engine.context)  # as the next cycle begins
+        ACTIONS["enqueue"](engine.context)  # as at the start of the next cycle
         answer.phase = job.phase.value
     _target(engine, leaf, answer)
     if not _waits(job, answer) or _queue_is_shut(engine, leaf, answer) or _kept_out(engine, leaf, answer):
@@ -116,11 +116,11 @@ def _placed(engine: Engine, leaf: JobNode, answer: WaitReport) -> None:
         _unit(engine, leaf, unit, answer)
     outlook = answer.outlook = run_ahead(engine, job.key)
     if outlook.starts_at == answer.now and not outlook.evictions:
-        # If only by those of its tasks that ask for nothing; or there is room that is being freed.
+        # Perhaps only its tasks without requests start, or its capacity is still being released.
         answer.cause = "starting" if outlook.waits_for_room else "next"
     elif answer.cause == "next":
         answer.cause = "turn"
-        if leaf.unit is not None:  # as it stands once the others have started
+        if leaf.unit is not None:  # its state once the others have started
             answer.places = places_of(engine.nodes, leaf.unit, engine.state.registry)
             answer.limits = limits_of(engine, leaf, leaf.unit)
         elif unit is None:
@@ -134,7 +134,7 @@ def _target(engine: Engine, leaf: JobNode, answer: WaitReport) -> None:
 
 
 def _waits(job: Job, answer: WaitReport) -> bool:
-    """Whether something of the job is still to be started."""
+    """Whether some task of the job is still to be started."""
     if job.phase is JobPhase.COMPLETED or (
         job.tasks and all(task.status > TaskStatus.RELEASING for task in job.tasks.values())
     ):
@@ -188,7 +188,7 @@ def _which(named: Queue, own: ShareNode) -> str:
 
 
 def _kept_out(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
-    """Whether the job is not let in, or its pods are not there."""
+    """Whether the job is not enqueued, or its pods do not exist."""
     job, policy = leaf.job, engine.policy
     if job.phase is JobPhase.PENDING and policy.enqueues:
         if _is_too_large(engine, job, answer):
@@ -211,7 +211,7 @@ def _kept_out(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
 
 
 def _is_too_large(engine: Engine, job: Job, answer: WaitReport) -> bool:
-    """Whether what the job says that it starts with is more than the cluster has."""
+    """Whether the job's minResources exceed the cluster."""
     assert job.spec is not None
     say, has = AmountFormatter(engine.state.registry), engine.state.capacity
     asked = {j: amount for j, amount in enumerate(job.spec.min_resources) if j != PODS and amount > has[j]}
@@ -225,7 +225,7 @@ def _is_too_large(engine: Engine, job: Job, answer: WaitReport) -> bool:
 
 
 def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
-    """Whether nothing of what waits fits an empty cluster."""
+    """Whether no pending task fits an empty cluster."""
     job, nodes = leaf.job, engine.nodes
     beyond = find_oversize(leaf, engine.policy.start_size(job))
     if beyond is not None:
@@ -258,7 +258,7 @@ def _when_empty(engine: Engine, job: Job, shape: TaskShape) -> NodeFit:
 
 
 def _only_best_effort(engine: Engine, job: Job, answer: WaitReport) -> None:
-    """Tasks that ask for nothing wait for any place."""
+    """Tasks without requests wait for any free pod slot."""
     answer.places = _best_effort_places(engine, job)
     answer.unit_tasks = sum(found.tasks for found in answer.places)
     answer.cause = "next" if any(found.fitting for found in answer.places) else "room"
@@ -270,7 +270,7 @@ def _best_effort_places(engine: Engine, job: Job) -> list[NodeFit]:
 
 
 def _unit(engine: Engine, leaf: JobNode, unit: AllocationUnit, answer: WaitReport) -> None:
-    """What the job would start next, and what is in its way."""
+    """The job's next unit, and what blocks it."""
     say, candidates = AmountFormatter(engine.state.registry), engine.candidates
     answer.unit_tasks, answer.unit = unit.size, say.items(unit.ask)
     answer.owed = engine.order.is_owed(leaf, unit.ask)

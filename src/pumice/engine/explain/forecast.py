@@ -1,7 +1,7 @@
-"""What happens to a job if nothing else does: the engine runs ahead, cycle by cycle, to when time alone matters.
+"""Forecast for a job if nothing else happens: run the engine ahead, cycle by cycle, to the times that matter.
 
-That is what patience and brakes are about: from when on room is kept for the job, and from when on it takes back what
-others hold beyond their part. Nothing is carried out; whoever is to be evicted stays where it is.
+These are the ends of patience and cooldown: from when on capacity is reserved for the job, and from when on it reclaims
+what other jobs hold beyond their entitlement. Nothing is executed; victims stay where they are.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pumice.engine.engine import Engine
 
 STEPS = 12
-"""So many times the engine is asked again, later."""
+"""The maximum number of later cycles to run."""
 
 
 def run_ahead(engine: Engine, job: str) -> Forecast:
-    """Decide as the engine will, first now and then whenever somebody's patience ends, until the job starts."""
+    """Run the engine now and then whenever some job's patience ends, until the job starts."""
     outlook, begun = Forecast(), engine.now
     decisions = engine.cycle(engine.now)
     outlook.first = list(dict.fromkeys(d.job for d in decisions if isinstance(d, Bind)))
@@ -43,7 +43,7 @@ def run_ahead(engine: Engine, job: str) -> Forecast:
 
 
 def _may_not_take(engine: Engine, leaf: JobNode) -> str:
-    """Why a job must not have others go, whoever they are."""
+    """Why a job may not preempt, whatever the victims."""
     if leaf.unit is None:
         return ""
     if not all(engine.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit)):

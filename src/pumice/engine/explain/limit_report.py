@@ -1,7 +1,7 @@
-"""Which limits a unit would break: all of them, not only the one that is met first.
+"""Which limits a unit would break: all of them, not only the first one hit.
 
-The gates themselves are asked. Where a queue's limit is in the way it is lifted, the gate asked again, and so on, until
-nothing refuses; then everything is put back.
+The plugins themselves decide. The report lifts a queue's limit that rejects the unit, asks the plugin again, and so on,
+until nothing rejects it; then it restores everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def limits_of(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> list[Limit]:
-    """Everything that refuses a unit now; empty iff no gate does."""
+    """Every limit that rejects a unit now; empty iff no plugin rejects it."""
     found: dict[Limit, None] = {}
     for plugin, reason in engine.policy.refusals(leaf, unit):
         own = list(_said_by(engine, plugin, leaf, unit))
@@ -34,7 +34,7 @@ def limits_of(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> list[Limit
 
 
 def _said_by(engine: Engine, plugin: Plugin, leaf: JobNode, unit: AllocationUnit) -> Iterator[Limit]:
-    """What a plugin of ours has against a unit, in numbers."""
+    """Why a built-in plugin rejects a unit, in numbers."""
     if isinstance(plugin, QueueLimits):
         yield from _queue_limits(engine, leaf, unit)
     if isinstance(plugin, ProportionPlugin):
@@ -52,7 +52,7 @@ def _said_by(engine: Engine, plugin: Plugin, leaf: JobNode, unit: AllocationUnit
 def _queue_limits(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> Iterator[Limit]:
     tree = engine.tree
     lifted: list[tuple[list[int], int, int]] = []
-    named: set[tuple[ShareNode, int]] = set()  # whose guarantee has been said to be in the way
+    named: set[tuple[ShareNode, int]] = set()  # guarantees already reported as blocking
     asks = dict(unit.ask)
     try:
         while (lack := beyond_limits(tree, leaf, unit.ask)) is not None:
@@ -62,7 +62,7 @@ def _queue_limits(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> Iterat
             if limit is not None:
                 yield limit
             if queue.parent is None:
-                break  # nobody is above it, and its ceiling is what all others are measured by
+                break  # the root has no parent, and its ceiling is the cluster
             lifted.append((queue.ceiling, j, queue.ceiling[j]))
             queue.ceiling[j] = LARGEST_AMOUNT
     finally:
@@ -73,12 +73,12 @@ def _queue_limits(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> Iterat
 def _queue_limit(
     engine: Engine, leaf: JobNode, queue: ShareNode, j: int, asks: int, said: set[tuple[ShareNode, int]]
 ) -> Limit | None:
-    """What keeps a queue from holding so much more; None: what keeps its parent too, or has been said."""
+    """The limit that keeps a queue from holding this much more; None: its parent's, or already reported."""
     say = AmountFormatter(engine.state.registry)
     assert queue.ceiling is not None
     most, described = queue.ceiling[j], engine.context.sync.queue_of(queue)
     named = dict(described.capability).get(j) if described is not None else None
-    # Where claims of others are in the way, they count as held.
+    # Claims of other queues that block the unit count as held.
     lacks = queue.held[j] + asks - most if queue.held[j] + asks > most else queue.claims[j] + asks - most
     amounts = tuple(say.amount(j, amount) for amount in (most, queue.held[j], asks, lacks))
     who = f"queue {queue.path}" if queue.parent is not None else "the cluster"
@@ -99,14 +99,14 @@ def _queue_limit(
 
 
 def _claimed(queue: ShareNode, j: int) -> int:
-    """What a queue keeps from others: what is held below it, and what is guaranteed there and not used."""
+    """What a queue withholds from others: the holdings below it, and the unused guarantees there."""
     return max(queue.claims[j], queue.guarantee[j]) if queue.guarantee is not None else queue.claims[j]
 
 
 def _beside(
     engine: Engine, leaf: JobNode, top: ShareNode | None, bottom: ShareNode | None
 ) -> Iterator[tuple[ShareNode, list[int]]]:
-    """The queues beside a job's way, below ``top`` and not below ``bottom``, with what is reserved for each."""
+    """The sibling queues along a job's path, below ``top`` and not below ``bottom``, with their reservations."""
     reserved = reserved_for(engine.tree.queues())
     below: ShareNode = bottom or leaf.queue
     while below is not top and below.parent is not None:

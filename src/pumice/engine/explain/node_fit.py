@@ -1,4 +1,4 @@
-"""Where a task may go, and what is wrong with all other nodes: each node counts once, by what rules it out first."""
+"""Which nodes fit a task, and why the others do not: each node counts once, by the first check that excludes it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 
 NAMED = 3
-"""So many nodes of a group are named."""
+"""The maximum number of nodes named per group."""
 
 
 def places_of(nodes: NodeTable, unit: AllocationUnit, registry: Registry, *, empty: bool = False) -> list[NodeFit]:
-    """The places of all shapes of a unit. Empty: as if nothing were on the nodes."""
+    """The node fit of all shapes of a unit. Empty: as if no task were placed."""
     return [places(nodes, shape, registry, tasks=tasks, empty=empty) for shape, tasks in unit.parts]
 
 
 def places(nodes: NodeTable, shape: TaskShape, registry: Registry, *, tasks: int = 1, empty: bool = False) -> NodeFit:
-    """Where one task of a shape may go now, or on nodes that are empty."""
+    """The nodes that fit one task of a shape now, or when empty."""
     left = np.ones(len(nodes.nodes), np.bool_)
     out: list[ExcludedNodes] = []
-    # On empty nodes other pods have no say.
+    # On empty nodes other pods do not matter.
     judged = ~nodes.view(shape).mask if empty else np.ones(len(nodes.nodes), np.bool_)
     for reason, passes in _rules(nodes, shape):
         ruled_out = left & ~passes & judged
@@ -54,7 +54,7 @@ def _rules(nodes: NodeTable, shape: TaskShape) -> Iterator[tuple[str, Mask]]:
 
 
 def _unsaid(plugin: Plugin, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
-    """What a plugin refuses without saying why."""
+    """The nodes that a plugin rejects without a reason."""
     for mask in (plugin.node_filter(shape, nodes), plugin.node_filter_now(shape, nodes) if shape.coupled else None):
         if mask is not None:
             yield f"the plugin {plugin.name} refuses it", mask
@@ -63,7 +63,7 @@ def _unsaid(plugin: Plugin, shape: TaskShape, nodes: NodeTable) -> Iterator[tupl
 def _lacking(
     nodes: NodeTable, shape: TaskShape, left: Mask, wording: AmountFormatter, *, empty: bool
 ) -> Iterator[ExcludedNodes]:
-    """Nodes with too little room, by what they lack; takes them out of those that are left."""
+    """Nodes with too little free capacity, by resource; removes them from those that are left."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for i in np.flatnonzero(left).tolist():
         node = nodes.nodes[i]

@@ -1,4 +1,4 @@
-"""The verdict: one sentence that says why, and what would have to happen, from everything that was found."""
+"""The summary: one sentence with the cause, and what would have to happen, from all findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pumice.engine.explain.wording import count, listed, said, seconds
 
 
 def summarize(answer: WaitReport) -> None:
-    """Write the verdict and complete what would have to happen."""
+    """Write the summary and complete what would have to happen."""
     answer.verdict = f"{answer.job} {_verdict(answer)}"
     _say_time(answer)
     if answer.cause in ("room", "limit", "turn", "line") and answer.outlook.starts_at is None:
@@ -81,7 +81,7 @@ def _ahead(answer: WaitReport) -> str:
 
 
 def _say_time(answer: WaitReport) -> None:
-    """What time alone changes."""
+    """What changes through time alone."""
     outlook, now = answer.outlook, answer.now
     if answer.cause in ("running", "finished", "starting", "next"):
         return
@@ -130,7 +130,7 @@ def _lift(kind: str, queue: str, resource: str, lacks: str) -> str:
 
 
 def behind(contest: Competition | None) -> TreeLevel | None:
-    """The first level, from the root, at which somebody else is served first."""
+    """The first level, from the root, at which another node is served first."""
     rungs = contest.rungs if contest is not None else []
     return next((rung for rung in rungs if rung.first is not None), None)
 

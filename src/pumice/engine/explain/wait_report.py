@@ -1,4 +1,4 @@
-"""The answer to ``why``: plain values, amounts as quantities, times in microseconds."""
+"""The report of ``pumice why``: plain values, amounts as quantities, times in microseconds."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Literal
 Amounts = dict[str, str]
 
 Cause = Literal[
-    "running",  # nothing of it waits
+    "running",  # no task of it is pending
     "finished",
-    "starting",  # it has its places and waits for others to leave them
-    "next",  # nothing is in its way: it starts in the next cycle
-    "turn",  # others come first and leave it no room
-    "no group",  # its podgroup is not there
+    "starting",  # its tasks are pipelined and wait for others to be released
+    "next",  # nothing blocks it: it starts in the next cycle
+    "turn",  # other jobs come first and use up the capacity
+    "no group",  # its PodGroup does not exist
     "no queue",
-    "queue",  # its queue takes no work
+    "queue",  # its queue accepts no work
     "not let in",  # it may not create pods yet
     "pods",  # too few of its pods exist
     "never",  # it would not fit an empty cluster
-    "line",  # its queue is first come first served, and another is first
+    "line",  # its queue is first come first served, and another job is first
     "limit",
     "room",
 ]
@@ -32,33 +32,33 @@ class Competitor:
     name: str
     weight: float
     used: Amounts
-    entitled: Amounts  # where queues go by what they deserve: that
-    whole: Amounts  # the whole targets below it together, where there are targets
+    entitled: Amounts  # the deserved amount, where queues are ordered by it
+    whole: Amounts  # the sum of the integer targets below it, where there are targets
     used_share: float  # of the cluster, by dominant resource
     entitled_share: float
-    key: float | None  # by which it is compared; None: nothing below it is in the running
-    owed: bool  # whether something that waits below it is within its whole target
-    limit: Amounts  # the most it may hold, of what is less than the whole cluster
+    key: float | None  # sort key; None: no candidate below it
+    owed: bool  # whether a pending unit below it is within its integer target
+    limit: Amounts  # the most it may hold, where that is less than the whole cluster
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLevel:
-    """One level on the way from the root to the job: its side there, and who is served first."""
+    """One level on the path from the root to the job: its side there, and the first of its siblings."""
 
     ours: Competitor
     first: Competitor | None  # None: it is first itself
-    place: int | None  # counted from 1; None: it is not in the running
-    rivals: int  # how many are
+    place: int | None  # counted from 1; None: it is no candidate
+    rivals: int  # number of candidates
     decided_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Competition:
-    """Whose turn it is, level by level."""
+    """The serving order, level by level."""
 
-    measure: str  # what keys are: want (the largest first) or share (the least first)
-    lending: bool  # nobody is owed: what is left is lent
-    supposing: bool  # the job finds no room: the order is as it would be if there were some
+    measure: str  # meaning of keys: want (the largest first) or share (the least first)
+    lending: bool  # no job is owed anything: the rest is lent
+    supposing: bool  # the job cannot be placed: the order is hypothetical, as if it could
     first_job: str | None
     rungs: list[TreeLevel]
 
@@ -67,14 +67,14 @@ class Competition:
 class Limit:
     """A limit that a unit would break."""
 
-    kind: str  # capability, guarantee, user, deserved, or the plugin that refuses
+    kind: str  # capability, guarantee, user, deserved, or the plugin that rejects
     queue: str
     resource: str
     message: str
     most: str = ""
     held: str = ""
     asks: str = ""
-    lacks: str = ""  # how much has to come free
+    lacks: str = ""  # how much has to be freed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedNodes:
-    """Nodes that will not do, all for one reason."""
+    """Nodes excluded for one reason."""
 
     reason: str
     count: int
@@ -98,10 +98,10 @@ class ExcludedNodes:
 
 @dataclass(frozen=True, slots=True)
 class NodeFit:
-    """Where one task of a shape may go."""
+    """The nodes that fit one task of a shape."""
 
     asks: Amounts
-    tasks: int  # of the unit are of this shape
+    tasks: int  # tasks of the unit with this shape
     nodes: int
     fitting: int
     out: list[ExcludedNodes]
@@ -109,7 +109,7 @@ class NodeFit:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What has to come free on a node so that the unit finds its place."""
+    """What has to be freed on a node so that the unit fits."""
 
     node: str
     amounts: Amounts
@@ -117,7 +117,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A task that would go."""
+    """A task that would be evicted."""
 
     task: str
     job: str
@@ -130,18 +130,18 @@ class Forecast:
 
     first: list[str] = field(default_factory=list)  # jobs that start something in the next cycle, in that order
     starts_at: int | None = None
-    tasks: int = 0  # that start then
-    waits_for_room: bool = False  # which is being freed
+    tasks: int = 0  # tasks that start then
+    waits_for_room: bool = False  # capacity that is being released
     evictions: list[Eviction] = field(default_factory=list)
-    action: str = ""  # by which they go
-    holds_at: int | None = None  # room is kept for it from then on
+    action: str = ""  # the action that evicts them
+    holds_at: int | None = None  # capacity is reserved for it from then on
     holds_on: list[str] = field(default_factory=list)
     hold_lack: float = 0.0
     hold_ends: int | None = None  # unless it has made progress
-    patience_at: int | None = None  # when it has waited long enough for room to be kept
-    takes_at: int | None = None  # when it has waited long enough to take back
-    may_not_take: str = ""  # why it takes nothing back all the same
-    kept_for: list[str] = field(default_factory=list)  # others for whom room is kept
+    patience_at: int | None = None  # when it has waited long enough for a reservation
+    takes_at: int | None = None  # when it has waited long enough to preempt
+    may_not_take: str = ""  # why it does not preempt nevertheless
+    kept_for: list[str] = field(default_factory=list)  # other jobs with reservations
 
 
 @dataclass(slots=True)
@@ -151,14 +151,14 @@ class WaitReport:
     job: str
     cause: Cause
     verdict: str = ""
-    called: str = ""  # what was asked for, where that is not the name of the job
+    called: str = ""  # the requested name, where that is not the name of the job
     queue: str = ""
     path: str = ""
     user: str = ""
     phase: str = ""
     now: int = 0
     created: int = 0
-    running_since: int = 0  # since when the first of its tasks runs; 0: none does
+    running_since: int = 0  # start time of its first running task; 0: none runs
     last_start: int = 0
     running: int = 0
     starting: int = 0
@@ -168,7 +168,7 @@ class WaitReport:
     holds: Amounts = field(default_factory=dict)
     unit_tasks: int = 0
     unit: Amounts = field(default_factory=dict)
-    fitting_now: int = 0  # tasks of the unit that would find a place now
+    fitting_now: int = 0  # tasks of the unit that could be placed now
     owed: bool | None = None
     target: float | None = None  # tasks it is entitled to
     whole: Amounts = field(default_factory=dict)  # in whole units
@@ -177,6 +177,6 @@ class WaitReport:
     places: list[NodeFit] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     outlook: Forecast = field(default_factory=Forecast)
-    rules: str = ""  # where the configuration is from by which this was answered
+    rules: str = ""  # origin of the configuration behind this report
     needs: list[str] = field(default_factory=list)  # what would have to happen
     notes: list[str] = field(default_factory=list)

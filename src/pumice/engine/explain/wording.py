@@ -1,4 +1,4 @@
-"""Amounts and counts as people write them."""
+"""Format amounts and counts for reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECOND = 1_000_000
 
 
 class AmountFormatter:
-    """Says amounts of the resources of a registry. Places for pods are nobody's share and go without saying."""
+    """Formats amounts of the resources of a registry. Pod slots belong to no share and are omitted."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -53,7 +53,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 
 def seconds(duration: int) -> str:
-    """A duration in microseconds, as people say it."""
+    """A duration in microseconds, formatted for reports."""
     whole = max(0, -(-duration // SECOND))
     if whole < 120:
         return f"{whole} s"

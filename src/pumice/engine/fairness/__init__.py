@@ -1,1 +1,1 @@
-"""Who is entitled to what: the share tree, targets, serving orders, limits and preemption rules."""
+"""Fair sharing: the share tree, fluid and integer targets, serving orders, limits and preemption rules."""

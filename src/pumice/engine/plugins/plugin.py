@@ -1,10 +1,10 @@
-"""Plugins: what a policy may say, and when it is asked.
+"""The plugin interface: the hooks of a policy, and when the engine calls them.
 
-A plugin is a small class that overrides the hooks it needs. The cycle asks the plugins in the order of the tiers
-in the configuration file; for each hook the docstring says who calls it, when, and what the answer means. A
-plugin lives as long as its configuration; it must not keep state that can't be derived from the cluster.
+A plugin is a small class that overrides the hooks it needs. The cycle calls the plugins in the order of the tiers in
+the configuration file; each hook's docstring states its caller, when it is called, and what the result means. A plugin
+lives as long as its configuration; it must not keep state that cannot be derived from the cluster.
 
-Order hooks return *keys* (smaller first), never compare: the tiers make a tuple of them. Node hooks are asked once
+Order hooks return *keys* (smaller first) instead of comparing: the tiers combine them into a tuple. Node hooks run once
 per shape, over all nodes at once, not once per task and node.
 """
 
@@ -35,7 +35,7 @@ Arguments = Mapping[str, object]
 
 
 class Argument(NamedTuple):
-    """An argument that a plugin or an action takes, for people: ``<...>`` in its name stands for any word."""
+    """An argument of a plugin or an action, for documentation: ``<...>`` in its name stands for any word."""
 
     name: str
     default: str
@@ -48,7 +48,7 @@ class Argument(NamedTuple):
 
 
 class PluginError(ValueError):
-    """Arguments a plugin can't work with; ``argument`` names the culprit."""
+    """Invalid plugin arguments; ``argument`` names the offending one."""
 
     def __init__(self, argument: str, message: str) -> None:
         super().__init__(message)
@@ -57,10 +57,10 @@ class PluginError(ValueError):
 
 @dataclass(slots=True)
 class CapacityWeights:
-    """How much a task's score likes idle room: ``constant + sum(linear[j] * f_j) - uneven * deviation(f)``.
+    """How idle capacity counts in a task's score: ``constant + sum(linear[j] * f_j) - uneven * deviation(f)``.
 
-    ``f_j`` is the part of resource j that stays idle on the node once the task is there; the deviation is the
-    standard deviation of ``f_j`` over ``even``. What several plugins ask for adds up.
+    ``f_j`` is the fraction of resource j that stays idle on the node with the task placed; the deviation is the
+    standard deviation of ``f_j`` over ``even``. The weights of several plugins add up.
     """
 
     constant: float = 0.0
@@ -74,52 +74,53 @@ class Plugin:
 
     name = ""
     takes: tuple[Argument, ...] | None = None
-    """The arguments it takes; others are noted as without effect. None: it does not say."""
+    """The arguments it takes; others are reported as without effect. None: not declared."""
     registry: Registry
     """Names and units of resources; set before any hook is called."""
     config: PluginConfig
     """This plugin's entry in the configuration (its flags); set before any hook is called."""
     tree: ShareTree
-    """The share tree that is served, with all accounts; set before any hook is called."""
+    """The share tree, with all accounts; set before any hook is called."""
     state: ClusterState
-    """The cluster as events describe it, to read; set before any hook is called."""
+    """The cluster state, read-only; set before any hook is called."""
     order: ServingOrder
-    """The order in which the tree is served; set before any hook is called in a cycle."""
+    """The serving order of the tree; set before any hook is called in a cycle."""
     orders_queues = False
     """Whether the order of queues in force is this plugin's; set before any hook is called."""
     jobs_by_share = False
-    """Whether some plugin orders the jobs of a queue by what they hold; set before any hook is called."""
+    """Whether some plugin orders the jobs of a queue by their holdings; set before any hook is called."""
     reads_ledger = False
     """Whether it reads ``request``, ``inqueue`` or ``elastic`` of nodes; they are kept only if some plugin does."""
 
     def __init__(self, arguments: Arguments) -> None:
-        """Read the arguments of the configuration file; raises PluginError when they make no sense."""
+        """Read the arguments of the configuration file; raises PluginError if they are invalid."""
 
     # --- orders ---------------------------------------------------------------------------------------------
 
     def queue_order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder | None:
-        """Called once when the engine is built: the order in which the share tree is served (enableQueueOrder).
+        """Called once when the engine is built: the serving order of the share tree (enableQueueOrder).
 
-        The first plugin in the tiers that has one gives it.
+        The first plugin in the tiers that returns one supplies it.
         """
         return None
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:
-        """Called whenever a job changes: its key among the jobs of its queue (enableJobOrder). None: no say."""
+        """Called whenever a job changes: its key among the jobs of its queue (enableJobOrder). None: abstain."""
         return None
 
     makes_classes = False
-    """Whether ``job_key`` orders jobs for good, so that they are entitled one class after another
-    (docs/fairness.md, section 3.1), or only breaks ties."""
+    """Whether ``job_key`` orders jobs permanently, so that they are entitled one class after another
+    (docs/fairness.md, section 3.1), or only breaks ties.
+    """
 
     def orders_jobs_by_share(self) -> bool:
-        """Whether this plugin's place in the tiers is where a job's share counts."""
+        """Whether this plugin's position in the tiers is where a job's share counts."""
         return False
 
     # --- gates ------------------------------------------------------------------------------------------------
 
     def job_valid(self, job: Job) -> str | None:
-        """Called when a job changes, before it may start anything: a reason why not, or None."""
+        """Called when a job changes, before it may start anything: a reason to reject it, or None."""
         return None
 
     def start_size(self, job: Job) -> int:
@@ -133,23 +134,23 @@ class Plugin:
         """
 
     def bounds_moved(self) -> bool:
-        """Called after tasks started or ended: whether bounds differ though queues, demand and capacity do not."""
+        """Called after tasks started or ended: whether bounds differ although queues, demand and capacity do not."""
         return False
 
     def queue_refusals(self) -> Mapping[str, str]:
-        """Called when queues or capacity changed: queues that may not take work, nor any below them, and why."""
+        """Called when queues or capacity changed: queues that may start nothing, nor any below them, and why."""
         return {}
 
     def queue_notes(self) -> Mapping[tuple[str, str], str]:
-        """Called at the end of each cycle: what people should know about queues, by queue and type of condition."""
+        """Called at the end of each cycle: conditions to report on queues, by queue and type of condition."""
         return {}
 
     def enqueueable(self, leaf: JobNode) -> str | None:
-        """Called by enqueue for a Pending job (enableJobEnqueued): a reason to keep it out, or None."""
+        """Called by enqueue for a Pending job (enableJobEnqueued): a reason to reject it, or None."""
         return None
 
     def must_enqueue(self, leaf: JobNode, now: int) -> bool:
-        """Called by enqueue for a Pending job (enableJobEnqueued): whether it is let in, whatever later plugins say."""
+        """Called by enqueue for a Pending job (enableJobEnqueued): whether to enqueue it despite later plugins."""
         return False
 
     def overused(self, queue: ShareNode) -> str | None:
@@ -157,31 +158,33 @@ class Plugin:
         return None
 
     def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Called by allocate before a unit is placed (enabledAllocatable): a reason to refuse, or None."""
+        """Called by allocate before a unit is placed (enabledAllocatable): a reason to reject it, or None."""
         return None
 
     def gives_way(self, leaf: JobNode, unit: AllocationUnit) -> bool:
-        """Called by allocate for a unit that ``allocatable`` refused (enabledAllocatable), once nobody else can start.
+        """Called by allocate for a unit that ``allocatable`` rejected (enabledAllocatable), once no other job can
+        start.
 
-        Whether it may start nevertheless, in room that would lie idle.
+        Whether it may start nevertheless, on capacity that would stay idle.
         """
         return False
 
     # --- nodes ------------------------------------------------------------------------------------------------
 
     def node_rule(self, leaf: JobNode) -> Hashable | None:
-        """Called when a job or some queue changes: what of the job decides where its tasks may run, None if nothing.
+        """Called when a job or some queue changes: the property of the job that decides where its tasks may run, or
+        None.
 
-        Tasks whose jobs differ in it have different shapes; the hooks below find it with ``shape.rule_of(name)``.
+        Tasks of jobs that differ in it have different shapes; the hooks below read it with ``shape.rule_of(name)``.
         """
         return None
 
     def node_filter(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.bool_] | None:
-        """Called once per shape until nodes change (enablePredicate): where it may run, whatever room there is."""
+        """Called once per shape until nodes change (enablePredicate): the feasible nodes, free or not."""
         return None
 
     def node_filter_now(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.bool_] | None:
-        """Called for each placement of a coupled shape (ports, pod affinity, spreading): where it may run now."""
+        """Called for each placement of a coupled shape (ports, pod affinity, spreading): the nodes feasible now."""
         return None
 
     def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterable[tuple[str, NDArray[np.bool_]]]:
@@ -192,54 +195,53 @@ class Plugin:
         return ()
 
     def node_score(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.float64] | None:
-        """Called once per shape until nodes change (enableNodeOrder): a score per node that room does not move."""
+        """Called once per shape until nodes change (enableNodeOrder): a score per node, whatever its usage."""
         return None
 
     def node_score_now(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.float64] | None:
-        """Called for each placement of a coupled shape: a score per node that depends on where pods are."""
+        """Called for each placement of a coupled shape: a score per node that depends on placed pods."""
         return None
 
     def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
-        """Called once per shape: how idle room counts for the score (enableNodeOrder)."""
+        """Called once per shape: how idle capacity counts in the score (enableNodeOrder)."""
         return None
 
     # --- victims ----------------------------------------------------------------------------------------------
-    # Judged one after another: the taker's unit is counted in and victims already chosen are out of all accounts when
-    # the next is judged. Only ``may_take`` comes before the unit is counted. What is refused for one task of a job is
-    # refused for its tasks of the same shape on the same node as long as that taker looks: with fewer tasks a job has
-    # less to lose.
-    # What is about one task alone is ``evictable``.
+    # Victims are judged one after another: the preemptor's unit is charged, and victims already chosen are uncharged,
+    # when the next is judged. Only ``may_take`` runs before the unit is charged. A rejection of one task of a job also
+    # holds for its tasks of the same shape on the same node during that preemptor's search: with fewer tasks a job has
+    # less to lose. Checks on one task alone belong in ``evictable``.
 
     def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Called by reclaim for a taker (enablePreemptive): a reason why it may not take from other queues."""
+        """Called by reclaim for a preemptor (enablePreemptive): a reason why it may not take from other queues."""
         return None
 
     def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
-        """Called by reclaim (enableReclaimable): whether the taker may have this task of another queue go."""
+        """Called by reclaim (enableReclaimable): whether the preemptor may evict this task of another queue."""
         return True
 
     def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
-        """Called by preempt (enablePreemptable): whether the taker may have this task of its own queue go."""
+        """Called by preempt (enablePreemptable): whether the preemptor may evict this task of its own queue."""
         return True
 
     def can_go_on(self, job: Job, without: Task | None = None) -> bool:
-        """Called by reclaim and preempt: whether what runs of a job, but for that task, suffices.
+        """Called by reclaim and preempt: whether a job can continue without that task.
 
-        If it does not, the task can only go together with the rest of the job.
+        If not, the task can only be evicted together with the rest of the job.
         """
         return True
 
     def evictable(self, task: Task) -> bool:
-        """Called by reclaim and preempt: whether the task may be a victim at all, whoever takes."""
+        """Called by reclaim and preempt: whether the task may be a victim at all, for any preemptor."""
         return True
 
-    # --- what happens ------------------------------------------------------------------------------------------
+    # --- notifications ------------------------------------------------------------------------------------------
 
     def placed(self, task: Task, node: ClusterNode) -> None:
-        """Called after a task came to occupy a node, by an event or by a decision that may be undone.
+        """Called after a task was placed on a node, by an event or by a decision that may be undone.
 
-        Its status says how it counts. One that is evicted is ``removed`` as what it was, then ``placed`` as
-        Releasing: it occupies its node until it is gone.
+        Its status determines how it counts. An evicted task is first ``removed`` with its old status, then ``placed``
+        as Releasing: it occupies its node until it is gone.
         """
 
     def removed(self, task: Task, node: ClusterNode) -> None:

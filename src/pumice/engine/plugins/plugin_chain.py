@@ -1,4 +1,4 @@
-"""The plugins of a configuration, put together: one object that answers for all tiers."""
+"""The plugins of a configuration combined: one object that answers for all tiers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 PluginFactory = Callable[[Arguments], Plugin]
 
 ALWAYS = ("users",)
-"""Plugins that stand at the end of the tiers where a file does not name them: what somebody wrote on a queue counts."""
+"""Plugins added at the end of the tiers if a file does not name them, because limits in a Queue always apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSortKeys:
-    """A job's keys from the tiers: ahead of the share, behind it, and those that make classes."""
+    """A job's keys from the tiers: before the share, after it, and those that define classes."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -39,7 +39,7 @@ class PluginChain:
     """All plugins in the order of the tiers."""
 
     consent: PluginConsent
-    """Who speaks for takers; known once the order of the tree is."""
+    """The plugins' consent to preemptions; set once the order of the tree is known."""
 
     def __init__(
         self, config: SchedulerConfig, factories: Mapping[str, PluginFactory], state: ClusterState, tree: ShareTree
@@ -57,7 +57,7 @@ class PluginChain:
         self._job_order = self.having("job_key", Flag.JOB_ORDER)
         by_share = [i for i, plugin in enumerate(self._job_order) if plugin.orders_jobs_by_share()]
         self._share_at = by_share[0] if by_share else len(self._job_order)
-        self.jobs_by_share = bool(by_share)  # whether some plugin orders the jobs of a queue by what they hold
+        self.jobs_by_share = bool(by_share)  # whether some plugin orders the jobs of a queue by their holdings
         for _, plugin in self.plugins:
             plugin.jobs_by_share = bool(by_share)
         self.ledger = Ledger(tree) if any(plugin.reads_ledger for _, plugin in self.plugins) else None
@@ -89,7 +89,7 @@ class PluginChain:
         return [plugin for plugin in self._with(flag) if _overrides(plugin, hook)]
 
     def order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder:
-        """The order of the share tree: the first plugin in the tiers that has one, else by what jobs hold."""
+        """The order of the share tree: that of the first plugin in the tiers that has one, else by jobs' holdings."""
         order = self._queue_order(tree, capacity)
         for _, plugin in self.plugins:
             plugin.order = order
@@ -113,7 +113,7 @@ class PluginChain:
     # --- jobs --------------------------------------------------------------------------------------------------
 
     def job_keys(self, job: Job, priority: int, started: bool) -> JobSortKeys:
-        """A job's place among the jobs of its queue."""
+        """A job's sort keys among the jobs of its queue."""
         before: list[int] = []
         after: list[int] = []
         classes: list[int] = []
@@ -126,7 +126,7 @@ class PluginChain:
         return JobSortKeys(tuple(before), tuple(after), tuple(classes))
 
     def start_size(self, job: Job) -> int:
-        """How many tasks the job must start together; 0 when nobody says."""
+        """How many tasks the job must start together; 0 if no plugin says."""
         sizes = [plugin.start_size(job) for plugin in self._start]
         return max(sizes) if sizes else 0
 
@@ -139,34 +139,34 @@ class PluginChain:
         return None
 
     def node_rules(self, leaf: JobNode) -> Rules:
-        """What plugins say of where a job's tasks may run."""
+        """The node rules of all plugins for a job."""
         said = ((plugin.name, plugin.node_rule(leaf)) for plugin in self._rules)
         return tuple((name, rule) for name, rule in said if rule is not None)
 
     def set_bounds(self) -> None:
-        """Let every plugin set what it bounds nodes of the tree by."""
+        """Have every plugin set its bounds on nodes of the tree."""
         if self.ledger is not None:
             self.ledger.sync()
         for plugin in self._bounds:
             plugin.set_bounds()
 
     def bounds_moved(self) -> bool:
-        """Whether some plugin's bounds differ by what was placed or ended alone."""
+        """Whether some plugin's bounds changed through placements alone."""
         return any(plugin.bounds_moved() for plugin in self._bounds_moved)
 
     def queue_refusals(self) -> dict[str, str]:
-        """Queues that may not take work, and why; the first plugin that refuses one says why."""
+        """Queues that may start nothing, and why; the first plugin that rejects a queue supplies the reason."""
         refused: dict[str, str] = {}
         for plugin in self._refusals:
             refused = {**plugin.queue_refusals(), **refused}
         return refused
 
     def queue_notes(self) -> dict[tuple[str, str], str]:
-        """What people should know about queues, by queue and type of condition."""
+        """Conditions to report on queues, by queue and type of condition."""
         return {key: note for plugin in self._notes for key, note in plugin.queue_notes().items()}
 
     def enqueueable(self, leaf: JobNode, now: int) -> str | None:
-        """Why a Pending job must wait, None if it need not. Whoever comes first in the tiers decides."""
+        """Why a Pending job must wait, None if it need not. The first plugin in the tiers with a verdict decides."""
         if self.ledger is not None:
             self.ledger.sync()
         for plugin in self._enqueue:
@@ -184,18 +184,18 @@ class PluginChain:
             reason = _first_reason(plugin.overused(queue) for plugin in self._overused)
             if reason is not None:
                 return reason
-        for plugin in self._allocatable:  # asked for every unit that starts: no generator
+        for plugin in self._allocatable:  # hot path: no generator
             reason = plugin.allocatable(leaf, unit)
             if reason is not None:
                 return reason
         return None
 
     def gives_way(self, leaf: JobNode, unit: AllocationUnit) -> bool:
-        """Whether all who refuse a unit would rather let it start than leave room idle."""
+        """Whether all plugins that reject a unit would rather start it than leave capacity idle."""
         return all(plugin.gives_way(leaf, unit) for plugin, _ in self.refusals(leaf, unit))
 
     def refusals(self, leaf: JobNode, unit: AllocationUnit) -> Iterator[tuple[Plugin, str]]:
-        """Every plugin that is against a unit starting now, and why: ``allocatable`` is None iff there is none."""
+        """Every plugin that rejects a unit now, and why: ``allocatable`` is None iff there is none."""
         for plugin in self._overused:
             if (reason := plugin.overused(leaf.queue)) is not None:
                 yield plugin, reason
@@ -208,15 +208,15 @@ class PluginChain:
         return _first_reason(plugin.may_take(leaf, unit) for plugin in self._may_take)
 
     def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
-        """Whether every plugin agrees that a task of another queue goes."""
+        """Whether every plugin agrees to evict a task of another queue."""
         return all(plugin.reclaimable(taker, unit, victim) for plugin in self._reclaimable)
 
     def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
-        """Whether every plugin agrees that a task of the same queue goes."""
+        """Whether every plugin agrees to evict a task of the same queue."""
         return all(plugin.preemptable(taker, unit, victim) for plugin in self._preemptable)
 
     def can_go_on(self, job: Job, without: Task | None = None) -> bool:
-        """Whether every plugin agrees that what runs of a job, but for that task, suffices."""
+        """Whether every plugin agrees that a job can continue without that task."""
         return all(plugin.can_go_on(job, without) for plugin in self._can_go_on)
 
     def evictable(self, task: Task) -> bool:

@@ -1,6 +1,6 @@
-"""A node, the tasks on it and what they leave free, updated by differences.
+"""A node with its tasks and its idle capacity, updated incrementally.
 
-``validate`` computes the same from scratch.
+``validate`` recomputes everything from scratch.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pumice.model.specs import Items, NodeSpec, TaskStatus
 
 
 class ClusterNode:
-    """A machine with the tasks on it. ``spec`` is None while only pods speak of it.
+    """A node with the tasks on it. ``spec`` is None while only pods refer to it.
 
-    ``idle`` is what a newcomer may take now. Tasks that wait here for room that is being freed (Pipelined) have a
-    claim on it, and on what is idle as far as that does not suffice: nobody slips in before them.
+    ``idle`` is the capacity that a new task may use now. Pipelined tasks, which wait here for capacity that is being
+    released, have a claim on that and, as far as it does not suffice, on idle capacity: no other task overtakes them.
     """
 
     __slots__ = (
@@ -38,11 +38,11 @@ class ClusterNode:
         self.spec: NodeSpec | None = None
         self.allocatable: list[int] = [0] * width
         self.idle: list[int] = [0] * width
-        self.ours: list[int] = [0] * width  # what managed tasks occupy here
-        self.foreign: list[int] = [0] * width  # what others' pods occupy here
-        self.releasing: list[int] = [0] * width  # the part of both that is being freed
-        self.pipelined: list[int] = [0] * width  # what those ask for who wait for room here
-        self.counted: list[int] = [0] * width  # its part of the cluster's capacity, as last counted
+        self.ours: list[int] = [0] * width  # usage of managed tasks here
+        self.foreign: list[int] = [0] * width  # usage of other schedulers' pods here
+        self.releasing: list[int] = [0] * width  # the part of both that is being released
+        self.pipelined: list[int] = [0] * width  # requests of the tasks pipelined here
+        self.counted: list[int] = [0] * width  # its contribution to the cluster's capacity, as last counted
         self.tasks: dict[str, Task] = {}
         self.waiting: dict[str, Task] = {}  # Pipelined tasks
 
@@ -52,13 +52,13 @@ class ClusterNode:
         return self.spec is not None and self.spec.ready and not self.spec.unschedulable
 
     def describe(self, spec: NodeSpec | None, width: int) -> None:
-        """The machine is as described; None: nobody describes it any more."""
+        """Set the spec of the node; None: the Node object is gone."""
         self.spec = spec
         self.allocatable = list(widen(spec.allocatable, width)) if spec is not None else [0] * width
         self._set_idle(range(width))
 
     def admit(self, task: Task) -> None:
-        """A task counts here, as its status says."""
+        """Charge a task to the node, according to its status."""
         items = task.shape.items
         if task.status is TaskStatus.PIPELINED:
             self.waiting[task.key] = task
@@ -92,7 +92,7 @@ class ClusterNode:
             self._set_idle(j for j, _ in items)
 
     def evict(self, task: Task, sign: int) -> None:
-        """A task that occupies room here is being released from now on (1), or is not after all (-1)."""
+        """Mark the usage of a placed task as releasing (sign 1), or no longer (-1)."""
         self._move(self.releasing, task.shape.items, sign)
 
     def _move(self, account: list[int], items: Items, sign: int) -> None:
@@ -106,18 +106,18 @@ class ClusterNode:
             self.idle[j] = self.allocatable[j] - self.ours[j] - self.foreign[j] - claims
 
     def free(self, j: int) -> int:
-        """What of a resource nobody occupies now, spoken for or not."""
+        """The unused amount of a resource, including what pipelined tasks claim."""
         return self.allocatable[j] - self.ours[j] - self.foreign[j]
 
     def future(self, j: int) -> int:
-        """What of a resource will be idle when all that is being freed is free and all who wait have started."""
+        """The idle amount of a resource once all releasing tasks are gone and all pipelined tasks have started."""
         return self.free(j) + self.releasing[j] - self.pipelined[j]
 
     def contribution(self) -> list[int]:
-        """What it adds to the capacity that is shared (docs/fairness.md, section 1.1)."""
+        """Its contribution to the shared capacity (docs/fairness.md, section 1.1)."""
         if self.schedulable:
             return [max(0, o - f) for o, f in zip(self.allocatable, self.foreign, strict=True)]
-        # A cordoned or lost machine gives nothing new, but what our tasks still hold there must not look overfull.
+        # A cordoned or lost node offers nothing new, but the usage of our tasks there must not look overcommitted.
         held = [0] * len(self.ours)
         for task in self.tasks.values():
             if task.spec.managed and task.status.held:
@@ -126,7 +126,7 @@ class ClusterNode:
         return held
 
     def widen(self, width: int) -> None:
-        """Make room for resources that were registered later."""
+        """Extend all vectors for resources that were registered later."""
         for vector in (
             self.allocatable,
             self.idle,

@@ -1,7 +1,7 @@
-"""A cluster as it stands, in plain values: enough to build the same state again.
+"""A snapshot of the cluster state in plain values, sufficient to rebuild the same state.
 
-What objects say is not all: a task may have been placed or let go by a decision that no object shows yet, and a job may
-have been let in. So each task comes with where it stands, and each job with its phase.
+The API objects alone do not suffice: the engine may have placed or evicted a task, or enqueued a job, with no object
+showing it yet. So each task carries its status and node, and each job its phase.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, 
 
 @dataclass(frozen=True, slots=True)
 class JobSnapshot:
-    """A job: what was said of it (nothing, where only its pods are known), and how far it is."""
+    """A job: its spec (None where only its pods are known) and its progress."""
 
     key: str
     spec: JobSpec | None
     phase: JobPhase
-    whole: bool = False  # whether all of its minimum was shown at some time since it last held nothing
+    whole: bool = False  # whether the cluster has shown all of its minimum since it last held nothing
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
-    """A task: what was said of it, and where it is by decision."""
+    """A task: its spec, and its status and node by decision."""
 
     spec: TaskSpec
     status: TaskStatus = TaskStatus.PENDING
@@ -37,12 +37,12 @@ class TaskSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """All that a state knows, in an order in which it can be told. Nothing else need be known to go on from here."""
+    """All that a state knows, in an order in which it can be applied. Rebuilding needs nothing else."""
 
-    objects: tuple[Described, ...] = ()  # all but jobs and tasks
+    objects: tuple[Described, ...] = ()  # all objects except jobs and tasks
     jobs: tuple[JobSnapshot, ...] = ()
     tasks: tuple[TaskSnapshot, ...] = ()
-    terms: tuple[PodTerm, ...] = ()  # what tasks, some of them gone, have said of other pods (see ``shape``)
+    terms: tuple[PodTerm, ...] = ()  # pod terms of current and former tasks (see ``task_shapes``)
     label_keys: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class ClusterSnapshot:
 
 
 def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
-    """How a cluster stands; tasks in the order in which they started."""
+    """Take a snapshot of the state; tasks in the order in which they started."""
     quotas = (quota for found in state.quotas.values() for quota in found.values())
     nodes = (node.spec for node in state.nodes.values() if node.spec is not None)
     tasks = sorted(state.tasks.values(), key=lambda task: (task.started, task.order))
@@ -73,7 +73,7 @@ def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
 
 
 def restore_objects(state: ClusterState, was: ClusterSnapshot) -> None:
-    """Tell an empty state what there is, tasks excepted."""
+    """Restore everything except tasks into an empty state."""
     state.shapes.recall(was.terms, was.label_keys)
     for described in was.objects:
         state.apply(Changed(described))
@@ -82,8 +82,8 @@ def restore_objects(state: ClusterState, was: ClusterSnapshot) -> None:
 
 
 def restore_tasks(state: ClusterState, was: ClusterSnapshot) -> None:
-    """And now the tasks, each where it stood. Whoever watches hears of them."""
+    """Restore the tasks with their status and node, and notify the usage observer."""
     for task in was.tasks:
         state.upsert_task(task.spec, task.status, task.node, task.started, owed=task.owed, evicted=task.evicted)
     for job in was.jobs:
-        state.jobs[job.key].gang_was_complete = job.whole  # which nobody could tell while it held nothing
+        state.jobs[job.key].gang_was_complete = job.whole  # which cannot be derived while it held nothing

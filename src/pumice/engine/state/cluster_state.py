@@ -1,10 +1,10 @@
-"""The cluster as it stands: what every event so far adds up to.
+"""The state of the cluster: the result of all events so far.
 
-Events go in by ``apply`` and touch only what they name: a task's change updates its job's and its node's
-accounts by the difference. Nothing is recomputed from scratch and nothing is thrown away because the other side
-is missing: tasks wait for their job, jobs for their queue, pods keep the place of a node nobody described yet.
-Who needs to follow up reads ``jobs_touched`` and its like and clears them, or watches.
-``validate`` checks every account against the long way round.
+``apply`` takes events and touches only the objects they name: a changed task updates the accounts of its job and node
+by the difference. Nothing is recomputed from scratch, and nothing is dropped because a related object is missing: tasks
+wait for their job, jobs for their queue, and pods keep their place on a node whose Node object has not arrived. The
+engine follows up on ``changed_jobs`` and the like and clears them, or observes usage. ``validate`` checks every account
+against a full recount.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from pumice.model.specs import (
 )
 
 BEEN_WHOLE = (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
-"""What only a job says that had all of its minimum at some time."""
+"""Phases that only a job whose minimum was complete at some time can have."""
 
 
 class UsageObserver(Protocol):
-    """Who follows tasks as events move them (moves the engine makes itself are its own business)."""
+    """Observes tasks as events move them (the engine accounts for its own moves itself)."""
 
     def task_entered(self, task: Task) -> None:
-        """A task counts now as its status says."""
+        """A task now counts according to its status."""
 
     def task_leaving(self, task: Task) -> None:
-        """A task is about to count no longer as its status says."""
+        """A task is about to stop counting according to its status."""
 
 
 class ClusterState:
@@ -62,14 +62,12 @@ class ClusterState:
         self._labels = LabelIndex(self.tasks)
         self.nodes: dict[str, ClusterNode] = {}
         self.capacity: list[int] = [0] * len(self.registry)
-        self.pods_version = 0  # grows whenever something is said about a pod or a disruption budget
-        self.victims_changed = False  # who may be evicted, or have others evicted, was said anew
+        self.pods_version = 0  # increases with every event about a pod or a disruption budget
+        self.victims_changed = False  # evictability or preemption policy of some task changed
         self.queues_changed = True
         self.changed_jobs: dict[Job, None] = {}
-        self.unexpected_pods: dict[
-            str, None
-        ] = {}  # pods that turned up by bindings nobody here decided (see ``relieve``)
-        self.nodes_changed = True  # nodes came, went or changed what they are
+        self.unexpected_pods: dict[str, None] = {}  # bound, but not by us (see ``overcommitted_nodes``)
+        self.nodes_changed = True  # nodes were added, removed or changed
         self.usage_observer: UsageObserver | None = None
         self.removed_jobs: dict[str, None] = {}
         self._on_change: dict[type, Callable[[Any], None]] = {
@@ -94,7 +92,7 @@ class ClusterState:
     # --- events ---------------------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
-        """Take in one event."""
+        """Apply one event."""
         if len(self.capacity) < len(self.registry):
             self._widen()
         if isinstance(event, Changed):
@@ -113,7 +111,7 @@ class ClusterState:
                 node, started = task.node, task.started
                 self._leave(task)
                 task.evicted = False
-                here = self._node(node.name) if node is not None else None  # it may have been kept by this task alone
+                here = self._node(node.name) if node is not None else None  # this task alone may have kept it
                 self._enter(task, task.spec.status, here, started)
 
     def _set_queue(self, queue: Queue) -> None:
@@ -164,10 +162,10 @@ class ClusterState:
     def _set_job(self, spec: JobSpec) -> None:
         job = self._job(spec.key)
         if job.spec is None:
-            # What it says of its past counts when we first hear of it; from then on we know better.
+            # Its reported past counts when we first see it; from then on we track it ourselves.
             job.gang_was_complete = job.gang_was_complete or spec.phase in BEEN_WHOLE
         if job.spec is None or spec.phase is not JobPhase.PENDING:
-            # Once we admitted a job, an update from before that does not take it back.
+            # Once we enqueued a job, an older update does not revert that.
             job.phase = spec.phase
         if job.spec is not None and job.spec.preemptable is not spec.preemptable:
             self.victims_changed = True
@@ -202,10 +200,10 @@ class ClusterState:
         if task is not None:
             owed, evicted = task.owed, task.evicted
             if status is TaskStatus.PENDING and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
-                # Assumed by us, not seen yet: an update that knows nothing of it does not undo it.
+                # Assumed by us and not confirmed yet: an update that does not include it does not undo it.
                 status, node = task.status, task.node.name if task.node else None
             elif status.held and task.status is TaskStatus.RELEASING:
-                status = task.status  # on its way out since we said so, whatever else is said about it
+                status = task.status  # releasing by our eviction, whatever status the update reports
             if status.on_node and task.started:
                 started = task.started
             if status is TaskStatus.FAILED and task.status.held and task.job is not None:
@@ -217,10 +215,10 @@ class ClusterState:
         self.upsert_task(spec, status, node, started, owed=owed, evicted=evicted)
         if spec.placed and status.shown and node is not None and node != was:
             self.unexpected_pods.pop(spec.key, None)
-            self.unexpected_pods[spec.key] = None  # the last to come is the last in line
+            self.unexpected_pods[spec.key] = None  # the latest arrival goes to the end
 
     def restore_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
-        """A job is as it was (see ``standing``)."""
+        """Restore a job from a snapshot (see ``cluster_snapshot``)."""
         job = self._job(key)
         job.spec, job.phase, job.gang_was_complete = spec, phase, whole
         self.changed_jobs[job] = None
@@ -228,7 +226,7 @@ class ClusterState:
     def upsert_task(
         self, spec: TaskSpec, status: TaskStatus, node: str | None, started: int, *, owed: bool, evicted: bool
     ) -> None:
-        """A task that nobody knows here comes to stand where it does."""
+        """Add an unknown task with its status and node."""
         job = self._job(spec.job) if spec.job is not None and spec.managed else None
         task = Task(spec, self._shape(spec, job), self.task_priority(spec))
         task.job = job
@@ -242,10 +240,10 @@ class ClusterState:
     def _show(self, job: Job, shown: int) -> None:
         job.show(shown)
         if not job.gang_was_complete and job.spec is not None and job.running + job.succeeded < job.spec.minimum:
-            self.changed_jobs[job] = None  # what is shown is too little, and nobody may know yet
+            self.changed_jobs[job] = None  # too few are shown, which may not be known yet
 
     def _confirms(self, task: Task, spec: TaskSpec) -> bool:
-        """Whether an update only says that a task is where we think it is: no account moves."""
+        """Whether an update only confirms the assumed status and node of a task, so that no account changes."""
         return (
             task.node is not None
             and task.node.name == spec.node
@@ -284,7 +282,7 @@ class ClusterState:
     # --- moves: what the engine itself decides ---------------------------------------------------------
 
     def place(self, task: Task, node: ClusterNode, stamp: int, status: TaskStatus = TaskStatus.BINDING) -> None:
-        """A waiting task takes its place on a node (Pipelined: a claim on one). Watchers are the caller's business."""
+        """Place a pending task on a node (Pipelined: claim capacity there). The caller notifies the observer."""
         assert task.job is not None
         task.job.start(task)
         task.status, task.node, task.started = status, node, stamp
@@ -297,22 +295,22 @@ class ClusterState:
         node.release(task)
         task.status, task.node, task.started = TaskStatus.PENDING, None, 0
         task.job.unstart(task)
-        if node.spec is None:  # nobody described it any more while the task waited there
+        if node.spec is None:  # the Node object was removed while the task waited there
             self._touch_node(node)
 
     def pipeline(self, task: Task, node: ClusterNode, stamp: int) -> None:
-        """A waiting task gets a claim on a node, on room that is free or being freed there."""
+        """Give a pending task a claim on a node, on capacity that is idle or being released there."""
         self.place(task, node, stamp, TaskStatus.PIPELINED)
 
     def promote(self, task: Task) -> None:
-        """A task that waited on its node takes its place there."""
+        """Place a pipelined task on its node."""
         assert task.node is not None
         task.node.release(task)
         task.status = TaskStatus.BINDING
         task.node.admit(task)
 
     def evict(self, task: Task) -> None:
-        """A task that occupies its node is being released from now on."""
+        """Mark a placed task as releasing."""
         assert task.job is not None and task.node is not None
         task.job.evict(task)
         task.node.evict(task, 1)
@@ -370,7 +368,7 @@ class ClusterState:
         return job
 
     def _touch_job(self, job: Job) -> None:
-        """Mark a job; one that nothing speaks of any more goes."""
+        """Mark a job as changed; remove it if no object refers to it any more."""
         if job.spec is None and not job.tasks and self.jobs.get(job.key) is job:
             del self.jobs[job.key]
             self.changed_jobs.pop(job, None)
@@ -385,7 +383,7 @@ class ClusterState:
         return node
 
     def _touch_node(self, node: ClusterNode) -> None:
-        """Refresh what a node gives to capacity; one that nothing speaks of any more goes."""
+        """Refresh a node's contribution to capacity; remove the node if no object refers to it any more."""
         if node.spec is None and not node.tasks and not node.waiting and self.nodes.get(node.name) is node:
             del self.nodes[node.name]
         gives = node.contribution()
@@ -395,7 +393,7 @@ class ClusterState:
             node.counted = gives
 
     def _widen(self) -> None:
-        """A resource nobody named before: every account gets a zero for it."""
+        """Add a zero for a newly registered resource to every account."""
         width = len(self.registry)
         self.capacity.extend([0] * (width - len(self.capacity)))
         for job in self.jobs.values():
@@ -405,7 +403,7 @@ class ClusterState:
         self.nodes_changed = True
 
     def learn(self, constraints: Constraints) -> None:
-        """If somebody's constraints speak of other pods, that may give waiting tasks an identity (see ``shape``)."""
+        """Learn constraints on other pods, which may give pending tasks an identity (see ``task_shapes``)."""
         if not constraints.coupled:
             return
         terms, new_keys = self.shapes.note_term(constraints)
@@ -425,7 +423,7 @@ class ClusterState:
         return self.shapes.of(spec, job.rules if job is not None else ())
 
     def set_rules(self, job: Job, rules: Rules) -> None:
-        """A job is under other rules of where its tasks may run: those that wait get other shapes."""
+        """Set the node rules of a job: its pending tasks get new shapes."""
         if rules != job.rules:
             job.rules = rules
             for task in [task for tasks in job.pending.values() for task in tasks]:
@@ -433,7 +431,7 @@ class ClusterState:
                 task.shape = self._shape(task.spec, job)
                 job.enter(task)
 
-    # --- readings --------------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------------
 
     def task_priority(self, spec: TaskSpec) -> int:
         """A pod's own priority, else that of its class, else the default class's, else 0."""
@@ -442,7 +440,7 @@ class ClusterState:
         return self._class_value(spec.priority_class)
 
     def task_preempts(self, spec: TaskSpec) -> bool:
-        """Whether a pod may have others evicted: its own policy, else that of its class, else yes."""
+        """Whether a pod may preempt: its own policy, else that of its class, else yes."""
         if spec.preempts is not None:
             return spec.preempts
         found = self._class(spec.priority_class)
@@ -462,13 +460,13 @@ class ClusterState:
     def _class(self, name: str | None) -> PriorityClass | None:
         found = self.priority_classes.get(name) if name is not None else None
         if found is None:
-            # Several defaults are a mistake; the highest wins, so that the answer does not depend on order.
+            # Several default classes are an error; the highest wins, so that the result is order-independent.
             defaults = (c for c in self.priority_classes.values() if c.default)
             return max(defaults, key=lambda c: (c.value, c.name), default=None)
         return found
 
     def tasks_selected(self, term: PodTerm) -> list[Task]:
-        """The tasks that a term picks; looks at few of them where the term names a label."""
+        """The tasks that a term selects; examines few of them where the term names a label."""
         pair = first_pair(term)
         tasks = self._labels.having(*pair) if pair is not None else self.tasks.values()
         return [task for task in tasks if selects(term, task.spec.namespace, task.spec.labels)]
@@ -479,7 +477,7 @@ class ClusterState:
         return max((q.weight for q in quotas if q.weight is not None and q.weight > 0), default=1)
 
     def validate(self) -> None:
-        """Check every account against the long way round; raises AssertionError on the first difference."""
+        """Check every account against a full recount; raises AssertionError on the first difference."""
         width = len(self.capacity)
         total = [0] * width
         for node in self.nodes.values():

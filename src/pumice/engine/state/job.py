@@ -1,7 +1,7 @@
-"""A job (PodGroup) and what its tasks add up to, updated by differences.
+"""A job (PodGroup) with the totals of its tasks, updated incrementally.
 
-A job knows what it holds, what it still asks for and which of its tasks are pending, by shape and in task order.
-``validate`` computes the same from scratch.
+A job tracks its holdings, its remaining demand and its pending tasks, by shape and in task order. ``validate``
+recomputes everything from scratch.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ class Job:
         self.key = key
         self.spec: JobSpec | None = None
         self.phase = JobPhase.PENDING
-        self.rules: Rules = ()  # what plugins say of where its tasks may run: part of their shapes
+        self.rules: Rules = ()  # node rules of plugins: part of the shapes of its tasks
         self.tasks: dict[str, Task] = {}
         self.held: list[int] = [0] * width
         self.unfinished: dict[TaskShape, int] = {}
-        self.evicted: dict[TaskShape, int] = {}  # tasks on their way out because we said so
+        self.evicted: dict[TaskShape, int] = {}  # tasks that are releasing because we evicted them
         self.pending: dict[TaskShape, list[Task]] = {}  # the next to start is last
         self.unsorted = False
-        self.running = 0  # tasks that hold a place
-        self.shown = 0  # those of them that the cluster has shown there
-        self.gang_was_complete = False  # whether all of its minimum was shown at some time since it last held nothing
-        self.spent = 0  # tasks that had their place and failed there since it last held nothing
+        self.running = 0  # tasks that are placed
+        self.shown = 0  # those of them that the API has confirmed
+        self.gang_was_complete = False  # whether the cluster has shown all of its minimum since it last held nothing
+        self.spent = 0  # tasks that were placed and failed since it last held nothing
         self.succeeded = 0
 
     def enter(self, task: Task) -> None:
-        """Count a task in, as its status says."""
+        """Count a task, according to its status."""
         self.tasks[task.key] = task
         status, shape = task.status, task.shape
         if status is TaskStatus.PENDING:
@@ -70,7 +70,7 @@ class Job:
                 self.show(1)
         elif status is TaskStatus.SUCCEEDED:
             self.succeeded += 1
-            self.show(0)  # it may have been the last one to be heard of
+            self.show(0)  # it may have been the last one to arrive
         elif status is TaskStatus.FAILED:
             self.show(0)
         elif task.evicted:
@@ -105,7 +105,7 @@ class Job:
             del self.evicted[shape]
 
     def start(self, task: Task) -> None:
-        """A waiting task comes to hold a place: ``leave`` and ``enter`` in one, quick for the next of its shape."""
+        """Mark a pending task as placed: ``leave`` and ``enter`` in one, fast for the next of its shape."""
         waiting = self.pending[task.shape]
         if waiting[-1] is task:
             waiting.pop()
@@ -131,7 +131,7 @@ class Job:
             held[j] -= amount
 
     def evict(self, task: Task) -> None:
-        """A task that holds a place is about to be released: it is no longer held, nor asked for."""
+        """Mark a placed task as releasing: it no longer counts as held, nor as demand."""
         shape = task.shape
         self.running -= 1
         self.shown -= task.status.shown
@@ -153,7 +153,7 @@ class Job:
             self.held[j] += amount
 
     def show(self, more: int) -> None:
-        """The cluster shows so many more of its tasks where they should be; with that it may be whole."""
+        """Count ``more`` tasks that the API shows as placed; the gang may be complete now."""
         self.shown += more
         had_their_place = self.shown + self.succeeded + self.spent
         if not self.gang_was_complete and self.spec is not None and had_their_place >= self.spec.min_member:
@@ -166,14 +166,14 @@ class Job:
         return all(roles[role] >= least for role, least in minimums.items())
 
     def sort_pending(self) -> None:
-        """Bring the waiting tasks in task order after some came in."""
+        """Sort the pending tasks in task order after some were added."""
         if self.unsorted:
             for waiting in self.pending.values():
                 waiting.sort(key=_by_order, reverse=True)
             self.unsorted = False
 
     def widen(self, width: int) -> None:
-        """Make room for resources that were registered later."""
+        """Extend all vectors for resources that were registered later."""
         self.held.extend([0] * (width - len(self.held)))
 
     def validate(self, width: int) -> None:
@@ -197,7 +197,7 @@ class Job:
 
 
 class _Backwards:
-    """Reverses an order, for lists that are kept largest first."""
+    """Reverses an order, for lists sorted largest first."""
 
     __slots__ = ("order",)
 

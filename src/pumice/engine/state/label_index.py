@@ -1,7 +1,7 @@
-"""Finding tasks by a label, without looking at all of them.
+"""Index of tasks by label, to find them without a full scan.
 
-Only keys that somebody asks about are indexed: the first question about a key goes through all tasks once, from
-then on the index follows.
+Only keys that are queried are indexed: the first query for a key scans all tasks once; from then on the index is
+maintained.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class LabelIndex:
         self._by_key: dict[str, dict[str, dict[Task, None]]] = {}
 
     def add(self, task: Task) -> None:
-        """A task came."""
+        """Add a task to the index."""
         for key, by_value in self._by_key.items():
             value = task.spec.labels.get(key)
             if value is not None:
                 by_value.setdefault(value, {})[task] = None
 
     def remove(self, task: Task) -> None:
-        """A task goes."""
+        """Remove a task from the index."""
         for key, by_value in self._by_key.items():
             value = task.spec.labels.get(key)
             if value is not None:
@@ -35,7 +35,7 @@ class LabelIndex:
                     del by_value[value]
 
     def having(self, key: str, value: str) -> Iterable[Task]:
-        """The tasks with this label, in the order they came."""
+        """The tasks with this label, in the order of their arrival."""
         if key not in self._by_key:
             by_value = self._by_key[key] = {}
             for task in self._tasks.values():

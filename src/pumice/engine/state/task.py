@@ -19,13 +19,13 @@ CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"}
 
 
 class Task:
-    """A pod under our eyes. ``started`` is the time it was placed, 0 while it waits."""
+    """A pod that Pumice manages. ``started`` is the time it was placed, 0 while it is pending."""
 
     __slots__ = ("evicted", "job", "key", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
 
     def __init__(self, spec: TaskSpec, shape: TaskShape, priority: int) -> None:
         self.spec = spec
-        self.key = spec.key  # namespace and name: one string for all the tables in which it stands
+        self.key = spec.key  # namespace and name: one string shared by all tables that refer to it
         self.shape = shape
         self.priority = priority
         self.order = task_order(spec, priority)
@@ -33,12 +33,12 @@ class Task:
         self.node: ClusterNode | None = None
         self.status = TaskStatus.PENDING
         self.started = 0
-        self.evicted = False  # whether it is being released because we said so: its job will want it back
+        self.evicted = False  # whether it is releasing because we evicted it: its job will want it back
         self.owed = True  # whether its job was owed when it started (docs/fairness.md, section 3.2, ties in rounding)
 
     @property
     def is_system_critical(self) -> bool:
-        """Whether it is part of the system: never a victim, whatever a configuration says.
+        """Whether it is system-critical: never a victim, whatever the configuration.
 
         See docs/fairness.md, section 9.9.
         """
@@ -46,7 +46,7 @@ class Task:
 
     @property
     def preemptable(self) -> bool:
-        """Whether it lets itself be evicted: as it says, else as its job does."""
+        """Whether it may be evicted: its own setting, else that of its job."""
         if self.spec.preemptable is not None:
             return self.spec.preemptable
         return self.job is None or self.job.spec is None or self.job.spec.preemptable

@@ -1,13 +1,13 @@
-"""Shapes: tasks that ask for the same and may run in the same places are one shape.
+"""Task shapes: tasks with the same request that may run on the same nodes share one shape.
 
-Whatever is true of one task of a shape (which nodes it may use, whether it fits anywhere now) is true of all, so
-it is worked out once. Labels and namespace do not belong to a shape, with one exception: where pods keep other
-pods away or count them (affinity, anti-affinity, spreading), who a pod *is* decides where it may go. Only the
-tasks concerned carry that identity, of their labels those that some selector mentions; a term that arrives later
-gives it to the tasks it selects.
+Whatever holds for one task of a shape (which nodes it may use, whether it fits anywhere now) holds for all, so it is
+computed once. Labels and namespace do not belong to a shape, with one exception: where pods repel or count other pods
+(affinity, anti-affinity, spreading), a pod's identity decides where it may go. Only the tasks concerned carry that
+identity, and of their labels only those that a selector mentions; a term that arrives later gives it to the tasks it
+selects.
 
-A plugin may know more that decides where a job's tasks go, such as the queue they come from. It states that as a
-rule of the job; tasks whose jobs are under different rules have different shapes.
+A plugin may know more that decides where a job's tasks go, such as their queue. It states that as a rule of the job;
+tasks of jobs with different rules have different shapes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pumice.model.specs import Constraints, Items, PodTerm, Spread, TaskSpec
 
 Identity = tuple[str, frozenset[tuple[str, str]]]
 Rules = tuple[tuple[str, Hashable], ...]
-"""What plugins say of a job, each by its name. Most jobs have none."""
+"""The rules of plugins for a job, by plugin name. Most jobs have none."""
 
 
 class TaskShape:
-    """A request with its constraints, shared by all tasks that are alike. Compared by identity."""
+    """A request with its constraints, shared by all equal tasks. Compared by identity."""
 
     __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "rules")
 
@@ -40,16 +40,16 @@ class TaskShape:
 
     @property
     def coupled(self) -> bool:
-        """Whether where it may run depends on where other pods are."""
+        """Whether its feasible nodes depend on the placement of other pods."""
         return self.identity is not None or self.constraints.coupled
 
     @property
     def best_effort(self) -> bool:
-        """Whether it asks for nothing but a place."""
+        """Whether it requests nothing but a pod slot."""
         return not self.ask
 
     def rule_of(self, plugin: str) -> Hashable | None:
-        """What a plugin said of the jobs whose tasks have this shape; None: nothing."""
+        """The rule that a plugin set for the jobs with this shape; None: no rule."""
         return next((rule for name, rule in self.rules if name == plugin), None)
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class ShapeTable:
         return iter(self._shapes.values())
 
     def of(self, spec: TaskSpec, rules: Rules = ()) -> TaskShape:
-        """The shape of a task whose job is under these rules, made on first sight."""
+        """The shape of a task whose job has these rules, created on first use."""
         items = tuple((j, amount) for j, amount in enumerate(spec.request) if amount)
         constraints = spec.constraints
         who: Identity | None = None
@@ -88,11 +88,11 @@ class ShapeTable:
         return shape
 
     def keep_shapes(self, used: Container[TaskShape]) -> None:
-        """Forget all shapes but these."""
+        """Drop all shapes except these."""
         self._shapes = {key: shape for key, shape in self._shapes.items() if shape in used}
 
     def note_term(self, constraints: Constraints) -> tuple[list[PodTerm], bool]:
-        """Note what a task's constraints say of other pods.
+        """Record the terms of a task's constraints that concern other pods.
 
         Returns the anti-affinity terms not known before, and whether a label key was mentioned for the first time.
         """
@@ -112,11 +112,11 @@ class ShapeTable:
 
     @property
     def lessons(self) -> tuple[tuple[PodTerm, ...], tuple[str, ...]]:
-        """All that was learnt: the anti-affinity terms, and the label keys."""
+        """All recorded anti-affinity terms and label keys."""
         return tuple(self._repelling), tuple(self._keys)
 
     def recall(self, terms: Iterable[PodTerm], keys: Iterable[str]) -> None:
-        """Know what another table had learnt, before the first shape."""
+        """Restore the terms and keys of another table, before the first shape is created."""
         self.note_term(Constraints(anti_affinity=tuple(terms)))
         self._keys = dict.fromkeys(keys)
 
@@ -129,12 +129,12 @@ class ShapeTable:
 
 
 def selects(term: PodTerm, namespace: str, labels: Mapping[str, str]) -> bool:
-    """Whether a term picks a pod with these labels in this namespace."""
+    """Whether a term selects a pod with these labels in this namespace."""
     return (term.namespaces is None or namespace in term.namespaces) and meets(term.selector, labels)
 
 
 def first_pair(term: PodTerm) -> tuple[str, str] | None:
-    """A label that every pod the term selects must have; None when it does not name one."""
+    """A label that every pod the term selects must have; None if it requires none."""
     for requirement in term.selector or ():
         if requirement.operator == "In" and len(requirement.values) == 1:
             return requirement.key, requirement.values[0]

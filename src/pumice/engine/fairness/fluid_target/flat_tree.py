@@ -1,7 +1,7 @@
-"""The share tree as the entitlement solver sees it: arrays of inner nodes, breadth first, and of leaves.
+"""The share tree as the target solver sees it: arrays of inner nodes, in breadth-first order, and of leaves.
 
-Everything is numbered so that whole depths, and the leaves of a parent, lie side by side: what a node does
-with its children is then one NumPy call for all nodes of a depth.
+The numbering keeps all nodes of one depth, and all leaves of one parent, contiguous, so that one NumPy call aggregates
+children into parents for a whole depth.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pumice.engine.fairness.fluid_target.polyline import (
 
 @dataclass(frozen=True, slots=True)
 class JobNodes:
-    """Inner nodes that are jobs of unlike tasks: their leaves are the pieces, served one after another."""
+    """Inner nodes that are jobs with heterogeneous tasks: their leaves are the pieces, served one after another."""
 
     node: IntArray
-    rank: IntArray  # the class of each among the leaves and jobs of its parent, smaller first
+    rank: IntArray  # the class of each job among the leaves and jobs of its parent, smaller first
 
 
 NO_JOB_NODES = JobNodes(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
@@ -33,33 +33,33 @@ NO_JOB_NODES = JobNodes(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class FlatTree:
-    """The inner nodes, breadth first, and the leaves that want something, by parent and class."""
+    """The inner nodes in breadth-first order, and the leaves with demand, sorted by parent and class."""
 
     parent: IntArray
     weight: FloatArray
     depths: list[slice]  # the nodes of each depth
     node_class: IntArray  # of each inner node inside its parent: 0, unless it is a job in a later class
-    is_job: BoolArray  # which inner nodes are jobs of unlike tasks: every resource counts in their share
+    is_job: BoolArray  # which inner nodes are jobs with heterogeneous tasks: every resource counts in their share
     leaf_parent: IntArray
     leaf_weight: FloatArray
-    leaf_class: IntArray  # 0, 1, ... inside its parent
+    leaf_class: IntArray  # numbered 0, 1, ... within the parent
     classes: int
 
     def totals(self, given: FloatArray) -> FloatArray:
-        """What each inner node holds, by what its leaves hold."""
+        """Sum the holdings of the leaves up to every inner node."""
         total = self.of_leaves(given)
         for depth in reversed(self.depths[1:]):
             np.add.at(total, self.parent[depth], total[depth])
         return total
 
     def of_leaves(self, given: FloatArray) -> FloatArray:
-        """What the leaves right below each inner node hold together."""
+        """Sum the holdings of the leaves directly below each inner node."""
         count = len(self.parent)
         total: FloatArray = np.column_stack([np.bincount(self.leaf_parent, column, count) for column in given.T])
         return total
 
     def head_of_leaves(self, heads: IntArray) -> IntArray:
-        """Which of these nodes, none of them above another, each leaf lies below; -1: none."""
+        """For each leaf the node of ``heads`` above it, or -1; no node of ``heads`` is an ancestor of another."""
         head = np.full(len(self.parent), -1, dtype=np.int64)
         head[heads] = np.arange(len(heads))
         for depth in self.depths[1:]:
@@ -70,17 +70,17 @@ class FlatTree:
 def flatten_tree(
     parent: IntArray, weight: FloatArray, leaf: IntArray, wanting: IntArray, rank: IntArray, jobs: JobNodes
 ) -> tuple[FlatTree, IntArray, IntArray]:
-    """The outline, the inner nodes in its order, and the order in which it has the wanting leaves."""
+    """Build the flat tree; also return its inner nodes and its leaves with demand, in the order of its arrays."""
     inner = np.ones(len(parent), dtype=bool)
     inner[leaf] = False
     nodes, depths = _breadth_first(parent, np.flatnonzero(inner))
-    number = np.full(len(parent) + 1, -1, dtype=np.int64)  # the last entry is what parent -1 finds
+    number = np.full(len(parent) + 1, -1, dtype=np.int64)  # the last entry is the number for parent -1
     number[nodes] = np.arange(len(nodes))
     above = number[parent[leaf[wanting]]]
     order = np.lexsort((rank, above))
     above, rank = above[order], rank[order]
     job = number[jobs.node]
-    growing = np.zeros(len(nodes), dtype=bool)  # jobs with a piece that wants something
+    growing = np.zeros(len(nodes), dtype=bool)  # jobs with a piece that has demand
     growing[above] = True
     job, job_rank = job[growing[job]], jobs.rank[growing[job]]
     nth = _classes(np.concatenate([above, number[parent[nodes[job]]]]), np.concatenate([rank, job_rank]))
@@ -101,7 +101,7 @@ def flatten_tree(
 
 
 def _classes(above: IntArray, rank: IntArray) -> IntArray:
-    """The class of each child, numbered 0, 1, ... inside its parent, in the order of their ranks."""
+    """The class of each child, numbered 0, 1, ... within its parent in the order of the ranks."""
     order = np.lexsort((rank, above))
     first = run_starts(above[order])
     count = numbered(first | run_starts(rank[order]))
@@ -111,7 +111,7 @@ def _classes(above: IntArray, rank: IntArray) -> IntArray:
 
 
 def _breadth_first(parent: IntArray, inner: IntArray) -> tuple[IntArray, list[slice]]:
-    """The inner nodes by depth, and there in the order of their parents; and the part of each depth."""
+    """The inner nodes by depth, within a depth in the order of their parents; and the slice of each depth."""
     depth = np.zeros(len(inner), dtype=np.int64)
     above = parent[inner]
     while (above >= 0).any():

@@ -1,7 +1,7 @@
-"""The paths of nodes in a phase of the entitlement solver, and how limits cut and continue them.
+"""The growth paths of nodes in a phase of the target solver, and how limits cut and continue them.
 
-A path says what a node has been given since the phase began, by how far its children have come together:
-points of all growing nodes of one depth, laid end to end.
+A path gives what a node has received since the phase began, as a function of its children's common level. The points of
+all growing nodes of one depth are stored end to end.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class GrowthPaths:
-    """The paths of the growing nodes of one depth, laid end to end: a point for each entry."""
+    """The paths of the growing nodes of one depth, stored end to end: one entry per point."""
 
     node: IntArray
-    turn: IntArray  # the class of children that grow there; in a later phase so many more as there are classes
-    inner: CurvePoint  # where these children are
-    rows: FloatArray  # what the node has been given
-    outer: CurvePoint | None = None  # where the node is, seen from its siblings; the root has none
-    later: SolverPhase | None = None  # goes on where paths were cut
-    number: IntArray | None = None  # of points in a later phase: which of its points they are
+    turn: IntArray  # the class of children that grows there; a later phase adds the number of classes
+    inner: CurvePoint  # the position of these children
+    rows: FloatArray  # what the node has received
+    outer: CurvePoint | None = None  # the position of the node among its siblings; None for the root
+    later: SolverPhase | None = None  # continues the paths that were cut
+    number: IntArray | None = None  # of points in a later phase: their index in that phase
 
     def insert(self, a: IntArray, way: FloatArray) -> GrowthPaths:
-        """The same with a point more on the way after each of these points."""
+        """Insert one point after each of the points ``a``, at the fraction ``way`` of the segment."""
         b = a + 1
         place, rows = self.inner, self.rows
         new = place_between(place.take(a), place.take(b), way)
@@ -52,7 +52,7 @@ class GrowthPaths:
 
 
 def cut(paths: GrowthPaths, stops: Stops) -> GrowthPaths:
-    """The paths up to their stops."""
+    """Cut the paths at their stops."""
     before, after, way = stops.before, stops.after, stops.way
     end = np.full(int(paths.node.max()) + 1, len(paths.node))
     end[paths.node[after]] = after
@@ -69,7 +69,7 @@ def cut(paths: GrowthPaths, stops: Stops) -> GrowthPaths:
 
 
 def joined(paths: GrowthPaths, later: SolverPhase, d: int, classes: int) -> GrowthPaths:
-    """The paths, and those of a later phase that go on from their ends."""
+    """Append the paths of a later phase to the ends of the paths that it continues."""
     rest = later.paths[d]
     ends = np.zeros((int(paths.node.max()) + 1, paths.rows.shape[1]))
     last = np.flatnonzero(run_ends(paths.node))
@@ -102,7 +102,7 @@ class Limited:
         self._all_need: BoolArray | None = None
 
     def within_caps(self, held: FloatArray, most: FloatArray) -> FloatArray:
-        """How far each leaf can go before its user's cap binds."""
+        """The maximum of each leaf before its user's cap binds."""
         return self.restraint.within_caps(self._active, self._rows, held, most, self.standing)
 
     def binds_at(self, depth: slice) -> bool:
@@ -110,13 +110,13 @@ class Limited:
         return bool(np.isfinite(self.standing.left[depth]).any())
 
     def stops(self, paths: GrowthPaths) -> Stops:
-        """Where paths first reach a limit."""
+        """The first point at which each path reaches a limit."""
         return first_stops(
             paths.node, paths.rows[:, self.restraint.watched], self.standing.left.take(paths.node, axis=0)
         )
 
     def partly(self, node: IntArray, column: IntArray) -> BoolArray:
-        """Of which of these nodes not all below need what is in this column."""
+        """The nodes below which not all leaves need the resource of this column."""
         if self._all_need is None:
             self._all_need = self._needed_by_all()
         partly: BoolArray = ~self._all_need[node, column]
@@ -129,7 +129,7 @@ class Limited:
         taking_part[self._active] = 1.0
         count = tree.totals(np.column_stack([needs * taking_part[:, None], taking_part]))
         all_need: BoolArray = count[:, :-1] == count[:, -1:]
-        if self.unused is not None:  # who grows inside an unused guarantee goes on
+        if self.unused is not None:  # a leaf that grows inside an unused guarantee continues
             inside = self.unused.astype(np.float64)
             for depth in reversed(tree.depths[1:]):
                 np.maximum.at(inside, tree.parent[depth], inside[depth])
@@ -139,12 +139,12 @@ class Limited:
         return all_need
 
     def in_claims(self, paths: GrowthPaths) -> GrowthPaths:
-        """The paths with what their nodes claim where it said what the children claim together."""
+        """Convert paths from the sum of the children's claims to the claims of the nodes themselves."""
         if self.unused is None or not self.unused[paths.node].any():
             return paths
         claims, guarantee = self.restraint.claims, self.restraint.guarantee
         spare = (guarantee - self.standing.sums).take(paths.node, axis=0)
-        # A claim stands still until the guarantee is used: add the points where it is.
+        # A claim is constant until the guarantee is used up: add the points where that happens.
         missing = spare - paths.rows[:, claims]
         used = (missing[:-1] > 0) & (missing[1:] < 0) & (paths.node[1:] == paths.node[:-1])[:, None]
         a, j = np.nonzero(used)
@@ -157,7 +157,7 @@ class Limited:
         return paths
 
     def used(self, base: FloatArray, root: GrowthPaths) -> FloatArray:
-        """What of the cluster is used up at each point of the root's path: claimed or, for guarantees, held."""
+        """The used fraction of the cluster along the root's path: claims or, while guarantees are served, holdings."""
         restraint = self.restraint
         used: FloatArray = self.standing.sums[0] + root.rows[:, restraint.claims]
         if restraint.guaranteeing:

@@ -1,28 +1,28 @@
-"""Many piecewise-linear curves at once: what the entitlement solver adds up and looks things up in.
+"""Arithmetic on many piecewise-linear curves at once, for the target solver.
 
-A curve says what a subtree has been given since the phase began, by how far the subtree has come. Its
-points are rows of shared arrays; all curves of a step lie end to end, told apart by a number per point, so
-that one NumPy call serves thousands of them.
+A curve gives what a subtree has received since the phase began, as a function of how far the subtree has advanced. Its
+points are rows of shared arrays. All curves of a step are stored end to end, distinguished by a number per point, so
+that one NumPy call handles thousands of them.
 
-How far a curve has come has two coordinates, compared one after the other:
+The position on a curve has two coordinates, compared lexicographically:
 
     level    the weighted share
-    sliver   while the level stands still: the raw dominant share handed out since it came to a halt
+    sliver   while the level is constant: the raw dominant share handed out since the level halted
 
-    given |               /     From a to b the level stands still at 0.3 and only the sliver moves. At (0.3, 0)
-          |              | b    the curve is at a, at (0.3, 0.05) on the way from a to b, at (0.4, 0) past b.
-          |              | a    At (0.2, 0.05) it is where its level is 0.2: a sliver moves those who halt at
-          |           .         that level, and no others.
+    given |               /     From a to b the level is constant at 0.3 and only the sliver grows. At (0.3, 0)
+          |              | b    the curve is at a, at (0.3, 0.05) between a and b, at (0.4, 0) past b.
+          |              | a    At (0.2, 0.05) it is where its level is 0.2: a sliver moves only the curves that
+          |           .         halt at that level.
           |_______.____________
                  0.2    0.3  level
 
-What was given is a row: a column for each resource, and last the raw dominant share, summed over the
-leaves. The last one grows wherever anything does; so it can measure slivers.
+The amount received is a row: one column per resource, and last the raw dominant share, summed over the leaves. The last
+column grows whenever any other does, so it can measure slivers.
 
-Numerics. Curves are kept as points, added and interpolated, never as slopes, which are huge and cancel near
-a halt. A resource of which nothing is given keeps its value to the last bit, so a share stands still or it
-does not. Levels that should be equal can differ by rounding, yet curves that halt at one level must be seen
-to do so: levels closer than TIE are made equal before curves are added.
+Numerics. Curves are stored as points, added and interpolated, never as slopes: slopes are huge and cancel near a halt.
+A resource of which nothing is given keeps its value to the last bit, so a share is either exactly constant or not.
+Levels that should be equal can differ by rounding, yet curves that halt at one level must be recognised as such: levels
+closer than LEVEL_TOLERANCE are made equal before curves are added.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-LEVEL_TOLERANCE = 1e-12  # relative: far above rounding, and harmless where it is wrong
-BLOCK = 8  # rows that running_total adds up before it goes on with the totals of blocks
+LEVEL_TOLERANCE = 1e-12  # relative: far above rounding error, and harmless if it merges distinct levels
+BLOCK = 8  # rows that running_total adds up before it continues with block totals
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Places on curves, one per entry."""
+    """Positions on curves, one per entry."""
 
     level: FloatArray
     sliver: FloatArray
 
     def take(self, index: IntArray) -> CurvePoint:
-        """The places at these indices."""
+        """The positions at these indices."""
         return CurvePoint(self.level.take(index), self.sliver.take(index))
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Curves laid end to end: points with equal `of` are one curve, in order, and `of` never falls."""
+    """Curves stored end to end: points with equal `of` form one curve, in order, and `of` is non-decreasing."""
 
     of: IntArray
     place: CurvePoint
     rows: FloatArray
 
     def take(self, index: IntArray) -> Curves:
-        """The curves with only the points at these indices."""
+        """The curves reduced to the points at these indices."""
         return Curves(self.of.take(index), self.place.take(index), self.rows.take(index, axis=0))
 
 
 def way_between(at: CurvePoint, a: CurvePoint, b: CurvePoint) -> FloatArray:
-    """How far, 0 to 1, each place lies on the way from a to b, the next point of its curve; 0 if b is a."""
+    """The fraction, 0 to 1, of each position on the segment from a to b, the next point; 0 if b equals a."""
     halted = a.level == b.level
     span = np.where(halted, b.sliver - a.sliver, b.level - a.level)
     gone = np.where(halted, at.sliver - a.sliver, at.level - a.level)
@@ -74,10 +74,10 @@ def way_between(at: CurvePoint, a: CurvePoint, b: CurvePoint) -> FloatArray:
 
 
 def place_between(a: CurvePoint, b: CurvePoint, way: FloatArray) -> CurvePoint:
-    """The place that lies so far (0 <= way < 1) on the way from a to b."""
+    """The position at the fraction ``way`` (0 <= way < 1) of the segment from a to b."""
     halted = a.level == b.level
     level = np.minimum(a.level + way * (b.level - a.level), b.level)
-    # So little of the way that the level is still the same is none of it: there the sliver is still a's.
+    # A fraction too small to change the level counts as 0: the sliver there is still that of a.
     sliver = np.where(halted, a.sliver + way * (b.sliver - a.sliver), np.where(level > a.level, 0.0, a.sliver))
     return CurvePoint(level, sliver)
 
@@ -97,7 +97,7 @@ def run_ends(label: NDArray[np.generic]) -> BoolArray:
 
 
 def numbered(first: BoolArray) -> IntArray:
-    """For every entry the number of its run, from 0, given the marks of run_starts."""
+    """For every entry the index of its run, from 0, given the marks of run_starts."""
     number: IntArray = np.cumsum(first) - 1
     return number
 
@@ -110,8 +110,8 @@ def start_of_run(first: BoolArray) -> IntArray:
 def running_total(rows: FloatArray, label: IntArray) -> FloatArray:
     """Sums of rows from the start of each run of equal labels up to and including each row.
 
-    A cumsum drags the rounding of everything before along, and a hundred thousand equal terms round the same
-    way each time. So sums are made of sums of 2, 4, ... rows, and then of those of blocks.
+    A plain cumsum accumulates the rounding error of all rows before, and a hundred thousand equal terms round the same
+    way each time. So this adds sums of 2, 4, ... rows within a block, then the totals of blocks.
     """
     offset = np.arange(len(label)) - start_of_run(run_starts(label))
     within = offset % BLOCK
@@ -130,20 +130,20 @@ def running_total(rows: FloatArray, label: IntArray) -> FloatArray:
 
 
 def sort_by(major: IntArray, minor: FloatArray) -> IntArray:
-    """The order by a non-negative integer, then by a number."""
+    """The sort order by a non-negative integer, then by a number."""
     order = np.argsort(minor)
     key = major.take(order)
-    if key.max(initial=0) < 1 << 16:  # these NumPy sorts by radix, several times as fast
+    if key.max(initial=0) < 1 << 16:  # NumPy sorts 16-bit integers by radix, several times as fast
         return order.take(np.argsort(key.astype(np.uint16), kind="stable"))
     return order.take(np.argsort(key, kind="stable"))
 
 
 def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatArray, rows: FloatArray) -> Curves:
-    """One curve for all leaves with equal `of`, which never falls: what they are given together by a level.
+    """One curve for all leaves with equal `of` (non-decreasing): what they receive together up to a level.
 
-    A leaf goes from `held` to `most` of raw dominant share, by its weight per level, along its row. By level t
-    it has been given min(t * weight, most) less min(t * weight, held). Each is the sum of the bounds that are
-    passed by then, added up from below, and of t times the weights of the others, added up from above.
+    A leaf grows from `held` to `most` of raw dominant share, in proportion to its weight per level, along its row. Up
+    to level t it receives min(t * weight, most) - min(t * weight, held). Each term is the sum of the bounds below t,
+    accumulated from below, plus t times the weights of the remaining leaves, accumulated from above.
     """
     count = len(of)
     first = run_starts(of)
@@ -151,7 +151,7 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
     origin = np.flatnonzero(first)
     begun = np.flatnonzero(held > 0)
     start = held / weight
-    # The bounds of all leaves with their sign in the sum; and a bare point where each curve begins.
+    # The bounds of all leaves with their sign in the sum, and a zero point where each curve begins.
     leaf = np.concatenate([np.arange(count), begun, origin])
     sign = np.repeat([1.0, -1.0, 0.0], [count, len(begun), len(origin)])
     bound = np.concatenate([most, held.take(begun), np.zeros(len(origin))])
@@ -162,9 +162,9 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
     row = rows.take(leaf, axis=0)
     past = running_total(row * (sign * bound)[:, None], group)
     slope = running_total((row * (sign * weight.take(leaf))[:, None])[::-1], group[::-1])[::-1]
-    slope[:-1] = slope[1:]  # of the bounds that come later
+    slope[:-1] = slope[1:]  # of the bounds at higher levels
     slope[run_ends(group)] = 0.0
-    last = np.flatnonzero(run_ends(group) | run_ends(level))  # one point for each level
+    last = np.flatnonzero(run_ends(group) | run_ends(level))  # one point per level
     group, level = group.take(last), level.take(last)
     given = np.maximum(past.take(last, axis=0) + level[:, None] * slope.take(last, axis=0), 0.0)
     given[run_starts(group)] = 0.0
@@ -172,7 +172,7 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
 
 
 def end_to_end(curves: Curves, owner: IntArray) -> FloatArray:
-    """Rows with all that the curves before of the same owner got: curves that are followed one after another."""
+    """Concatenate the curves of one owner: add to each row what the earlier curves of that owner gave in all."""
     last = np.flatnonzero(run_ends(curves.of))
     done = running_total(curves.rows.take(last, axis=0), owner[last])
     earlier = np.zeros_like(done)
@@ -182,14 +182,14 @@ def end_to_end(curves: Curves, owner: IntArray) -> FloatArray:
 
 
 def thinned(curves: Curves, step: int) -> Curves:
-    """The curves with every step-th point only, and their last."""
+    """The curves reduced to every step-th point and their last point."""
     first = run_starts(curves.of)
     offset = np.arange(len(first)) - start_of_run(first)
     return curves.take(np.flatnonzero((offset % step == 0) | run_ends(curves.of)))
 
 
 def cut_off(curves: Curves, level: FloatArray) -> Curves:
-    """The curves up to the first point past this level, which is given for every point."""
+    """The curves up to the first point past a level, which is given per point."""
     kept = run_starts(curves.of)
     kept[1:] |= curves.place.level[:-1] <= level[:-1]
     return curves.take(np.flatnonzero(kept))
@@ -198,7 +198,7 @@ def cut_off(curves: Curves, level: FloatArray) -> Curves:
 def common_places(
     curve: IntArray, group: IntArray, level: FloatArray, dominant: FloatArray
 ) -> tuple[CurvePoint, IntArray]:
-    """Where points lie, seen from all curves of their group, and these places numbered in order."""
+    """Positions of points in an order common to all curves of their group, and these positions numbered in order."""
     order = sort_by(group, level)
     level_in_order = level.take(order)
     new = run_starts(group.take(order))
@@ -211,7 +211,7 @@ def common_places(
     sliver = np.maximum(dominant - dominant.take(halt), 0.0)
     halts = np.zeros(len(group), dtype=bool)
     halts[number[sliver > 0]] = True
-    if halts.any():  # few levels are halted at: put only their points in the order of slivers
+    if halts.any():  # few levels have halts: sort only their points by sliver
         several = np.flatnonzero(halts.take(number.take(order)))
         points = order.take(several)
         order[several] = points.take(np.lexsort((sliver.take(points), number.take(points))))
@@ -221,13 +221,13 @@ def common_places(
 
 
 def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray) -> tuple[Curves, CurvePoint]:
-    """Add up the curves of each group at common places.
+    """Add up the curves of each group at common positions.
 
-    Points come curve by curve, the curves of a group after each other. Returns the sums, a curve for each
-    group with a point wherever one of its curves has one, and the place of every point that came.
+    Points come curve by curve, and the curves of a group are contiguous. Returns the sums, one curve per group with a
+    point wherever one of its curves has one, and the position of every input point.
 
-    Curves are added two by two, the sums again, until one is left: of k curves a point is touched log2(k)
-    times, and there are never more points than came.
+    Curves are added in pairs, then their sums in pairs, until one is left: with k curves each point is touched log2(k)
+    times, and the number of points never exceeds that of the input.
     """
     first = run_starts(curve)
     at, place = common_places(curve, numbered(run_starts(group)), level, rows[:, -1])
@@ -256,7 +256,7 @@ def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray
 def _add_pairs(
     pair: IntArray, side: IntArray, place: IntArray, rows: FloatArray, common: CurvePoint
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Add the two sides, 0 and 1, of each pair: to every point of one comes what the other has there."""
+    """Add sides 0 and 1 of each pair: each point of one side gains the value of the other side at its position."""
     key = pair * len(common.level) + place
     left, right = np.flatnonzero(side == 0), np.flatnonzero(side == 1)
     before, after = np.empty_like(key), np.empty_like(key)
@@ -273,27 +273,27 @@ def _add_pairs(
     given[~begun] = 0.0
     given += rows
     merged = np.concatenate([left, right])
-    merged = merged.take(np.argsort(key.take(merged), kind="stable"))  # two sorted runs: no more than a merge
+    merged = merged.take(np.argsort(key.take(merged), kind="stable"))  # two sorted runs: a stable sort only merges them
     merged = merged[run_ends(key.take(merged))]
     return pair.take(merged), place.take(merged), given.take(merged, axis=0)
 
 
 def locate(asked: CurvePoint, start: IntArray, points: CurvePoint) -> tuple[IntArray, IntArray, FloatArray]:
-    """The points of each curve, which starts at `start`, around the place asked of it; and the way between."""
+    """The points of each curve (starting at `start`) around the requested position, and the fraction between them."""
     stop = np.append(start[1:], len(points.level))
     each = asked.take(np.repeat(np.arange(len(start)), stop - start))
     passed = (points.level < each.level) | ((points.level == each.level) & (points.sliver <= each.sliver))
     count = np.add.reduceat(passed, start, dtype=np.int64)
     a = start + np.maximum(count - 1, 0)
     b = np.minimum(a + 1, stop - 1)
-    # A curve that has not begun is at its start, whatever the sliver: that one belongs to another level.
+    # A curve that has not begun is at its start whatever the sliver: the sliver belongs to another level.
     return a, b, np.where(count > 0, way_between(asked, points.take(a), points.take(b)), 0.0)
 
 
 def crossings(curve: IntArray, tops: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Between which points of a curve another column of `tops` becomes the largest: the first, and the way.
+    """Segments on which another column of `tops` becomes the largest: the first point and the fraction.
 
-    A column that is the largest at both points is so in between; only the others are looked at.
+    A column that is the largest at both points is the largest in between; only the other segments are examined.
     """
     if tops.shape[1] < 2:
         return np.empty(0, dtype=np.int64), np.empty(0)

@@ -1,23 +1,22 @@
-"""What every leaf of the share tree is entitled to: the divisible static H-DRF target, without simulation.
+"""Solve the fluid target: the divisible static H-DRF entitlement of every leaf, without simulation.
 
-The rule as a story: start from zero; again and again walk from the root to the child with the smallest
-weighted share that can still be served, down to a leaf, and give that leaf a drop. A node holds the sum of
-what its leaves hold; its share is the largest fraction it holds of any resource that is not used up, over
-its weight. Whoever needs a resource that is used up is frozen. Stop when nobody can be served.
+The rule, stated as a simulation: start from zero; repeatedly walk from the root to the child with the smallest weighted
+share that can still be served, down to a leaf, and give that leaf an infinitesimal amount. A node holds the sum of what
+its leaves hold; its share is the largest fraction that it holds of any resource that is not exhausted, divided by its
+weight. A leaf that needs an exhausted resource is frozen. Stop when no leaf can be served.
 
-The same, computed. As long as no further resource is used up, what the children of a node hold depends only
-on the level to which they have risen together. So each node has a *path*, piecewise linear: what it has
-been given, by its children's level. It is the sum of the children's own paths; and from what the node holds
-at a point follows its share there, which is the level that its parent sees. Paths are made bottom-up. On
-the root's path the first point is found where a resource is used up; top-down that gives each node its
-place on its path, and each leaf what it holds. Those who need that resource freeze, and the next phase goes
-on from there: at most one phase for each resource.
+The computation. Until the next resource is exhausted, the holdings of a node's children depend only on the level to
+which they have risen together. So each node has a *path*, piecewise linear: what it has received, as a function of its
+children's level. It is the sum of the children's own paths; what the node holds at a point determines its share there,
+which is the level that its parent sees. The solver builds paths bottom-up and finds on the root's path the first point
+where a resource is exhausted. Top-down, that point determines the position of each node on its path and the holding of
+each leaf. Leaves that need that resource freeze, and the next phase continues from there: at most one phase per
+resource.
 
-A share can stand still while its node is served: the resource that makes it is held by leaves that are
-satisfied or frozen, and others below catch up. The level alone does not tell then how far the node has
-come; a second coordinate does, the *sliver*: the raw dominant share handed out below the node since its
-share came to a halt. All siblings that halt at one level go through their slivers together, the others
-wait. So ties are broken by equal drops.
+A node's share can stay constant while the node is served: the resource that determines it is held by satisfied or
+frozen leaves, and other leaves below catch up. The level alone then does not locate the node; a second coordinate does,
+the *sliver*: the raw dominant share handed out below the node since its share halted. All siblings that halt at one
+level advance through their slivers together while the others wait. So equal increments break ties.
 
 An example, with 10 cpu, 10 mem, tasks of one unit, and weights in brackets:
 
@@ -31,24 +30,24 @@ An example, with 10 cpu, 10 mem, tasks of one unit, and weights in brackets:
     0.3                0.2      0.3                0.3  0.3           0.3           0.6
     0.5                0        0.5                0.3  0.5           0.5           1
 
-c rises three times as fast as m and is satisfied at 0.3, when m has 0.1. Now only m is served below A, and
-A's share stands at 0.3 until m has caught up; B, no higher and able to move on, waits. From there A and B
-rise together until memory is used up: c, m and k are entitled to 3, 5 and 5 tasks.
+c rises three times as fast as m and is satisfied at 0.3, when m has 0.1. From then on only m is served below A, and A's
+share stays at 0.3 until m has caught up; B, at the same level and able to grow, waits. From there A and B rise together
+until memory is exhausted: c, m and k are entitled to 3, 5 and 5 tasks.
 
-*Classes.* Leaves of one parent with different ranks are served one after another: the next when nobody of
-the one before can be. A parent's path is then the paths of its classes end to end, each from its own level
-zero. Inner nodes beside such leaves belong to the first class that wants anything.
+*Classes.* Leaves of one parent with different ranks are served one after another: a class starts when no leaf of the
+class before it can be served. A parent's path is then the concatenation of the paths of its classes, each from its own
+level zero. Inner nodes beside such leaves belong to the first class with demand.
 
-*Jobs of unlike tasks.* Such a job is an inner node whose leaves, its pieces (equal tasks, in task order), are classes:
-the next piece grows when the one before is satisfied or frozen. Its share is the dominant share of all it holds, as a
-leaf's is: a resource that is used up still counts, where for a group of jobs it no longer does.
+*Jobs with heterogeneous tasks.* Such a job is an inner node whose leaves, its pieces (equal tasks, in task order), are
+classes: a piece grows when the one before it is satisfied or frozen. Its share is the dominant share of all it holds,
+like a leaf's: an exhausted resource still counts, whereas for a group of jobs it no longer does.
 
-*Limits.* A ceiling that is reached, of a node or of a user, freezes those below who need that resource; it is
-not used up in the cluster, so it still counts in shares. Guarantees are served first, the innermost before
-those around them: the same walk, of those who ask for something guaranteed, as far as the guarantee goes. Then
-comes what queues deserve, likewise. The ordinary walk goes on from what everybody holds then; what is
-guaranteed and not used is used up for all others, what is deserved and not used is not. ``limits`` says who is
-held back by what, ``phase`` how paths keep within it.
+*Limits.* When a node or a user reaches a ceiling, the leaves below that need that resource freeze; the resource is not
+exhausted in the cluster, so it still counts in shares. Guarantees are served first, the innermost before the enclosing
+ones: the same walk, restricted to the leaves that ask for a guaranteed resource, up to the guarantee. Deserved amounts
+follow in the same way. The ordinary walk continues from these holdings; an unused guarantee counts as used for
+everything outside it, an unused deserved amount does not. ``solver_limits`` determines which limit binds where,
+``solver_phase`` keeps paths within the limits.
 """
 
 from __future__ import annotations
@@ -74,11 +73,11 @@ def solve_targets(
 ) -> FloatArray:
     """The tasks that each leaf is entitled to, as real numbers.
 
-    parent, weight: of every node; parents come before their children, the root has parent -1. leaf: which
-    nodes are leaves. Of each leaf, direction: one task's request as fractions of capacity; demand: the most
-    tasks, may be inf; rank: its class among the leaves of its parent, smaller first. A leaf that asks for
-    nothing gets its demand. limits: what nodes and users may have, and what nodes are guaranteed. jobs: inner nodes
-    that are jobs of unlike tasks.
+    parent, weight: of every node; parents come before their children, the root has parent -1. leaf: the nodes that are
+    leaves. Per leaf, direction: one task's request as fractions of capacity; demand: the maximum number of tasks, may
+    be inf; rank: its class among the leaves of its parent, smaller first. A leaf with an empty request gets its demand.
+    limits: ceilings of nodes and users, and guarantees of nodes. jobs: inner nodes that are jobs with heterogeneous
+    tasks.
     """
     target = demand.astype(np.float64)
     wanting = np.flatnonzero((target > 0) & direction.any(axis=1))
@@ -87,7 +86,7 @@ def solve_targets(
         return target
     if len(wanting) == 0:
         return target
-    if leaf[0] == 0:  # nothing but a root that is a leaf
+    if leaf[0] == 0:  # the tree is a single leaf
         parent, weight, leaf = np.array([-1, 0]), np.ones(2), np.array([1])
     ranks = np.zeros(len(leaf), dtype=np.int64) if rank is None else rank
     tree, nodes, order = flatten_tree(parent, weight, leaf, wanting, ranks[wanting], jobs)
@@ -100,15 +99,15 @@ def solve_targets(
 
 
 def _fits(direction: FloatArray, demand: FloatArray) -> bool:
-    """Whether capacity holds the whole demand, so that there is nothing to share out."""
+    """Whether capacity covers the whole demand, so that there is nothing to divide."""
     if not np.isfinite(demand).all():
         return False
-    # Not a matrix product: libraries for those add up in an order, and with a rounding, that depend on the machine.
+    # Not a matrix product: BLAS libraries sum in an order, and with a rounding, that depend on the machine.
     return bool(((demand[:, None] * direction).sum(axis=0) <= 1).all())
 
 
 def _fill(tree: FlatTree, direction: FloatArray, demand: FloatArray, restraint: Restraint | None) -> FloatArray:
-    """The tasks of each leaf: guarantees first, then what is deserved, then all that is left."""
+    """The tasks of each leaf: guarantees first, then deserved amounts, then the rest of the capacity."""
     dominant = direction.max(axis=1)
     unit = direction / dominant[:, None]
     wanted = demand * dominant
@@ -123,7 +122,7 @@ def _fill(tree: FlatTree, direction: FloatArray, demand: FloatArray, restraint: 
 
 
 def _hand_out(tree: FlatTree, rows: FloatArray, held: FloatArray, wanted: FloatArray, needs: BoolArray) -> FloatArray:
-    """What each leaf holds: hand out capacity, phase by phase, until nobody can be served."""
+    """The holding of each leaf: hand out capacity, phase by phase, until no leaf can be served."""
     available = np.ones(needs.shape[1], dtype=bool)
     while True:
         hungry = held < wanted * (1 - FULL)
@@ -132,13 +131,13 @@ def _hand_out(tree: FlatTree, rows: FloatArray, held: FloatArray, wanted: FloatA
         if len(active) == 0:
             return held
         held, used_up = SolverPhase(tree, rows, held, wanted, active, available).run()
-        if not used_up.any():  # then all who could be served are satisfied
+        if not used_up.any():  # then all leaves that could be served are satisfied
             held[active] = wanted[active]
         available &= ~used_up
 
 
 def _hand_out_within(restraint: Restraint, rows: FloatArray, held: FloatArray, wanted: FloatArray) -> FloatArray:
-    """The same within limits, from what everybody holds."""
+    """Hand out capacity within limits, starting from the current holdings."""
     width = restraint.width
     available = np.ones(width, dtype=bool)
     while True:
@@ -155,6 +154,6 @@ def _hand_out_within(restraint: Restraint, rows: FloatArray, held: FloatArray, w
             return held
         limited = Limited(restraint, standing, closed, rows, active)
         held, used_up = SolverPhase(restraint.outline, rows, held, wanted, active, available, limited).run()
-        if not used_up.any():  # then all are satisfied, or held back by limits of their own
+        if not used_up.any():  # then all leaves are satisfied, or blocked by limits of their own
             return held
         available &= ~used_up

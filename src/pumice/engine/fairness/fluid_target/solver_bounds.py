@@ -1,9 +1,9 @@
-"""What plugins allow and reserve in the tree, made consistent: the limits that targets and rounding keep.
+"""Collect the limits that plugins set in the share tree and make them consistent, for the solver and for rounding.
 
-Plugins write what they know on the nodes: a ceiling, a guarantee, what is deserved, ceilings for the users of a leaf
-queue. Here these are collected, with what must not be left to chance: guarantees that are more than there is (nodes
-were lost, or a parent may have less than its children were promised) are cut, in proportion, level by level from the
-root; and so is what queues deserve.
+Plugins set on the nodes a ceiling, a guarantee, a deserved amount, and ceilings for the users of a leaf queue. This
+module collects them and resolves conflicts deterministically: guarantees that exceed what exists (nodes were lost, or a
+parent's ceiling is below the sum of its children's guarantees) are cut in proportion, level by level from the root;
+deserved amounts likewise.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Vector = list[int]
 
 @dataclass(frozen=True, slots=True)
 class SolverBounds:
-    """The limits in force. Vectors are as wide as capacity; a ceiling of all there is, is none."""
+    """The limits in force. Vectors are as wide as capacity; a ceiling equal to the capacity is no ceiling."""
 
-    nodes: list[ShareNode]  # with a ceiling or a guarantee, and all above one with a guarantee; parents first
+    nodes: list[ShareNode]  # with a ceiling or a guarantee, and the ancestors of those with a guarantee; parents first
     ceilings: dict[ShareNode, Vector]
     guarantees: dict[ShareNode, Vector]
-    users: dict[ShareNode, dict[str, Vector]]  # of leaf queues: the ceilings of their users
-    deserved: dict[ShareNode, dict[int, int]]  # of queues that name it, where it is more than is guaranteed
+    users: dict[ShareNode, dict[str, Vector]]  # per leaf queue: the ceilings of its users
+    deserved: dict[ShareNode, dict[int, int]]  # per queue that names it, where it exceeds the guarantee
 
     def user_of(self, leaf: JobNode) -> tuple[ShareNode, str] | None:
-        """The queue and the user whose ceiling holds for a job; None if none does."""
+        """The queue and the user whose ceiling applies to a job; None if there is no such ceiling."""
         if not self.users:
             return None
         queue = leaf.queue
@@ -35,7 +35,7 @@ class SolverBounds:
 
 
 def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | None:
-    """The limits of these inner nodes, which come parents first; None if there are none."""
+    """The limits of these inner nodes, given parents first; None if there are none."""
     ceilings = {
         node: _as_wide(node.ceiling, capacity, capacity)
         for node in inner
@@ -64,7 +64,7 @@ def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | No
 def _deserved(
     inner: Sequence[ShareNode], ceilings: dict[ShareNode, Vector], capacity: Vector
 ) -> dict[ShareNode, dict[int, int]]:
-    """What queues deserve beyond their guarantees; where that is more than there is, cut like guarantees."""
+    """The deserved amounts of queues beyond their guarantees, cut like guarantees where they exceed what exists."""
     named: dict[ShareNode, dict[int, int]] = {}
     for node in inner[1:]:
         reserved = node.guarantee or [0] * len(capacity)
@@ -83,7 +83,7 @@ def _deserved(
 
 
 def _as_wide(vector: Vector, missing: Vector, most: Vector) -> Vector:
-    """As wide as capacity (resources may have been registered since), and never more than all."""
+    """Extend to the width of capacity (resources may have been registered since), clamped to the maximum."""
     wide = vector + missing[len(vector) :]
     return [min(max(amount, 0), all_) for amount, all_ in zip(wide, most, strict=False)]
 
@@ -94,9 +94,9 @@ def _possible(
     ceilings: dict[ShareNode, Vector],
     capacity: Vector,
 ) -> dict[ShareNode, Vector]:
-    """Guarantees of which all can be kept at once: at every level within the ceiling, in the end within capacity."""
-    claims: dict[ShareNode, Vector] = {}  # what each node would reserve, itself or by its children together
-    inside: dict[ShareNode, Vector] = {}  # of this, what its children do
+    """Guarantees that can all hold at once: within the ceiling at every level, and within capacity at the root."""
+    claims: dict[ShareNode, Vector] = {}  # the reservation of each node: its own, or that of its children together
+    inside: dict[ShareNode, Vector] = {}  # the part of it that its children reserve
     for node in reversed(inner):
         claim = inside.get(node)
         if node in wishes:

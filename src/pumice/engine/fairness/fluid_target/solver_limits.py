@@ -1,21 +1,20 @@
-"""Ceilings, guarantees and users' caps in the solver: who is held back by what, as fractions of capacity.
+"""Ceilings, guarantees and user caps in the solver: which limit blocks which leaf. Amounts are fractions of capacity.
 
-*Claims.* A node claims what it is guaranteed, or what its children claim together, whichever is more: so what
-is guaranteed and not used is out of reach for everybody outside. What the children of a node claim together
-stays within its ceiling, and at the root within the cluster.
+*Claims.* A node claims its guarantee or the sum of its children's claims, whichever is more: so an unused guarantee is
+unavailable to everything outside it. The claims of a node's children together stay within its ceiling, and at the root
+within the cluster.
 
-*Full.* A node is full of a resource when its children claim as much as its ceiling. Below, nobody can add to
-what its children claim: each of them is full as well, at what it is guaranteed or, if that is less, right
-now. A leaf is frozen when its parent is full of something it asks for. One that grows inside an unused
-guarantee adds nothing to the claims above it; there that guarantee is the limit.
+*Full.* A node is full of a resource when its children claim as much as its ceiling. Nothing below can then add to the
+claims of its children: each child is full as well, at its guarantee or, if that is less, at its current claim. A leaf
+is frozen when its parent is full of a resource that it asks for. A leaf that grows inside an unused guarantee adds
+nothing to the claims above it; there that guarantee is the limit.
 
-Example: 16 cpu, q1 is guaranteed 4 and wants nothing. When q2 holds 12, the children of the root claim 16:
-the root is full, and so is q2.
+Example: 16 cpu, q1 is guaranteed 4 and has no demand. When q2 holds 12, the children of the root claim 16: the root is
+full, and so is q2.
 
-*Users.* All that the leaves of a user get in a queue stays within the user's cap. Where they are children of
-one node they share its level, so that it is known before they start at which level the cap binds: there they
-end, and nothing else changes. Where they are spread over several nodes, what they get together is counted in
-columns of their own (*purses*), up to the queue.
+*Users.* The holdings of a user's leaves in a queue stay within the user's cap. If these leaves are children of one node
+they share its level, so the solver knows in advance at which level the cap binds: the leaves end there, and nothing
+else changes. If they are spread over several nodes, extra columns (*purses*) count their total up to the queue.
 """
 
 from __future__ import annotations
@@ -35,51 +34,51 @@ from pumice.engine.fairness.fluid_target.polyline import (
     run_starts,
 )
 
-FULL = 1e-13  # relative: a resource, or a demand, with no more than this left is used up, or satisfied
+FULL = 1e-13  # relative: a resource with no more than this left is exhausted, a demand satisfied
 
 
 @dataclass(frozen=True, slots=True)
 class SolverLimits:
-    """What keeps nodes and users within bounds. Amounts are rows of fractions of capacity; inf: no limit.
+    """Ceilings and guarantees of nodes and caps of users. Rows of fractions of capacity; inf: no limit.
 
-    Guarantees must be possible: of a node no more than its ceiling, and what its children claim at least within it.
+    Guarantees must be feasible: a node's guarantee is at most its ceiling, and so is the sum of its children's claims.
     """
 
-    ceiling: FloatArray  # of every node
-    guarantee: FloatArray  # of every node; 0: none
-    user: IntArray  # of every leaf: the number of the user, -1: one without a cap
-    cap: FloatArray  # of every user
-    home: IntArray  # of every user: the node of the queue
-    deserved: FloatArray | None = None  # of every node: served before weights share the rest; inf: it names none
+    ceiling: FloatArray  # per node
+    guarantee: FloatArray  # per node; 0: none
+    user: IntArray  # per leaf: the index of its user, -1: a user without a cap
+    cap: FloatArray  # per user
+    home: IntArray  # per user: the node of the queue
+    deserved: FloatArray | None = None  # per node: served before weights divide the rest; inf: the node names none
 
 
 @dataclass(frozen=True, slots=True)
 class LimitState:
-    """Where everybody stands with their limits. `left` has a column for each resource, then those of the purses."""
+    """The current state of all limits. `left` has a column for each resource, then those of the purses."""
 
-    sums: FloatArray  # what the children of each node claim together
-    left: FloatArray  # how much more each node's children may claim; inf: nobody there could, or no limit
-    full: BoolArray  # which nodes are full of what
-    spent: FloatArray  # what each user has
-    broke: BoolArray  # which users have all they may have of what
-    frozen: BoolArray  # which leaves can't be served
+    sums: FloatArray  # the sum of the claims of each node's children
+    left: FloatArray  # how much more each node's children may claim; inf: no child could claim more, or no limit
+    full: BoolArray  # per node and resource: whether the node is full of it
+    spent: FloatArray  # the holding of each user
+    broke: BoolArray  # per user and resource: whether the user's cap is reached
+    frozen: BoolArray  # the leaves that cannot be served
 
 
 @dataclass(frozen=True, slots=True)
 class Restraint:
-    """The limits in force during one fill of the outline."""
+    """The limits in force during one fill of the flat tree."""
 
     outline: FlatTree
     ceiling: FloatArray
     guarantee: FloatArray
-    needs: BoolArray  # of every leaf: which resources it asks for
+    needs: BoolArray  # per leaf: the resources it asks for
     user: IntArray
     cap: FloatArray
     home: IntArray
-    purse: IntArray  # of every user: which of the purses of its queue, -1: it needs none
+    purse: IntArray  # per user: its purse among those of its queue, -1: it needs none
     deserved: FloatArray | None = None
-    serving: BoolArray | None = None  # while guarantees, or what is deserved, are served: the leaves that take part
-    guaranteeing: bool = False  # whether that is guarantees
+    serving: BoolArray | None = None  # while guarantees or deserved amounts are served: the leaves that take part
+    guaranteeing: bool = False  # whether guarantees are being served
 
     @property
     def width(self) -> int:
@@ -88,41 +87,41 @@ class Restraint:
 
     @property
     def reserving(self) -> bool:
-        """Whether anything is guaranteed."""
+        """Whether any node has a guarantee."""
         return bool(self.guarantee.any())
 
     @property
     def purses(self) -> int:
-        """How many users with a purse the queue with the most of them has."""
+        """The largest number of users with a purse in any one queue."""
         return int(self.purse.max(initial=-1)) + 1
 
     @property
     def claims(self) -> slice:
-        """The columns of a row that say what is claimed: those of what is held, if nothing is guaranteed."""
+        """The columns of a row with the claims: those of the holdings, if there are no guarantees."""
         return slice(self.width, 2 * self.width) if self.reserving else slice(0, self.width)
 
     @property
     def watched(self) -> slice:
-        """The columns of a row that limits are put on: claims, then purses."""
+        """The columns of a row that limits apply to: claims, then purses."""
         return slice(self.claims.start, self.claims.stop + self.purses * self.width)
 
     def rows(self, unit: FloatArray) -> FloatArray:
-        """The rows of the leaves: what is held, claimed, in purses, and the dominant share."""
+        """The rows of the leaves: holdings, claims, purses, and the dominant share."""
         purse = np.where(self.user >= 0, self.purse.take(self.user, mode="clip") if len(self.purse) else -1, -1)
         parts = [unit, unit] if self.reserving else [unit]
         parts += [np.where((purse == k)[:, None], unit, 0.0) for k in range(self.purses)]
         return np.column_stack([*parts, np.ones(len(unit))])
 
     def none_closed(self) -> BoolArray:
-        """For every node and watched column: that its limit is not known to be reached."""
+        """For every node and watched column: its limit is not known to be reached."""
         return np.zeros((len(self.ceiling), self.width * (1 + self.purses)), dtype=bool)
 
     def standing(
         self, given: FloatArray, closed: BoolArray, before: LimitState | None = None, top: int = 0
     ) -> LimitState:
-        """Where everybody stands, by what each leaf has; closed: limits that are known to be reached.
+        """The state of all limits, given what each leaf holds; closed: limits known to be reached.
 
-        Above the depth `top` everything is as it was before: subtrees are looked at by themselves.
+        Above the depth `top` everything stays as it was before: a later phase examines subtrees on their own.
         """
         outline, width = self.outline, self.width
         sums = outline.of_leaves(given)
@@ -156,7 +155,7 @@ class Restraint:
         return LimitState(sums, left, full, spent, broke, frozen)
 
     def spent(self, given: FloatArray) -> FloatArray:
-        """What each user has."""
+        """The holding of each user."""
         mine = np.flatnonzero(self.user >= 0)
         count = len(self.cap)
         spent: FloatArray = np.column_stack([np.bincount(self.user[mine], c, count) for c in given[mine].T])
@@ -165,7 +164,7 @@ class Restraint:
     def within_caps(
         self, active: IntArray, rows: FloatArray, held: FloatArray, most: FloatArray, standing: LimitState
     ) -> FloatArray:
-        """How far each leaf can go, where its user has no purse: to the level at which the cap binds."""
+        """The maximum of each leaf whose user has no purse: it ends at the level at which the cap binds."""
         outline, width = self.outline, self.width
         mine = active[self.user[active] >= 0]
         mine = mine[self.purse[self.user[mine]] < 0]
@@ -177,7 +176,8 @@ class Restraint:
         mine = mine[np.lexsort((class_[mine], self.user[mine]))]
         while len(mine):
             who = self.user[mine]
-            # A cap that is reached freezes those who need that resource; the user's others go on, to the next cap.
+            # A cap that is reached freezes the user's leaves that need that resource; the others continue to the next
+            # cap.
             of, rows_here = who * outline.classes + class_[mine], rows[mine, :width]
             curves = leaf_curves(of, outline.leaf_weight[mine], held[mine], most[mine], rows_here)
             user, turn = np.divmod(curves.of, outline.classes)
@@ -197,10 +197,10 @@ class Restraint:
         return most
 
     def stages(self) -> Iterator[Restraint]:
-        """The fills, one after another: guarantees, then what is deserved, the innermost first; then everything.
+        """The fills in sequence: guarantees, then deserved amounts, the innermost first; then the ordinary fill.
 
-        What a queue deserves is no reservation. So it is the ceiling of the queue while its turn, and that of the
-        queues inside it, lasts: what those deserve comes out of it, before weights share out the rest of it.
+        A deserved amount is no reservation. So it acts as the ceiling of the queue while that queue, and the queues
+        inside it, are served: the deserved amounts of inner queues come out of it before weights divide the rest.
         """
         for here, _ in self._inside_out(self.guarantee > 0):
             ceiling = np.where(here, np.minimum(self.ceiling, self.guarantee), self.ceiling)
@@ -217,9 +217,9 @@ class Restraint:
         yield self
 
     def _inside_out(self, named: BoolArray) -> Iterator[tuple[BoolArray, BoolArray]]:
-        """Nodes that name amounts of resources, the innermost first: what is named there; and who is no further in."""
+        """The amounts that nodes name, the innermost nodes first; and the nodes that are no further inside."""
         outline = self.outline
-        height = np.zeros(len(named), dtype=np.int64)  # how many that name something lie inside each other here
+        height = np.zeros(len(named), dtype=np.int64)  # how many naming nodes are nested below each node
         for depth in reversed(outline.depths):
             height[depth] += named[depth].any(axis=1)
             if depth.start > 0:
@@ -228,7 +228,7 @@ class Restraint:
             yield named & (height == h)[:, None], height >= h
 
     def _asking_below(self, named: BoolArray) -> BoolArray:
-        """The leaves that ask for what is named by a node above them."""
+        """The leaves that ask for a resource that a node above them names."""
         named = named.copy()
         for depth in self.outline.depths[1:]:
             named[depth] |= named[self.outline.parent[depth]]
@@ -238,7 +238,7 @@ class Restraint:
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """Where curves first reach a limit: between two of their points, on the way, in which column."""
+    """Where curves first reach a limit: between two of their points, the fraction, and the column."""
 
     before: IntArray
     after: IntArray
@@ -255,7 +255,7 @@ def first_stops(curve: IntArray, rows: FloatArray, room: FloatArray) -> Stops:
     near = room * (1 - FULL)
     over = np.flatnonzero((rows >= near).any(axis=1))
     after = over[run_starts(curve[over])]
-    before = after - ~run_starts(curve)[after]  # the start of a curve has nothing before it
+    before = after - ~run_starts(curve)[after]  # the start of a curve has no predecessor
     a, b, limit = rows.take(before, axis=0), rows.take(after, axis=0), room.take(after, axis=0)
     reached = b >= near.take(after, axis=0)
     grown = np.where(reached, b - a, 0.0)
@@ -272,7 +272,7 @@ def restrain(
     direction: FloatArray,
     demand: FloatArray,
 ) -> Restraint | None:
-    """The limits of an outline, of which nodes and leaves are these; None if none of them can bind."""
+    """The limits of a flat tree with these nodes and leaves; None if none of them can bind."""
     needs = direction > 0
     asked = np.multiply(direction, demand[:, None], out=np.zeros_like(direction), where=needs)
     guarantee = limits.guarantee[nodes]
@@ -298,7 +298,7 @@ def restrain(
 
 
 def _purses(restraint: Restraint) -> IntArray:
-    """Purses for the users whose leaves have more than one parent, numbered inside each queue."""
+    """Assign purses to the users whose leaves have more than one parent, numbered within each queue."""
     mine = np.flatnonzero(restraint.user >= 0)
     pairs = np.unique(np.column_stack([restraint.user[mine], restraint.outline.leaf_parent[mine]]), axis=0)
     spread = np.flatnonzero(np.bincount(pairs[:, 0], minlength=len(restraint.cap)) > 1)

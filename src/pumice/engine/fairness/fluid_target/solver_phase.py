@@ -1,14 +1,14 @@
-"""One phase of the entitlement solver: all that happens until a resource is used up (see ``entitlement``).
+"""One phase of the target solver: everything until the next resource is exhausted (see ``solver``).
 
-Paths are made bottom-up, depth by depth; the end of the phase is found on the root's; top-down follows where
-everybody is then.
+The phase builds paths bottom-up, depth by depth, finds its end on the root's path, and then derives the positions of
+all nodes top-down.
 
-*Limits in a phase.* Where the children of a node reach its ceiling, those who need that resource are frozen
-and the others go on. That concerns nobody outside the node's subtree: so the phase does not end, only the
-path changes its course. It is cut there, what the leaves below hold at that point is worked out, and a phase
-of the subtree alone, without those who are frozen, makes the rest of the path (``later``). All nodes of a depth
-that reach a limit are continued by one such phase. It may come to limits again, here or further down, and
-is then continued in the same way. Where everybody below needs the resource the path simply ends.
+*Limits in a phase.* Where the children of a node reach its ceiling, the leaves that need that resource freeze and the
+others continue. That affects nothing outside the node's subtree: so the phase does not end, only the path changes
+direction. The solver cuts the path there, computes the holdings of the leaves below at that point, and a phase of the
+subtree alone, without the frozen leaves, yields the rest of the path (``later``). One such phase continues all nodes of
+a depth that reach a limit. It may reach limits again, here or further down, and is then continued in the same way.
+Where all leaves below need the resource, the path simply ends.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from pumice.engine.fairness.fluid_target.polyline import (
 )
 from pumice.engine.fairness.fluid_target.solver_limits import FULL, Stops
 
-MANY = 20_000  # points of leaves: with more, a rough first pass pays
-ROUGH = 8  # it takes every so manieth point of a curve,
-AHEAD = 1.3  # and curves are followed so much further than it came
+MANY = 20_000  # points of leaves: above this a coarse first pass pays off
+ROUGH = 8  # the coarse pass takes one in this many points of a curve,
+AHEAD = 1.3  # and the exact pass follows curves this much further than the coarse pass came
 BEYOND = 1e-9  # relative: how far past the end paths are followed, so that they are sure to reach it
 
 
 @dataclass(slots=True)
 class _Spot:
-    """Where nodes are: the class of children that grows, and its place; and who is in a later phase, and where."""
+    """Positions of nodes: the class of children that grows, its position, and the position in a later phase, if any."""
 
     turn: IntArray
     level: FloatArray
@@ -66,7 +66,7 @@ class _End:
 
 
 class SolverPhase:
-    """All that happens from one resource's end to the next one's."""
+    """Everything between the exhaustion of one resource and of the next."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class SolverPhase:
         room: FloatArray | None = None,
     ) -> None:
         self.tree, self.rows, self.held, self.wanted, self.active = tree, rows, held, wanted, active
-        self.counted = available  # the resources that are not used up: they make shares
+        self.counted = available  # the resources that are not exhausted: they determine shares
         self.available = np.flatnonzero(available)
         self.width = len(available)
         self.base = tree.totals(rows[:, : self.width] * held[:, None])
-        # How much more there is. A phase that goes on in subtrees knows nothing of the others: it is told.
+        # The capacity that is left. A phase of subtrees cannot see the rest of the tree, so its caller passes this in.
         self.room = np.maximum(1 - self.base[0], 0.0) * (1 + BEYOND) if room is None else room
         self.limited = limited
         self.paths: dict[int, GrowthPaths] = {}  # by depth
@@ -95,7 +95,7 @@ class SolverPhase:
             self.most = limited.within_caps(held, self.most)
 
     def run(self) -> tuple[FloatArray, BoolArray]:
-        """What each leaf holds at the end of the phase, and which resources are used up then."""
+        """The holding of each leaf at the end of the phase, and the resources that are exhausted then."""
         leaves = self._leaves()
         rough = self.limited is None and len(leaves.of) > MANY
         near = self._in_reach(leaves) if rough else leaves
@@ -106,15 +106,15 @@ class SolverPhase:
         return low + end.way * (high - low), end.used_up
 
     def _follow(self, leaves: Curves) -> _End:
-        """From the curves of leaves to the end of the phase."""
+        """Follow the curves of the leaves to the end of the phase."""
         self._climb(leaves, 0)
         before, after, way, used_up = self._end(self.paths[0])
         return _End(self._at_root(before), self._at_root(after), way, used_up)
 
     def _in_reach(self, leaves: Curves) -> Curves:
-        """The curves as far as they are likely to be followed, by a rough first pass over every few points.
+        """The curves as far as they are likely to be followed, estimated by a coarse pass over every few points.
 
-        When much more is wanted than there is, most points lie beyond the end of the phase.
+        When demand far exceeds capacity, most points lie beyond the end of the phase.
         """
         there = self._follow(thinned(leaves, ROUGH)).after
         node, class_ = np.divmod(leaves.of, self.tree.classes)
@@ -132,7 +132,7 @@ class SolverPhase:
     # --- bottom-up: paths -------------------------------------------------------------------------------------
 
     def _leaves(self) -> Curves:
-        """What the active leaves of each parent and class are given together, by their level."""
+        """What the active leaves of each parent and class receive together, as a function of their level."""
         tree, active = self.tree, self.active
         return leaf_curves(
             tree.leaf_parent[active] * tree.classes + tree.leaf_class[active],
@@ -156,7 +156,7 @@ class SolverPhase:
                 self.paths[d] = self._paths(d, here)
 
     def _sum(self, leaves: Curves, below: GrowthPaths) -> Curves:
-        """Leaves and inner nodes of the same parents added up, class by class."""
+        """Add up leaves and inner nodes of the same parents, class by class."""
         tree, count = self.tree, len(leaves.of)
         group = np.concatenate([leaves.of, tree.parent[below.node] * tree.classes + tree.node_class[below.node]])
         order = np.argsort(group, kind="stable")
@@ -175,7 +175,7 @@ class SolverPhase:
         return top / self.tree.weight.take(paths.node)
 
     def _tops(self, paths: GrowthPaths) -> FloatArray:
-        """What a node holds in all, of the resources that make its share: those not used up; of a job, all."""
+        """A node's holdings of the resources that determine its share: those not exhausted; for a job, all."""
         if len(self.available) == self.width or not self.tree.is_job[paths.node].any():
             return self.base[:, self.available].take(paths.node, axis=0) + paths.rows[:, self.available]
         tops = self.base.take(paths.node, axis=0) + paths.rows[:, : self.width]
@@ -183,7 +183,7 @@ class SolverPhase:
         return tops
 
     def _paths(self, d: int, total: Curves) -> GrowthPaths:
-        """From the sums over children, class by class, to the paths of their parents."""
+        """Convert the sums over children, per class, into the paths of their parents."""
         classes = self.tree.classes
         node, turn = np.divmod(total.of, classes)
         rows = total.rows if classes == 1 else end_to_end(total, node)
@@ -195,14 +195,14 @@ class SolverPhase:
         later = None
         if self.limited is not None:
             paths, later = self._limit(d, paths, self.limited)
-        # The share must be linear from point to point: add those where its resource changes.
+        # The share must be linear between points: add points where its dominant resource changes.
         paths = paths.insert(*crossings(paths.node * classes + paths.turn, self._tops(paths)))
         return paths if later is None else joined(paths, later, d, classes)
 
     # --- limits -----------------------------------------------------------------------------------------------
 
     def _limit(self, d: int, paths: GrowthPaths, limited: Limited) -> tuple[GrowthPaths, SolverPhase | None]:
-        """The paths as far as no limit is reached, in claims; and the phase that goes on from there."""
+        """The paths up to their limits, converted to claims; and the phase that continues them."""
         later = None
         if limited.binds_at(self.tree.depths[d]):
             stops = limited.stops(paths)
@@ -212,7 +212,7 @@ class SolverPhase:
         return limited.in_claims(paths), later
 
     def _go_on(self, d: int, paths: GrowthPaths, stops: Stops, limited: Limited) -> SolverPhase | None:
-        """A phase for those below the nodes that reach a limit who are not frozen by it; None if all are."""
+        """A phase for the leaves below the limited nodes that the limit does not freeze; None if it freezes all."""
         stops = stops.take(np.flatnonzero(limited.partly(paths.node[stops.after], stops.column)))
         if len(stops.after) == 0:
             return None
@@ -240,12 +240,12 @@ class SolverPhase:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def _end(self, root: GrowthPaths) -> tuple[int, int, float, BoolArray]:
-        """Where a resource is first used up: two points of the root's path, the way between; and which."""
+        """Where the root's path first exhausts a resource: two points, the fraction between, and the resource."""
         used = self.base[0] + root.rows[:, : self.width] if self.limited is None else self.limited.used(self.base, root)
         end = (len(used) - 1, 1.0)
         for j in self.available:
             column = np.maximum.accumulate(used[:, j])
-            # A point that rounding left a hair below may be followed by a halt, in which others would be served first.
+            # A point that rounding left just below may precede a halt, in which other leaves would be served first.
             k = int(np.searchsorted(column, 1 - FULL))
             if k < len(column):
                 end = min(end, (k, min(float((1 - column[k - 1]) / (column[k] - column[k - 1])), 1.0)))
@@ -256,21 +256,21 @@ class SolverPhase:
         used_up[self.available] = there[self.available] >= 1 - FULL
         return before, after, way, used_up
 
-    # --- top-down: where everybody is ---------------------------------------------------------------------------
+    # --- top-down: the positions of all nodes -------------------------------------------------------------------
 
     def _at_root(self, point: int) -> _Spot:
-        """Where everybody is when the root is at this point of its path."""
+        """The positions of all nodes when the root is at this point of its path."""
         where = np.array([point])
         return self._between(0, self.paths[0].node[:1], where, where, np.zeros(1))
 
     def _between(self, d: int, node: IntArray, a: IntArray, b: IntArray, way: FloatArray) -> _Spot:
-        """Where everybody below these nodes is when they are so far between these points of their paths."""
+        """The positions of all nodes below these, which are at the fraction ``way`` between points of their paths."""
         spot = self._nowhere()
         self._put(spot, d, node, a, b, way)
         return self._descend(spot, d)
 
     def _at(self, d: int, node: IntArray, turn: IntArray, place: CurvePoint) -> _Spot:
-        """Where everybody below these nodes is when their children are there."""
+        """The positions of all nodes below these, given the position of their children."""
         spot = self._nowhere()
         spot.turn[node], spot.level[node], spot.sliver[node] = turn, place.level, place.sliver
         return self._descend(spot, d)
@@ -281,7 +281,7 @@ class SolverPhase:
         return _Spot(np.zeros(count, dtype=np.int64), level, sliver, np.zeros(count, dtype=bool))
 
     def _descend(self, spot: _Spot, d: int) -> _Spot:
-        """From where the nodes of this depth are, go on to those below."""
+        """Derive the positions of the nodes below from those of this depth."""
         while (here := self.paths.get(d := d + 1)) is not None:
             start = np.flatnonzero(run_starts(here.node))
             node = here.node[start]
@@ -294,12 +294,12 @@ class SolverPhase:
         return spot
 
     def _put(self, spot: _Spot, d: int, node: IntArray, a: IntArray, b: IntArray, way: FloatArray) -> None:
-        """Note where nodes are that are so far between these points of their paths."""
+        """Record the positions of nodes that are at the fraction ``way`` between these points of their paths."""
         here = self.paths[d]
-        # Rounding may leave a gap between the end of one class and the start of the next: there is nothing in it.
+        # Rounding may leave a gap between the end of one class and the start of the next; the gap is empty.
         at_b = (way == 1) | (way > 0) & (here.turn[a] != here.turn[b])
         a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
-        # Right at the end of a class, the next point is the start of the next one: its place has nothing to say here.
+        # At the end of a class the next point starts the next class: its position is meaningless here.
         b = np.where(way == 0, a, b)
         place = place_between(here.inner.take(a), here.inner.take(b), way)
         spot.turn[node], spot.level[node], spot.sliver[node] = here.turn[a], place.level, place.sliver
@@ -313,7 +313,7 @@ class SolverPhase:
                 spot.away[node[beyond]] = True
 
     def _holdings(self, spot: _Spot) -> FloatArray:
-        """What each leaf holds when its parent has come this far."""
+        """The holding of each leaf, given the position of its parent."""
         tree, active = self.tree, self.active
         above = tree.leaf_parent[active]
         held, most = self.held[active], self.most[active]

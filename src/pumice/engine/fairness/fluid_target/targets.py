@@ -1,9 +1,9 @@
-"""From the tree to everybody's target: collect what the solver needs, solve, write entitlements back.
+"""Set the fluid targets of the share tree: collect the solver's input, solve, and write the entitlements back.
 
-Jobs that are equal in parent, class, demand and, where users are limited, user are one leaf of the solve, as heavy
-as they are many; a job of unlike tasks is an inner node with a leaf for each piece of its demand. Where the whole
-demand fits, and nothing is limited, the target is the demand and nothing is solved. A target within a millionth of a
-whole number of tasks is that number, so that arithmetic noise never costs a task.
+Jobs that are equal in parent, class, demand and, where users are limited, user form one leaf of the solver, with their
+number as its weight; a job with heterogeneous tasks is an inner node with a leaf for each piece of its demand. If the
+whole demand fits and nothing is limited, the target is the demand and nothing is solved. A target within a millionth of
+an integer number of tasks is set to that integer, so that arithmetic noise never costs a task.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SNAP = 1e-6
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
     """Solve the static H-DRF target and set ``targets`` of every job and ``entitled`` of every node.
 
-    What a user may be entitled to depends on what the queue is entitled to if nobody slows its users down: where
-    queues have a limit of that kind, that is solved first.
+    A user's ceiling depends on the queue's entitlement without user limits: where a queue has such a limit, that
+    entitlement is solved first.
     """
     limited = tree.limited.values()
     cap_users(limited, solved=False)
@@ -51,10 +51,10 @@ def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
 
 
 def _entitle(tree: ShareTree, members: list[JobNode], targets: tuple[float, ...]) -> None:
-    """Equal jobs have these targets.
+    """Write these targets to the jobs of each group.
 
-    The last bits of a target depend on the order of summation: they are taken out once, on a grid, and every sum from
-    there on is exact. What is equal in truth is equal here.
+    The last bits of a target depend on the order of summation. Rounding to a grid here removes them once, and every
+    later sum is exact: what is equal mathematically is equal here.
     """
     for leaf in members:
         if leaf.entitled_by is not leaf.demand or leaf.targets != targets:
@@ -87,11 +87,11 @@ User = tuple[ShareNode, str]
 
 @dataclass(slots=True)
 class _Collected:
-    """What the solver needs of the tree: nodes, parents first, and groups of equal jobs."""
+    """The solver's input from the tree: nodes, parents first, and groups of equal jobs."""
 
     nodes: list[ShareNode] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
-    groups: list[tuple[int, Demand, list[JobNode]]] = field(default_factory=list)  # below which node, and who
+    groups: list[tuple[int, Demand, list[JobNode]]] = field(default_factory=list)  # parent, demand, jobs
     classes: list[tuple[int, ...]] = field(default_factory=list)
     users: list[User | None] = field(default_factory=list)
 
@@ -111,7 +111,7 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
                 stack.append((child, index))
             else:
                 assert isinstance(child, JobNode)
-                # What the cluster has nothing of (all of it is taken by others' pods) can't be given.
+                # A resource of which the cluster has none left (other schedulers' pods hold all of it) cannot be given.
                 if any(all(capacity[j] > 0 for j, _ in items) for items, _ in child.demand.pieces):
                     user = bounds.user_of(child) if bounds is not None else None
                     alike.setdefault((child.rank_class, child.demand, user), []).append(child)
@@ -126,7 +126,7 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
 
 @dataclass(slots=True)
 class _Leaves:
-    """The leaves of the solve: a group of alike tasks, or a piece of a group of jobs of unlike tasks."""
+    """The leaves of the solver: a group of equal jobs, or a piece of a group of jobs with heterogeneous tasks."""
 
     parent: list[int] = field(default_factory=list)
     asks: list[Items] = field(default_factory=list)
@@ -134,7 +134,7 @@ class _Leaves:
     members: list[int] = field(default_factory=list)
     rank: list[int] = field(default_factory=list)
     user: list[User | None] = field(default_factory=list)
-    place: list[tuple[int, int]] = field(default_factory=list)  # the group, and which piece of its demand
+    place: list[tuple[int, int]] = field(default_factory=list)  # the group, and the piece of its demand
 
 
 def _solve(tree: ShareTree, capacity: list[int]) -> None:
@@ -172,7 +172,7 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
     inner = len(parent)
     tasks = solve_targets(
         np.array(parent + leaves.parent),
-        # Of a piece the weight does not matter: it is alone in its class.
+        # The weight of a piece has no effect: it is alone in its class.
         np.array(weight + [float(members) for members in leaves.members]),
         np.arange(inner, inner + len(leaves.asks)),
         direction,
@@ -191,7 +191,7 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
 def _limits(
     bounds: SolverBounds, collected: _Collected, leaves: _Leaves, inner: int, used: list[int], capacity: list[int]
 ) -> SolverLimits:
-    """The bounds as the solver wants them: fractions of capacity, of the resources that anybody uses."""
+    """The bounds in the solver's form: fractions of capacity, for the resources in use."""
     number = {node: k for k, node in enumerate(collected.nodes)}
     count, width = inner + len(leaves.asks), len(used)
     ceiling, guarantee = np.full((count, width), np.inf), np.zeros((count, width))
@@ -224,7 +224,7 @@ def _snap(target: float) -> float:
 
 
 def _sum_up(tree: ShareTree, inner: list[ShareNode]) -> None:
-    """Entitlements of inner nodes, given parents first: the sums of their children's."""
+    """Sum entitlements up to the inner nodes, which are given parents first."""
     for node in reversed(inner):
         columns = zip(*(child.exact for child in node.children.values()), strict=True)
         if node.entitle([sum(column) for column in columns] or [0] * tree.width):

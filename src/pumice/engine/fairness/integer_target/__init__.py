@@ -1,1 +1,1 @@
-"""The target in whole tasks: rounding, level by level."""
+"""The integer target: the fluid target rounded to whole tasks, level by level."""

@@ -1,14 +1,14 @@
-"""Where whole targets still have room: in the cluster, below every ceiling, for every limited user.
+"""Headroom of integer targets: what is left in the cluster, below every ceiling, and for every limited user.
 
-A unit must find room at each level above its job, and none of what others are guaranteed. What a guarantee has not
-used yet takes up what is given below it, so that less, or nothing, is asked for above:
+A unit must fit the headroom at each level above its job, outside the guarantees of other queues. An unused guarantee
+absorbs what is given below it, so that the unit needs less headroom, or none, above:
 
-    root, 3 left  --  q (guaranteed 4, 2 of them not used)  --  job, unit 4: asks 4 of q, and 2 of the root
+    root, 3 left  --  q (guaranteed 4, 2 of them unused)  --  job, unit 4: needs 4 of q, and 2 of the root
 
-Whoever asks for more than is left somewhere must be told at once, without looking at everybody each time. So each
-room has those who depend on it in line, the largest first; jobs with the same unit and the same levels above are
-one group. What is left only shrinks; what a group asks for above a guarantee grows as that is used, then it lines up
-once more: its earlier, smaller entry says nothing wrong.
+Rounding must learn at once which jobs no longer fit somewhere, without scanning all jobs each time. So each headroom
+keeps a heap of the groups that depend on it, the largest request first; jobs with the same unit and the same levels
+above form one group. Headroom only shrinks. What a group needs above a guarantee grows as the guarantee is used; the
+group is then pushed again, and its earlier, smaller entry does no harm.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from pumice.model.specs import Items
 
 
 class LimitHeadroom:
-    """What may still be handed out somewhere, and who asks for how much of it."""
+    """The headroom of one limit, and the groups that need some of it."""
 
     __slots__ = ("left", "line")
 
     def __init__(self, left: list[int]) -> None:
         self.left = left
-        self.line: dict[int, list[tuple[int, int, UserGroup]]] = {}  # per resource a heap, the largest first
+        self.line: dict[int, list[tuple[int, int, UserGroup]]] = {}  # per resource a heap, the largest request first
 
     def too_large(self) -> Iterator[UserGroup]:
-        """The groups that ask for more than is left; they leave the line."""
+        """Remove from the heaps, and return, the groups that need more than is left."""
         for j, line in self.line.items():
             while line and -line[0][0] > self.left[j]:
                 yield heappop(line)[2]
 
 
 class LimitLevel:
-    """A node with a limit: the room below it, and what of its guarantee is not used."""
+    """A node with a limit: the headroom below it, and the unused part of its guarantee."""
 
     __slots__ = ("groups", "room", "spare")
 
     def __init__(self, room: LimitHeadroom | None, spare: list[int] | None) -> None:
         self.room = room
         self.spare = spare
-        self.groups: list[UserGroup] = []  # whose asks above depend on what is spare
+        self.groups: list[UserGroup] = []  # groups whose needs above depend on the unused guarantee
 
 
 Lane = tuple[LimitLevel, ...]
@@ -53,7 +53,7 @@ Lane = tuple[LimitLevel, ...]
 
 
 class UserGroup:
-    """Jobs that ask for the same in the same rooms."""
+    """Jobs with the same unit and the same limits."""
 
     __slots__ = ("jobs", "lane", "purse", "unit")
 
@@ -65,20 +65,20 @@ class UserGroup:
 
 
 class Headroom:
-    """All rooms of a tree, as its whole parts leave them."""
+    """The headroom of all limits of a tree, given the integer targets so far."""
 
     def __init__(self, capacity: list[int], bounds: SolverBounds) -> None:
         self._levels: dict[ShareNode, LimitLevel] = {}
         self._lanes: dict[ShareNode, Lane] = {}
         self._purses: dict[tuple[ShareNode, str], LimitHeadroom] = {}
         self._touched: dict[LimitHeadroom, None] = {}
-        self._lined: dict[LimitHeadroom, None] = {}  # rooms with somebody in line
+        self._lined: dict[LimitHeadroom, None] = {}  # headrooms with queued groups
         self._groups: dict[tuple[Items, Lane, LimitHeadroom | None], UserGroup] = {}
         self._count = 0
         self._set_levels(bounds, capacity)
 
     def _set_levels(self, bounds: SolverBounds, capacity: list[int]) -> None:
-        reserved: dict[ShareNode, list[int]] = {}  # what is guaranteed and not used below
+        reserved: dict[ShareNode, list[int]] = {}  # unused guarantees below each node
         for node in reversed(bounds.nodes):
             unused = reserved.get(node, [0] * len(capacity))
             claimed = [a + b for a, b in zip(node.integer_target, unused, strict=True)]
@@ -101,7 +101,7 @@ class Headroom:
                     purse.left = _less(purse.left, leaf.integer_target)
 
     def overfull(self) -> Iterator[tuple[list[JobNode], int]]:
-        """Where whole parts are more than a limit allows: the jobs there, and the resource."""
+        """Limits that the integer targets exceed: the jobs below each, and the resource."""
         for node, level in self._levels.items():
             if level.room is not None and node.parent is not None:
                 yield from ((_jobs_below(node), j) for j, left in enumerate(level.room.left) if left < 0)
@@ -110,14 +110,14 @@ class Headroom:
             yield from ((jobs, j) for j, left in enumerate(purse.left) if left < 0)
 
     def fits(self, leaf: JobNode, unit: Items) -> bool:
-        """Whether there is room for one unit more of a job."""
+        """Whether the headroom holds one more unit of a job."""
         purse = self._purse(leaf)
         if purse is not None and any(amount > purse.left[j] for j, amount in unit):
             return False
         return all(amount <= room.left[j] for room, j, amount in _asks(unit, self._lane(leaf)))
 
     def clear_lines(self) -> None:
-        """Nobody wants anything for now."""
+        """Empty all heaps: no job requests a unit."""
         for room in self._lined:
             room.line = {}
         for group in self._groups.values():
@@ -128,7 +128,7 @@ class Headroom:
         self._groups.clear()
 
     def line_up(self, leaf: JobNode, unit: Items) -> None:
-        """A job wants this unit next."""
+        """Register the unit that a job requests next."""
         key = (unit, self._lane(leaf), self._purse(leaf))
         group = self._groups.get(key)
         if group is not None:
@@ -145,7 +145,7 @@ class Headroom:
                 level.groups.append(group)
 
     def _stand_in_line(self, group: UserGroup, above: LimitLevel | None = None) -> None:
-        """In the rooms of its levels, or of those above one of them."""
+        """Push the group to the heaps of its levels, or of those above one of them."""
         unit, lane = group.unit, group.lane
         while above is not None:
             level, lane = lane[0], lane[1:]
@@ -162,7 +162,7 @@ class Headroom:
         self._touched[room] = self._lined[room] = None
 
     def take(self, leaf: JobNode, unit: Items) -> None:
-        """One unit more for a job."""
+        """Charge one unit of a job to all its limits."""
         purse = self._purse(leaf)
         if purse is not None:
             _take(purse, unit)
@@ -181,10 +181,10 @@ class Headroom:
                     unit = rest
 
     def too_large(self) -> Iterator[JobNode]:
-        """The jobs that there is no room for any more since this was last asked."""
+        """The jobs that stopped fitting since the last call."""
         for room in self._touched:
             for group in room.too_large():
-                self._groups.pop((group.unit, group.lane, group.purse), None)  # who comes later stands in line anew
+                self._groups.pop((group.unit, group.lane, group.purse), None)  # a job that comes later is pushed again
                 yield from group.jobs
         self._touched.clear()
 
@@ -208,7 +208,7 @@ class Headroom:
 
 
 def _asks(unit: Items, lane: Lane) -> Iterator[tuple[LimitHeadroom, int, int]]:
-    """How much of what a unit asks for in each room of a lane."""
+    """How much of a unit's request each headroom of a lane must supply."""
     for level in lane:
         if level.room is not None:
             for j, amount in unit:
@@ -218,7 +218,7 @@ def _asks(unit: Items, lane: Lane) -> Iterator[tuple[LimitHeadroom, int, int]]:
 
 
 def _beyond(unit: Items, spare: list[int]) -> Items:
-    """What of a unit an unused guarantee does not cover."""
+    """The part of a unit that an unused guarantee does not cover."""
     return tuple((j, amount - spare[j]) for j, amount in unit if amount > spare[j])
 
 

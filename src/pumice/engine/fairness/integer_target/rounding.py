@@ -1,30 +1,31 @@
-"""Whole targets: how the divisible target becomes tasks that can be started (docs/fairness.md, section 3.2).
+"""Integer targets: round the fluid target to tasks that can be started (docs/fairness.md, section 3.2).
 
-A job has a line of units: the tasks it holds, then those that wait, each in task order. The tasks it must start
-together are its first unit, later tasks are a unit each. A whole target is the part of the line that a job has by
-right.
+A job has a line of units: the tasks it holds, then the pending ones, each in task order. The tasks that must start
+together are its first unit; each later task is a unit of its own. The integer target is the part of the line that the
+job is entitled to.
 
-Units are handed out level by level, from the jobs up to the root. At a node of depth d, its *pass*, units below it that
-fit wholly into what the node still misses (its entitlement less the whole targets below it) are handed out:
+Units are handed out level by level, from the jobs up to the root. The *pass* of a node of depth d hands out units below
+it that fit wholly into the node's deficit (its entitlement less the integer targets below it):
 
-    1  those below which every deeper node also misses something the unit asks for;
-    2  any: what one child cannot use stays in the group before its cousins get it (not at the root).
+    1  units for which every deeper node also has a deficit of some resource that the unit asks for;
+    2  any unit: what one child cannot use stays in the group before its cousins get it (not at the root).
 
-In each step units that run already come first, the largest of them first, so that small ones do not push a gang out.
-The next unit is found by a walk from the node down to the child that misses the largest part of the cluster. At the
-root nothing but the capacity limits a unit.
+In each step running units come first, the largest of them first, so that small ones do not displace a gang. A walk from
+the node down to the child with the largest deficit, as a fraction of the cluster, finds the next unit. At the root only
+capacity limits a unit.
 
-A unit that does not fit does not block the later tasks of its job: at the end of each step every job of unlike tasks
-is tried once more with the first unit of its line that does fit. The larger unit keeps its place in the line, and is
-tried first in the passes further up. If later units waited until the last pass was done, others would have the room
-that is missing below the node by then. Three things are not passed over: tasks that must start together; tasks that
-run, for others of their job that wait, but in the root's pass; anything, for what a job reserves for pods to come.
+A unit that does not fit does not block the later tasks of its job: at the end of each step every job with heterogeneous
+tasks is tried again with the first unit of its line that fits. The larger unit keeps its position in the line, and the
+passes further up try it first. If later units waited until the last pass, other jobs would by then have the capacity
+that is missing below the node. Three things are never passed over: tasks that must start together; running tasks in
+favour of pending ones of their job, except in the root's pass; and any task in favour of what a job reserves for pods
+still to be created.
 
-*Why a pass looks at one node only.* Before the pass of depth d no node down to that depth has more than it is entitled
-to. So a unit that fits a node fits everybody above it too, and two nodes of one depth never get into each other's way.
-The result of a pass therefore depends on nothing outside its node, and stays as it is while nothing below changes: only
-the passes on the paths of the jobs that changed are undone and done again. With limits (``rooms``) that does not hold,
-and everything is rounded anew.
+*Why a pass looks at one node only.* Before the pass of depth d no node down to that depth exceeds its entitlement. So a
+unit that fits a node also fits all nodes above it, and two nodes of one depth never interfere. The result of a pass
+therefore depends on nothing outside its node, and stays valid while nothing below changes: only the passes on the paths
+of changed jobs are undone and repeated. With limits (``headroom``) that does not hold, and everything is rounded from
+scratch.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode, Sh
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
-"""A unit fits if it is larger than what is missing by no more than one part in so many."""
+"""A unit fits if it exceeds the deficit by no more than one part in this many."""
 LEAST = EXACT * (TOLERANCE - 1)
-HAIR = 4  # parts in so many: more than a target may be below the whole number that it is taken for
+HAIR = 4  # parts in this many: more than a target may be below the integer that it was set to
 
 Given = tuple[JobNode, int]
 """A unit that was handed out: the job, and the run of its line."""
@@ -53,17 +54,17 @@ class Step(NamedTuple):
 
     group: ShareNode
     given: list[Given]
-    missing_only: bool  # only units of which everybody below misses something
-    behind: bool = False  # of jobs of unlike tasks, the first unit that fits, wherever it stands in the line
+    missing_only: bool  # only units for which every node below has a deficit
+    behind: bool = False  # for jobs with heterogeneous tasks, the first unit that fits, wherever it is in the line
 
 
 def set_integer_targets(tree: ShareTree, capacity: list[int]) -> list[JobNode]:
-    """Round every target from scratch; returns the jobs whose whole target changed."""
+    """Round every target from scratch; returns the jobs whose integer target changed."""
     return IntegerTargets(tree).run(capacity)
 
 
 class IntegerTargets:
-    """The whole targets of a tree, kept up to date."""
+    """The integer targets of a tree, updated incrementally."""
 
     def __init__(self, tree: ShareTree) -> None:
         self.tree = tree
@@ -71,25 +72,25 @@ class IntegerTargets:
         self.capacity: list[int] = []
         self.scale: list[int] = []
         self.nothing: list[int] = []
-        self._given: dict[ShareNode, list[Given]] = {}  # by each node's pass
-        self._unlike: dict[JobNode, None] = {}  # jobs whose tasks ask for different amounts
+        self._given: dict[ShareNode, list[Given]] = {}  # per node: what its pass handed out
+        self._unlike: dict[JobNode, None] = {}  # jobs with heterogeneous tasks
         self._unlike_below: dict[ShareNode, list[JobNode]] = {}  # those that may pass units over, in this run
-        self._left: dict[ShareNode, None] = {}  # nodes below which a job left
-        self._before: dict[JobNode, list[int]] = {}  # whole targets before this run, of those touched
+        self._left: dict[ShareNode, None] = {}  # nodes below which a job was removed
+        self._before: dict[JobNode, list[int]] = {}  # integer targets before this run, of the jobs touched
         self._everything = True
 
     def forget_all(self) -> None:
-        """Something changed that may change every pass: the next run starts from scratch."""
+        """Discard all passes, after a change that may affect each of them: the next run starts from scratch."""
         self._everything = True
 
     def run(self, capacity: list[int]) -> list[JobNode]:
-        """Round what changed since the last run; returns the jobs whose whole target changed."""
+        """Round what changed since the last run; returns the jobs whose integer target changed."""
         tree = self.tree
         if capacity != self.capacity or tree.bounds is not None or self.rooms is not None:
             self._everything = True
         self.capacity = list(capacity)
         self.scale = [(offered or 1) * EXACT for offered in capacity]
-        # What is missing counts as nothing when it is nothing on the grid on which keys are compared.
+        # A deficit below the grid on which keys are compared counts as zero.
         self.nothing = [offered * EXACT // 2**30 for offered in capacity]
         self._before = {}
         self.rooms = None
@@ -114,14 +115,14 @@ class IntegerTargets:
         return [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
 
     def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
-        """Whether the whole target of a job is not what it was, in amounts or in tasks."""
+        """Whether the integer target of a job differs from before, in amounts or in tasks."""
         counts = count_whole_tasks(leaf)
         if counts == leaf.whole_counts:
             return leaf.integer_target != whole
         leaf.whole_counts = counts
         return True
 
-    # --- taking back what earlier passes gave ---------------------------------------------------------------------
+    # --- undoing earlier passes -----------------------------------------------------------------------------------
 
     def _start_over(self) -> None:
         self._given.clear()
@@ -135,7 +136,7 @@ class IntegerTargets:
             node.integer_target = [0] * self.tree.width
 
     def _undo(self, node: ShareNode) -> None:
-        """Take back what the pass of a node gave."""
+        """Take back the units that the pass of a node handed out."""
         given = self._given.get(node)
         if given:
             for unit in reversed(given):
@@ -157,10 +158,10 @@ class IntegerTargets:
         if leaf not in self._before:
             self._before[leaf] = list(leaf.integer_target)
 
-    # --- the part that a job has by its own entitlement -----------------------------------------------------------
+    # --- the units that a job's own entitlement covers ------------------------------------------------------------
 
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
-        """Hand a job the units that its own entitlement holds, in the order of its line, whichever of them fit."""
+        """Hand a job the units that its own entitlement covers, in line order, skipping those that do not fit."""
         self._touch(leaf)
         if (
             tolerance > 0
@@ -201,7 +202,7 @@ class IntegerTargets:
         self._move_to_base(leaf, whole)
 
     def _set_base_to_all(self, leaf: JobNode) -> None:
-        """The same for a job of equal tasks that is entitled to all of them: its line has nothing more to hand out."""
+        """The same for a job of equal tasks that is entitled to all of them: no unit of its line is left."""
         whole = [0] * len(leaf.exact)
         for j, amount in leaf.demand.total:
             whole[j] = amount
@@ -218,9 +219,9 @@ class IntegerTargets:
         self._set_head(leaf, self._first_left(leaf))
 
     def _limit_bases(self) -> Headroom:
-        """The rooms that the whole parts leave, after somebody stepped back wherever they were more than a limit.
+        """The headroom that the base targets leave, after jobs were cut back wherever these exceed a limit.
 
-        Targets that are as good as whole numbers are whole; together they may so be a little more than a limit is.
+        Targets within a tolerance of an integer were rounded to it, so their sum may slightly exceed a limit.
         """
         assert self.tree.bounds is not None
         while True:
@@ -229,7 +230,7 @@ class IntegerTargets:
                 return rooms
 
     def _step_back(self, jobs: list[JobNode], j: int) -> bool:
-        """One of these jobs gets less of a resource: the youngest whose target was made whole by a hair."""
+        """Reduce one of these jobs' base target: the youngest that was rounded up within the tolerance."""
         for leaf in sorted(jobs, key=lambda leaf: leaf.rank, reverse=True):
             before = leaf.base[j]
             if before:
@@ -239,14 +240,14 @@ class IntegerTargets:
         return False
 
     def _first_left(self, leaf: JobNode) -> int:
-        """The first run of a job's line of which not all units are handed out."""
+        """The first run of a job's line with units that are not handed out."""
         line, taken = leaf.line, leaf.taken
         while leaf.run < len(line) and taken[leaf.run] == line[leaf.run].number:
             leaf.run += 1
         return leaf.run
 
     def _set_head(self, leaf: JobNode, run: int) -> None:
-        """Note the unit with which a job stands in the passes on its path, so that these find it."""
+        """Record the unit that a job offers to the passes on its path, so that these find it."""
         leaf.at = run
         head, held = unit_at(leaf.line, run)
         if head == leaf.head and held == leaf.head_held:
@@ -268,7 +269,7 @@ class IntegerTargets:
     # --- passes -------------------------------------------------------------------------------------------------------
 
     def _find_unlike(self, nodes: Iterable[ShareNode]) -> None:
-        """Which jobs below each of these nodes may pass a unit over: not one that must start with it."""
+        """Collect the jobs with heterogeneous tasks below each of these nodes: they may pass units over."""
         below: dict[ShareNode, list[JobNode]] = {node: [] for node in nodes}
         for leaf in self._unlike:
             node = leaf.parent
@@ -280,10 +281,10 @@ class IntegerTargets:
         self._unlike_below = below
 
     def _pass(self, group: ShareNode, given: list[Given]) -> None:
-        """Hand out the units below a node that fit wholly into what it misses."""
+        """Hand out the units below a node that fit wholly into its deficit."""
         for missing_only in (True, False) if group.parent is not None else (True,):
             step = Step(group, given, missing_only)
-            # What is missing only falls: most often nobody below has a turn here.
+            # A deficit only shrinks: most often no job below a node qualifies here.
             if any(self.holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads):
                 self._serve_held(step, self._candidates(step, held=True))
                 self._serve_waiting(step, self._candidates(step, held=False))
@@ -298,7 +299,7 @@ class IntegerTargets:
                     self._set_head(leaf, leaf.run)
 
     def _stand(self, step: Step, leaf: JobNode, *, held: bool, start: bool = False) -> bool:
-        """Whether a job has a unit to be served with in a step; that is its head from now on."""
+        """Whether a job has a unit for a step; if so, that unit becomes its head."""
         if not step.behind:
             return bool(leaf.head) and leaf.head_held is held and self.is_able(step, leaf)
         line, taken = leaf.line, leaf.taken
@@ -314,7 +315,7 @@ class IntegerTargets:
         return False
 
     def _serve_waiting(self, step: Step, jobs: list[JobNode]) -> None:
-        if len(jobs) == 1:  # nobody to compare it with
+        if len(jobs) == 1:  # nothing to compare it with
             self.give(jobs[0], step)
             while self._stand(step, jobs[0], held=False):
                 self.give(jobs[0], step)
@@ -327,7 +328,7 @@ class IntegerTargets:
                         walk.enter(leaf)
 
     def _serve_held(self, step: Step, jobs: list[JobNode]) -> None:
-        """The largest units first: each size is a walk of its own."""
+        """Serve running units, the largest first: each size gets a walk of its own."""
         by_size: dict[float, list[JobNode]] = {}
         for leaf in jobs:
             by_size.setdefault(self.size(leaf), []).append(leaf)
@@ -336,7 +337,7 @@ class IntegerTargets:
             for leaf in by_size.pop(size):
                 if self._stand(step, leaf, held=True):
                     by_size.setdefault(self.size(leaf), []).append(leaf)
-            if size not in by_size or max(by_size) > size:  # some have gone on to other units
+            if size not in by_size or max(by_size) > size:  # some jobs have moved on to other units
                 continue
             walk = UnitWalk(self, step.group, by_size.pop(size), missing_only=step.missing_only)
             while (served := walk.next()) is not None:
@@ -355,17 +356,17 @@ class IntegerTargets:
                     break
 
     def _going_on(self, step: Step, walk: UnitWalk, served: JobNode) -> list[JobNode]:
-        """The jobs that may go on with another unit, now that one was served: it, and who may pass its own over."""
+        """The jobs that may continue after one was served: that job, and those that may pass a unit over."""
         walk.left.clear()
         walk.served(served)
         return [served, *(leaf for leaf in walk.left if leaf is not served)] if step.behind else [served]
 
     def size(self, leaf: JobNode) -> float:
-        """How much of the cluster the next unit of a job is."""
+        """The size of a job's next unit, as a fraction of the cluster."""
         return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
 
     def _candidates(self, step: Step, *, held: bool) -> list[JobNode]:
-        """The jobs below a node whose next unit fits what it misses."""
+        """The jobs below a node whose next unit fits its deficit."""
         group = step.group
         fitting = {unit for unit in (group.held_heads if held else group.waiting_heads) if self.holds(group, unit)}
         found: list[JobNode] = []
@@ -380,11 +381,11 @@ class IntegerTargets:
         return [leaf for leaf in found if self._is_admitted(step, leaf, leaf.head)]
 
     def holds(self, node: ShareNode, unit: Items) -> bool:
-        """Whether what a node misses holds a unit wholly."""
+        """Whether a unit fits wholly into the deficit of a node."""
         if node.parent is None:
             return all(amount <= self.room(node, j) for j, amount in unit)
         exact, whole = node.exact, node.integer_target
-        for j, amount in unit:  # asked very often: the same as above, without a call for each resource
+        for j, amount in unit:  # hot path: ``room`` inlined, without a call for each resource
             if amount * LEAST > (exact[j] - whole[j] * EXACT) * TOLERANCE:
                 return False
         return True
@@ -396,14 +397,14 @@ class IntegerTargets:
         return (node.exact[j] - node.integer_target[j] * EXACT) * TOLERANCE // LEAST
 
     def is_able(self, step: Step, leaf: JobNode) -> bool:
-        """Whether a job may have its next unit in a step."""
+        """Whether a job may get its next unit in a step."""
         return self._admits(step, leaf, leaf.head)
 
     def _admits(self, step: Step, leaf: JobNode, unit: Items) -> bool:
         return self.holds(step.group, unit) and self._is_admitted(step, leaf, unit)
 
     def _is_admitted(self, step: Step, leaf: JobNode, unit: Items) -> bool:
-        """Whether no limit is in the way and, if asked for, everybody between a job and a node misses something."""
+        """Whether limits admit the unit and, if required, every node between job and group has a deficit."""
         if step.missing_only:
             node: ShareNode | None = leaf
             while node is not None and node is not step.group:
@@ -413,7 +414,7 @@ class IntegerTargets:
         return self.rooms is None or self.rooms.fits(leaf, unit)
 
     def misses(self, node: ShareNode, unit: Items) -> bool:
-        """Whether a node misses some of what a unit asks for."""
+        """Whether a node has a deficit of some resource that a unit asks for."""
         exact, whole, nothing = node.exact, node.integer_target, self.nothing
         for j, _ in unit:
             if exact[j] - whole[j] * EXACT > nothing[j]:
@@ -421,7 +422,7 @@ class IntegerTargets:
         return False
 
     def give(self, leaf: JobNode, step: Step) -> None:
-        """Hand a job the unit with which it stands."""
+        """Hand a job its head unit."""
         self._touch(leaf)
         run = leaf.at
         items, tasks, _, _ = leaf.line[run]
@@ -436,7 +437,7 @@ class IntegerTargets:
             self._set_head(leaf, first)
 
     def forget(self, leaf: JobNode) -> None:
-        """A job is about to leave the tree."""
+        """Forget a job that is about to leave the tree."""
         leaf.line, leaf.taken, leaf.run = (), [], 0
         self._set_head(leaf, 0)
         _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.integer_target) if amount), -1)
@@ -445,7 +446,7 @@ class IntegerTargets:
             self._left[leaf.parent] = None
 
     def _left_by_jobs(self) -> list[ShareNode]:
-        """The nearest nodes that are still there above jobs that left."""
+        """The closest ancestors, still in the tree, of removed jobs."""
         found: dict[ShareNode, None] = {}
         for start in self._left:
             node = start
@@ -458,17 +459,17 @@ class IntegerTargets:
 
 
 def may_pass_over(leaf: JobNode) -> bool:
-    """Whether a job has units left, and the first of them is not the tasks that it must start together."""
+    """Whether a job has units left, and the first of them is not its gang."""
     return leaf.run < len(leaf.line) and leaf.line[leaf.run].tasks <= 1
 
 
 def unit_at(line: Line, run: int) -> tuple[Items, bool]:
-    """What the units of a run ask for, and whether they are held; () at the end of the line."""
+    """The request of the units of a run, and whether they are held; () at the end of the line."""
     return (line[run].items, line[run].held) if run < len(line) else ((), False)
 
 
 def _add(leaf: JobNode, items: Items, sign: int) -> None:
-    """Count a unit on a job's path, or no longer."""
+    """Add a unit to, or subtract it from, the integer targets on a job's path."""
     node: ShareNode | None = leaf
     while node is not None:
         whole = node.integer_target
@@ -478,7 +479,7 @@ def _add(leaf: JobNode, items: Items, sign: int) -> None:
 
 
 def _dirty_nodes(jobs: Iterable[JobNode], more: Iterable[ShareNode] = ()) -> list[list[ShareNode]]:
-    """The inner nodes above these jobs, and these nodes with all above them, by depth."""
+    """The inner nodes above these jobs, and these nodes with their ancestors, by depth."""
     depths: dict[ShareNode, int] = {}
     for start in (*(leaf.parent for leaf in jobs), *more):
         path = []

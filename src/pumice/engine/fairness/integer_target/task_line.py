@@ -1,7 +1,7 @@
-"""A job's line: its tasks in the order in which it has a right to them, as units that start together.
+"""A job's line: its tasks in the order in which it is entitled to them, as units that start together.
 
-Tasks that it holds come before tasks that wait. The tasks it must start together are the first unit; after that every
-task is a unit. Equal units in a row are one run.
+Tasks that it holds come before pending ones. The tasks that must start together are the first unit; after that every
+task is a unit. Consecutive equal units form one run.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class UnitRun(NamedTuple):
-    """Equal units in a row."""
+    """Consecutive equal units."""
 
-    items: Items  # what one unit asks for
-    tasks: int  # of one unit
-    number: int  # of units
-    held: bool  # whether they hold their place already
+    items: Items  # the request of one unit
+    tasks: int  # per unit
+    number: int  # number of units
+    held: bool  # whether they are running (placed) already
 
 
 Line = tuple[UnitRun, ...]
 
 
 def line_of(leaf: JobNode) -> Line:
-    """The line of a job now."""
+    """The current line of a job."""
     demand = leaf.demand
     if len(demand.parts) > 1:
         return _line_of_unlike(leaf)
@@ -51,7 +51,7 @@ def line_of(leaf: JobNode) -> Line:
 
 
 def _line_of_unlike(leaf: JobNode) -> Line:
-    """The line of unlike tasks: those that hold a place in task order, the others in the order of the demand."""
+    """The line of heterogeneous tasks: placed tasks in task order, the others in the order of the demand."""
     running = [task for task in leaf.job.tasks.values() if task.status.held and task.shape.ask]
     running.sort(key=lambda task: task.order)
     waiting = [task for task in leaf.path_tasks if not task.status.held]

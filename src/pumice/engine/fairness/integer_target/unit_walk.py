@@ -1,8 +1,8 @@
-"""The walk that finds the next unit in a pass of rounding: from a node down to the child that misses most.
+"""The walk that finds the next unit in a rounding pass: from a node down to the child with the largest deficit.
 
-While units are handed out, what is missing only falls and able jobs only become fewer, so a node's key only gets worse:
-a heap entry that is out of date is found out when it comes up, and put back where it belongs. A job that goes on with
-a unit that asks for something else may improve the keys above it; their entries are pushed anew.
+While units are handed out, deficits only shrink and jobs only drop out, so a node's key only gets worse: the walk
+detects a stale heap entry when it surfaces, and pushes it back where it belongs. A job that continues with a unit of a
+different request may improve the keys above it; their entries are pushed again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Branch:
-    """A node of the walk: which resources able jobs below it ask for, and its children in order."""
+    """A node of the walk: the resources that able jobs below it ask for, and its children in order."""
 
     __slots__ = ("count", "heap")
 
@@ -30,17 +30,17 @@ class _Branch:
 
 
 class UnitWalk:
-    """Candidates below a node, and which of them comes next."""
+    """Candidates below a node, in the order in which they are served."""
 
     def __init__(self, rounding: IntegerTargets, group: ShareNode, jobs: list[JobNode], *, missing_only: bool) -> None:
         self._rounding = rounding
         self._group = group
         self._missing_only = missing_only
-        self._asks: dict[JobNode, Items] = {}  # the able jobs, and what their next unit asks for
+        self._asks: dict[JobNode, Items] = {}  # the able jobs, and the request of their next unit
         self._branches: dict[ShareNode, _Branch] = {}
         self._by_unit: dict[Items, dict[JobNode, None]] = {}
         self._by_amount: dict[int, list[tuple[int, Items]]] = {}  # per resource the units, the largest last
-        self.left: list[JobNode] = []  # who took part no longer, in the order in which that came about
+        self.left: list[JobNode] = []  # jobs that dropped out, in that order
         self._rooms = rounding.rooms
         if self._rooms is not None:
             self._rooms.clear_lines()
@@ -81,7 +81,7 @@ class UnitWalk:
         return path
 
     def enter(self, leaf: JobNode) -> None:
-        """A job goes on with its next unit."""
+        """Let a job continue with its next unit."""
         new = leaf.head not in self._by_unit
         path = self._count_in(leaf)
         if new:
@@ -96,7 +96,7 @@ class UnitWalk:
         return list(self._asks)
 
     def next(self) -> JobNode | None:
-        """Whose unit comes next; None: nobody's."""
+        """The job whose unit comes next; None if there is none."""
         if not self._asks:
             return None
         node = self._group
@@ -118,7 +118,7 @@ class UnitWalk:
             heapreplace(heap, fresh)
 
     def served(self, leaf: JobNode) -> None:
-        """A job got its unit: it, and whoever has no room or nothing missing any more, takes part no longer."""
+        """Remove a job that got its unit, and all jobs that no longer fit or no longer have a deficit."""
         unit = self._asks[leaf]
         self._leave(leaf)
         for j, _ in unit:
@@ -175,7 +175,7 @@ class UnitWalk:
 
 
 def entry_of(node: ShareNode, asked: Iterable[int], scale: list[int]) -> Entry:
-    """The key of a node: the largest part of the cluster that it misses, over what is asked for below it."""
+    """The key of a node: its largest deficit, as a fraction of the cluster, over the resources asked for below it."""
     want = -(2.0**20)
     exact, whole = node.exact, node.integer_target
     for j in asked:

@@ -1,1 +1,1 @@
-"""What queues and users may hold: guarantee, capability, deserved, user limits, water-filling."""
+"""Limits of queues and users: guarantee, capability, deserved, user limits, water-filling."""

@@ -2,15 +2,17 @@
 
 See docs/fairness.md, sections 6.1 to 6.3.
 
-Worked out from the root down, of what the Queue objects name:
+Derived from the Queue objects, from the root down:
 
-- *guarantee*: reserved for the queue. A parent reserves what its child queues are guaranteed, whatever it says itself.
-- *real capability* (``ceiling``): the queue's capability, and no more than its parent's real capability less what the
-  other children are guaranteed. Root's is the cluster's capacity. What nobody names is inherited that way.
-- *deserved*: what the queue names, at least its guarantee, at most its real capability. Root deserves the cluster.
+- *guarantee*: reserved for the queue. A parent reserves at least the sum of its child queues' guarantees, whatever its
+  own value.
+- *real capability* (``ceiling``): the queue's capability, and at most its parent's real capability less the guarantees
+  of the other children. The root's is the cluster's capacity. A queue without a capability inherits its limit that way.
+- *deserved*: the value that the queue names, at least its guarantee, at most its real capability. Root deserves the
+  cluster.
 
-Inner nodes without an object name nothing. Where a parent has promised its children more than there is (nodes were
-lost), a queue may still have its own guarantee: the nodes decide who comes first.
+Inner nodes without a Queue object name nothing. Where a parent has promised its children more than exists (nodes were
+lost), each queue keeps its own guarantee: free capacity on the nodes decides which is served first.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from pumice.model.specs import Items, Queue
 
 
 def set_bounds(tree: ShareTree, queues: Mapping[str, Queue], capacity: list[int]) -> list[int]:
-    """Set the bounds of every queue, and claims by them; returns what all queues are guaranteed together."""
+    """Set the bounds of every queue, and the claims that follow; returns the sum of all queues' guarantees."""
     nodes = tree.queues()
     for node in nodes[1:]:
         node.guarantee = _guarantee(_queue(node, queues), tree.width)
     reserved = reserved_for(nodes)
-    promised = {node: [0] * tree.width for node in nodes}  # to all children of a node together
+    promised = {node: [0] * tree.width for node in nodes}  # the guarantees of all children of a node together
     for node in nodes[1:]:
         assert node.parent is not None
         _add(promised[node.parent], reserved[node])
@@ -50,7 +52,7 @@ def _queue(node: ShareNode, queues: Mapping[str, Queue]) -> Queue | None:
 
 
 def reserved_for(queues: list[ShareNode]) -> dict[ShareNode, list[int]]:
-    """What nobody else may take of each queue: its guarantee, or those below it together where that is more."""
+    """The reservation of each queue: its guarantee, or the sum of those below it where that is more."""
     reserved = {queue: [0] * len(queue.held) for queue in queues}
     for queue in reversed(queues):
         own = reserved[queue]
@@ -95,17 +97,17 @@ def _add(total: list[int], more: list[int]) -> None:
 def beyond_limits(
     tree: ShareTree, leaf: JobNode, more: Items, below: ShareNode | None = None
 ) -> tuple[ShareNode, int] | None:
-    """The first queue on the way up that a job can't hold so much more in, and of what resource; None: it can.
+    """The first queue on the way up in which a job cannot hold that much more, and the resource; None if it can.
 
-    A queue and everyone above it must stay within their real capability, and so must what is claimed of it: what
-    others are guaranteed is not to be had. What a guarantee covers is claimed already, so it claims nothing new.
-    Amounts of 0 ask about what is held as it is. The walk ends before ``below``. A queue that may hold all there is is
-    left to the nodes: no more fits on them.
+    A queue and all its ancestors must stay within their real capability, and so must the claims on them: guarantees of
+    other queues are not available. What a queue's own guarantee covers is already claimed, so it adds no claim. Amounts
+    of 0 test the current holdings. The walk ends before ``below``. A queue whose ceiling is the whole cluster is not
+    checked: node capacity limits it anyway.
     """
     queue: ShareNode | None = leaf.queue
     whole = tree.root.ceiling
     if whole is None:
-        return None  # nobody has set bounds
+        return None  # no bounds are set
     claiming = more if tree.reserving else ()
     while queue is not None and queue is not below:
         ceiling, held = queue.ceiling, queue.held
@@ -124,7 +126,7 @@ def beyond_limits(
 
 
 def _claiming(queue: ShareNode, moved: Items) -> Items:
-    """By how much the claims of a queue would grow; nothing of what its guarantee covers."""
+    """By how much the claims of a queue would grow; what its guarantee covers does not count."""
     guarantee, claims = queue.guarantee, queue.claims
     if guarantee is None:
         return moved

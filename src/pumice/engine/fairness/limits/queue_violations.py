@@ -1,8 +1,8 @@
-"""What is wrong with a tree of queues, so that its numbers can't all be meant (docs/fairness.md, section 6.7).
+"""Detect inconsistent queue trees, whose amounts cannot all hold (docs/fairness.md, section 6.7).
 
-A violation stands at a queue; nothing may start in that queue nor below it. Amounts are judged by the rules of
-admission (``model.queue_amounts``). Nothing is judged against root: the cluster's size changes with its nodes, and the
-loss of a node is nobody's mistake.
+A violation is attributed to a queue; no task may start in that queue or below it. Amounts are checked by the rules of
+admission (``model.queue_amounts``). Root is exempt: the cluster's size changes with its nodes, and losing a node is no
+configuration error.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pumice.model.specs import JobPhase, Queue
 
 
 def violations(tree: ShareTree, queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:
-    """The queues at which something is wrong, by name, and what; of several things the first."""
+    """The queues in violation, by name, and the reason; the first one if there are several."""
     found: dict[str, str] = {}
     for excess in QueueAmounts(build_queue_tree(queues).placements, queues).excesses():
         if excess.clamped:
             continue
-        # Of two that contradict each other, the one above is who may be wrong about everybody below it.
+        # Of two contradicting queues report the parent: its error may affect everything below it.
         found.setdefault(excess.above or excess.queue, excess.say(registry))
     nodes = [node for node in tree.queues()[1:] if node.queue_name in queues]
     for node, stray in _strays(nodes):
@@ -32,13 +32,13 @@ def violations(tree: ShareTree, queues: Mapping[str, Queue], registry: Registry)
 
 
 def clamped(queues: Mapping[str, Queue], registry: Registry) -> dict[str, str]:
-    """The queues whose deserved is brought within their guarantee and what may be held, by name, and why."""
+    """The queues whose deserved is clamped to their guarantee or capability, by name, and why."""
     excesses = QueueAmounts(build_queue_tree(queues).placements, queues).excesses()
     return {excess.queue: excess.say(registry) for excess in excesses if excess.clamped}
 
 
 def _strays(described: Iterable[ShareNode]) -> Iterator[tuple[ShareNode, str]]:
-    """Queues with jobs that have queues below them."""
+    """Queues with jobs that also have child queues."""
     for node in described:
         kinds = {child.kind for child in node.children.values()}
         if NodeKind.QUEUE in kinds and len(kinds) > 1:

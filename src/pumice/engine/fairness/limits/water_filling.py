@@ -1,13 +1,13 @@
-"""Water-filling: an amount is handed out by weight, nobody below its least or above its most.
+"""Water-filling: divide an amount by weight, within a minimum and a maximum per claimant.
 
 See docs/fairness.md, section 5.1.
 
 The water level is where ``sum of clamp(weight * level, least, most)`` equals the amount. It is found exactly, in
-integers: whoever the level would push beyond a bound is set to that bound, those on the side that is off by more
-first, and the rest is handed out again. The last units that weights can't split evenly go to the largest fractions,
-then by rank, so that the parts add up to the amount and never to more.
+integers: claimants that the level would push beyond a bound are fixed at that bound, those on the side with the larger
+total error first, and the rest is divided again. The last units that weights cannot split evenly go to the largest
+fractions, then by rank, so that the parts add up to the amount and never to more.
 
-In a tree this is done level by level: what a queue deserves is handed out among its children.
+In a tree this is done level by level: a queue's deserved amount is divided among its children.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rank = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Somebody who wants a part: between ``least`` and ``most``, by ``weight`` (a positive integer)."""
+    """A claimant for a part: between ``least`` and ``most``, by ``weight`` (a positive integer)."""
 
     weight: int
     least: int
@@ -35,17 +35,17 @@ class Claimant:
 
 
 def water_fill(amount: int, wishes: list[Claimant]) -> list[int]:
-    """The part of each; all of the amount unless everybody has the most it may have."""
+    """The part of each claimant; they add up to the amount unless every claimant has its maximum."""
     if sum(wish.most for wish in wishes) <= amount:
         return [wish.most for wish in wishes]
     if sum(wish.least for wish in wishes) > amount:
-        # More is promised than there is: nobody gets beyond what it was promised.
+        # The minimums exceed the amount: no claimant gets more than its minimum.
         wishes = [Claimant(wish.weight, 0, wish.least, wish.rank) for wish in wishes]
     parts = [0] * len(wishes)
     floating, left = list(range(len(wishes))), amount
     while floating:
         weights = sum(wishes[i].weight for i in floating)
-        # Times ``weights``, so that the level needs no fraction.
+        # Multiplied by ``weights``, so that the level needs no fraction.
         short = {i: gap for i in floating if (gap := wishes[i].least * weights - wishes[i].weight * left) > 0}
         above = {i: gap for i in floating if (gap := wishes[i].weight * left - wishes[i].most * weights) > 0}
         if not short and not above:
@@ -61,7 +61,7 @@ def water_fill(amount: int, wishes: list[Claimant]) -> list[int]:
 
 
 def _split(parts: list[int], wishes: list[Claimant], floating: list[int], left: int, weights: int) -> None:
-    """Hand out what is left by weight, in whole units."""
+    """Divide what is left by weight, in whole units."""
     over = {}
     for i in floating:
         parts[i], over[i] = divmod(wishes[i].weight * left, weights)
@@ -71,7 +71,7 @@ def _split(parts: list[int], wishes: list[Claimant], floating: list[int], left: 
 
 
 def deserve(tree: ShareTree, capacity: list[int]) -> dict[ShareNode, Items]:
-    """What every queue deserves of what is asked for below it: the cluster, handed out level by level by weight."""
+    """The deserved amount of every queue, given the demand below it: the cluster divided level by level by weight."""
     deserved = {tree.root: tuple((j, amount) for j, amount in enumerate(capacity) if amount and j != PODS)}
     queues = tree.queues()
     reserved = reserved_for(queues)
@@ -99,7 +99,7 @@ def _wish(queue: ShareNode, weight: int, least: int, j: int) -> Claimant:
 
 
 def _whole(weights: list[float]) -> list[int]:
-    """Weights as integers in the same proportion; of a decimal its digits count."""
+    """Weights as integers in the same proportion; a decimal counts by its digits."""
     exact = [Fraction(repr(weight)) for weight in weights]
     scale = lcm(*(weight.denominator for weight in exact))
     return [int(weight * scale) for weight in exact]

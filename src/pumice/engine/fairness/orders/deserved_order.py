@@ -1,13 +1,13 @@
-"""The order of queues by what they deserve: who holds the smallest part of it goes first.
+"""Serving order of queues by deserved amounts: the queue that holds the smallest part of its deserved goes first.
 
 See docs/fairness.md, sections 5.2 and 6.4.
 
-What a queue deserves is somebody else's business: the capacity plugin reads it from the queue, the proportion plugin
-hands out the cluster by weight. A queue's *share* is the largest part, over the resources it deserves, that it holds
-of what it deserves. One that deserves nothing has a share of 1: it comes after everyone who is below its due. Among
-siblings the priority of queues counts before the share; a leaf's priority never jumps over branches.
+Plugins supply the deserved amounts: the capacity plugin reads them from the Queue, the proportion plugin divides the
+cluster by weight. A queue's *share* is the largest fraction, over the resources that it deserves, that it holds of its
+deserved amount. A queue that deserves nothing has a share of 1: it comes after every queue below its deserved amount.
+Among siblings the priority of queues counts before the share; a leaf's priority never outranks other branches.
 
-Below queues, namespaces go by their weighted share of the cluster, and so do jobs where some plugin orders them so.
+Below queues, namespaces are ordered by their weighted share of the cluster, and so are jobs where a plugin asks for it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from pumice.model.specs import Items
 
 
 class DeservedOrder(HeapOrder):
-    """Queues by priority and share. ``deserved`` and ``priority`` are set by the plugin that gives the order."""
+    """Queues by priority and share. The plugin that supplies the order sets ``deserved`` and ``priority``."""
 
     def __init__(self, tree: ShareTree, capacity: list[int], *, jobs_by_share: bool, by_weight: bool = False) -> None:
         super().__init__(tree, capacity)
-        self.by_weight = by_weight  # what is deserved follows from weights, nobody wrote it
+        self.by_weight = by_weight  # deserved amounts were computed from weights, not configured
         self._jobs_by_share = jobs_by_share
         self._deserved: Mapping[ShareNode, Items] = {}
         self._priority: Mapping[ShareNode, int] = {}
 
     def follow(self, deserved: Mapping[ShareNode, Items], priority: Mapping[ShareNode, int]) -> None:
-        """Queues deserve this and have these priorities from now on; what is not named deserves nothing and has 0."""
+        """Replace deserved amounts and priorities; a queue not named deserves nothing and has priority 0."""
         for queue in self.tree.queues():
             was = self._deserved.get(queue), self._priority.get(queue)
             if was != (deserved.get(queue), priority.get(queue)):
@@ -41,21 +41,21 @@ class DeservedOrder(HeapOrder):
         self._deserved, self._priority = deserved, priority
 
     def deserved_by(self, queue: ShareNode) -> Items:
-        """What a queue deserves now, as far as that is said."""
+        """The deserved amount of a queue now, as far as it is known."""
         return self._deserved.get(queue, ())
 
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
     ) -> PreemptionRule:
-        """By weight, deserved amounts decide; else keys over what the unit has to take from others."""
+        """By weight, deserved amounts decide; else the keys, over what the unit must take from other jobs."""
         if self.by_weight:
             return DeservedRule(self, leaf, ask, by_share=by_share, by_class=by_class)
         return KeyRule(self, leaf, scarce(), by_share=by_share, by_class=by_class)
 
     def is_within(self, queue: ShareNode, asked: Items) -> bool:
-        """Whether a queue holds no more than it deserves of what is asked for.
+        """Whether a queue holds no more than it deserves of the requested resources.
 
-        Of a resource that is deserved whole only the nodes say when it is used up.
+        A resource that the queue deserves in full does not count: only free capacity on the nodes limits it.
         """
         deserved = dict(self.deserved_by(queue))
         return all(
@@ -63,10 +63,10 @@ class DeservedOrder(HeapOrder):
         )
 
     def comparison_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
-        """By the first queue on the way down that names something of what is asked for; nobody does: it is borrowed, 1.
+        """The share of the first queue on the way down that names a requested resource; 1 (borrowed) if none does.
 
-        Queues that name nothing have nothing to be measured by, so they do not judge. Both sides are measured in the
-        same way, whoever asks: what one takes by this the other can't take back.
+        Queues that name nothing have no measure, so they are skipped. Both sides are measured in the same way,
+        whichever is the preemptor: a preemption that this allows can never be reversed.
         """
         if side.kind is not NodeKind.QUEUE:
             return self.key_of(side, asked)
@@ -82,21 +82,21 @@ class DeservedOrder(HeapOrder):
         return 1.0
 
     def entitlement_of(self, queue: ShareNode) -> list[int]:
-        """What it deserves."""
+        """The deserved amount of the queue."""
         due = [0] * len(self.capacity)
         for j, amount in self.deserved_by(queue):
             due[j] = amount
         return due
 
     def entry(self, node: ShareNode) -> Entry:
-        """Queues by priority, then share; the tiers around a job's share."""
+        """Queues by priority, then share; jobs by share, with their tier keys around it."""
         if node.kind is NodeKind.QUEUE:
             _, share, *ties = entry_of(node, self.key_of(node))
             return ((-self._priority.get(node, 0),), share, *ties)
         return entry_of(node, self.key_of(node))
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
-        """The share of a node; of a queue, over the resources asked for only, if some are named."""
+        """The share of a node; of a queue, over the requested resources only, if it names any of them."""
         if node.kind is NodeKind.QUEUE:
             share = deserved_share(node.held, self._deserved.get(node, ()), asked)
         elif node.kind is NodeKind.JOB and not self._jobs_by_share:
@@ -107,9 +107,10 @@ class DeservedOrder(HeapOrder):
 
 
 def deserved_share(held: list[int], deserved: Items, asked: Items = ()) -> float:
-    """The largest part held of what is deserved; of what is asked for only, if that is named.
+    """The largest fraction held of the deserved amount; over the requested resources only, if any is named.
 
-    Who deserves nothing has all of it already, 1: its last task must not be what keeps others from their own.
+    A queue that deserves nothing counts as 1, fully served: its last task must not keep other queues from their
+    deserved amounts.
     """
     only = {j for j, _ in asked} if asked else None
     share, deserves = 0.0, False

@@ -1,22 +1,22 @@
-"""``paper``: the published dynamic H-DRF, made precise, at the cost of one path an event.
+"""The published dynamic H-DRF, made precise, with updates that cost one path per event.
 
 See docs/fairness.md, section 3.5.
 
-Y is the set of resources that somebody who can be placed now asks for. A job is *blocked* if it has nothing
-to start or asks for a resource outside Y; a group is if everybody in it is. The share s of a node is the
-largest part, over Y, of its vector V, divided by its weight. A job's V is what it holds. A group's V takes
-its blocked children as they are and scales each of the others to M, the least share among those:
+Y is the set of resources that placeable jobs ask for. A job is *blocked* if it has nothing to start or asks for a
+resource outside Y; a group is blocked if all its children are. The share s of a node is the largest fraction, over Y,
+of its vector V, divided by its weight. A job's V is what it holds. A group's V takes its blocked children as they are
+and scales each of the others to M, the least share among those:
 
     V = B + M * P      B: sum of V_c over the blocked      P: sum of V_c / s_c over the others
 
-So a child that changes moves one term of B or P and one of the shares that M is the least of, and a group
-that did not change itself ends the climb. Terms are integers, in steps of 2^-34: sums are exact whatever came
-and went, and a state that was kept up to date equals one made afresh, bit for bit.
+So a changed child moves one term of B or P and one of the shares that M is the minimum of, and the climb ends at the
+first group that does not change. Terms are integers, in steps of 2^-34: sums are exact whatever the history, and an
+incrementally updated state equals a rebuilt one, bit for bit.
 
-All of that depends on Y, so there is a *lane* for each Y that occurred lately, brought up to date when it is
-used. Of the children of a group a lane keeps two things that look alike but are not: the shares of those that
-are not blocked, whose least is M, and the front, a heap of those with a candidate below, from which picks
-come. A job that could go on but has no room now counts in M and stands in nobody's way in the front.
+All of this depends on Y, so there is a *lane* for each recent Y, brought up to date when it is used. For the children
+of a group a lane keeps two structures that look alike but differ: the shares of the children that are not blocked,
+whose minimum is M, and the heap of those with a candidate below, which decides picks. A job that could continue but
+does not fit now counts in M but is absent from the heap.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class PublishedHdrfOrder(HeapOrder):
 
     def __init__(self, tree: ShareTree, capacity: list[int]) -> None:
         super().__init__(tree, capacity)
-        self.lanes: dict[tuple[int, ...], ResourceLane] = {}  # by Y; the one used last comes last
+        self.lanes: dict[tuple[int, ...], ResourceLane] = {}  # by Y; the most recently used comes last
         self.lane = ResourceLane(tree, capacity, ())  # the one in force
 
     def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
-        """What a job asks for decides whether it is blocked, even while it can't be placed."""
+        """The request of a job decides whether it is blocked, even while it cannot be placed."""
         if ask is not leaf.ask or ask is None:
             self.tree.mark(leaf)
         super().set_candidate(leaf, ask, able)
@@ -55,14 +55,14 @@ class PublishedHdrfOrder(HeapOrder):
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
     ) -> PreemptionRule:
-        """Rescaled shares decide, as they do when this order serves."""
+        """Rescaled shares decide, as in serving."""
         return RescaledShareRule(self, leaf, ask, by_share=by_share, by_class=by_class)
 
     def restructure(self) -> None:
-        """Weights or the capacity changed: no lane is worth keeping.
+        """Weights or the capacity changed: discard all lanes.
 
-        Nodes that come and go need no call. A lane takes in a job, with the groups above it, when it is first
-        offered, and drops it when it catches up after the offer was withdrawn and finds it gone.
+        Nodes that are added or removed need no call. A lane adds a job, with the groups above it, when the job first
+        becomes a candidate, and drops it when the lane catches up after the candidate was withdrawn and finds it gone.
         """
         _gather(self.tree.root)
         self.lanes.clear()
@@ -76,15 +76,15 @@ class PublishedHdrfOrder(HeapOrder):
         return super().next_job()
 
     def first_child(self, node: ShareNode) -> ShareNode:
-        """The child to serve first; there is one with a candidate below."""
+        """The child to serve first; the node must have a candidate below it."""
         return self.lane.first(node)
 
     def entry(self, node: ShareNode) -> Entry:
-        """The entry of a node by its share in the lane in force."""
+        """The heap entry of a node by its share in the current lane."""
         return self.lane.of[node].next_entry()
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
-        """Its rescaled share where the resources asked for are those to be had."""
+        """The node's rescaled share with Y set to the requested resources."""
         standing = self._lane_for(tuple(j for j, _ in asked if j != PODS)).of.get(node)
         return (standing.share + GRID_ROUNDER) - GRID_ROUNDER if standing is not None else 0.0
 
@@ -100,11 +100,11 @@ class PublishedHdrfOrder(HeapOrder):
         return super().explain()
 
     def _choose_lane(self) -> None:
-        """Use the lane for the resources that somebody who can be placed asks for now."""
+        """Switch to the lane for the resources that placeable jobs ask for now."""
         self.lane = self._lane_for(tuple(j for j in self.tree.root.able_asks if j != PODS))
 
     def _lane_for(self, wanted: tuple[int, ...]) -> ResourceLane:
-        """The lane of these resources. Tells every lane who changed, and brings this one up to date."""
+        """The lane of these resources. Passes the changed jobs to every lane, and brings this one up to date."""
         changed = _gather(self.tree.root)
         for resources, lane in list(self.lanes.items()):
             lane.behind.update(changed)
@@ -123,7 +123,7 @@ class PublishedHdrfOrder(HeapOrder):
 
 
 def _gather(root: ShareNode) -> dict[JobNode, None]:
-    """The jobs that the tree marked as changed since the last time; takes the marks away."""
+    """The jobs that the tree marked as changed since the last call; clears the marks."""
     changed: dict[JobNode, None] = {}
     stack = [root]
     while stack:
@@ -139,21 +139,21 @@ def _gather(root: ShareNode) -> dict[JobNode, None]:
 
 
 class NodeShare:
-    """Where a node stands in a lane: blocked or not, its share, and its term in the sums above."""
+    """The state of a node in a lane: blocked or not, its share, and its term in the sums above."""
 
     __slots__ = ("above", "blocked", "entry", "node", "share", "term")
 
     def __init__(self, node: ShareNode, above: Group | None, width: int) -> None:
-        # A node that just came counts for nothing, as does one that may go.
+        # A new node counts for nothing, and so does one that may be removed.
         self.node = node
         self.above = above
         self.blocked = True
         self.share = 0.0
         self.term = [0] * width
-        self.entry: Entry | None = None  # the one in the front of the group above that counts
+        self.entry: Entry | None = None  # its valid entry in the heap of the group above
 
     def next_entry(self) -> Entry:
-        """Its entry as it stands now."""
+        """Its current heap entry."""
         return entry_of(self.node, (self.share + GRID_ROUNDER) - GRID_ROUNDER)
 
     def move(self, vector: list[float], blocked: bool) -> bool:
@@ -185,7 +185,7 @@ class NodeShare:
 
 
 class Group(NodeShare):
-    """The standing of an inner node: the sums over its children, and which of them comes first."""
+    """The state of an inner node: the sums over its children, and the heap that orders them."""
 
     __slots__ = ("as_is", "changed", "heap", "members", "scaled", "shares")
 
@@ -195,11 +195,11 @@ class Group(NodeShare):
         self.as_is = [0] * width  # B
         self.scaled = [0] * width  # P
         self.shares = Shares()
-        self.heap: list[Entry] = []  # the front: children with a candidate below
-        self.changed: dict[NodeShare, None] = {}  # those to look at again before the front is read
+        self.heap: list[Entry] = []  # children with a candidate below
+        self.changed: dict[NodeShare, None] = {}  # children to refresh before the heap is read
 
     def measure(self) -> tuple[list[float], bool]:
-        """V, and whether everybody is blocked."""
+        """V, and whether all children are blocked."""
         if not self.shares.count:
             return [b * STEP for b in self.as_is], True
         least = self.shares.least()
@@ -207,9 +207,9 @@ class Group(NodeShare):
 
 
 class Shares:
-    """The shares of those who are not blocked, as a bag whose least is at hand: M.
+    """The shares of the children that are not blocked: a multiset with a fast minimum, M.
 
-    A heap of values, and how many have each; a value nobody has any more is dropped when it surfaces.
+    A heap of values and a count per value; a value whose count is 0 is dropped when it surfaces.
     """
 
     __slots__ = ("count", "heap")
@@ -219,7 +219,7 @@ class Shares:
         self.heap: list[float] = []
 
     def add(self, share: float) -> None:
-        """One more has this share."""
+        """Add one occurrence of this share."""
         have = self.count.get(share, 0)
         self.count[share] = have + 1
         if not have:
@@ -229,7 +229,7 @@ class Shares:
                 heapify(self.heap)
 
     def remove(self, share: float) -> None:
-        """One less has it."""
+        """Remove one occurrence of this share."""
         have = self.count[share]
         if have > 1:
             self.count[share] = have - 1
@@ -237,7 +237,7 @@ class Shares:
             del self.count[share]
 
     def least(self) -> float:
-        """The smallest share anybody has."""
+        """The smallest share."""
         heap = self.heap
         while heap[0] not in self.count:
             heappop(heap)
@@ -245,7 +245,7 @@ class Shares:
 
 
 class ResourceLane:
-    """The standings of all nodes with jobs below them, for one set Y of resources."""
+    """The state of all nodes with jobs below them, for one set Y of resources."""
 
     def __init__(self, tree: ShareTree, capacity: list[int], resources: tuple[int, ...]) -> None:
         self.tree = tree
@@ -253,15 +253,15 @@ class ResourceLane:
         self.open = frozenset((*resources, PODS))  # asking for these does not block
         self.of: dict[ShareNode, NodeShare] = {}  # parents before their children
         self.behind: dict[JobNode, None] = {}  # jobs that changed since the lane was last used
-        self._assumed: tuple[JobNode, list[int]] | None = None  # what a job holds, for the time of one question
+        self._assumed: tuple[JobNode, list[int]] | None = None  # hypothetical holding, during a ``share_if``
 
     @property
     def lags(self) -> bool:
-        """Whether it would cost more to catch up than to start afresh."""
+        """Whether catching up would cost more than rebuilding."""
         return len(self.behind) > len(self.tree.jobs) // 2 + 64
 
     def build(self) -> None:
-        """Start afresh: every node once, children before parents."""
+        """Rebuild: visit every node once, children before parents."""
         for leaf in self.tree.jobs.values():
             self._enter(leaf)
         for standing in reversed(self.of.values()):
@@ -270,7 +270,7 @@ class ResourceLane:
                 standing.move(*self._measure(standing))
 
     def catch_up(self) -> None:
-        """Take in the jobs that changed, each along its path."""
+        """Apply the changed jobs, each along its path."""
         for leaf in self.behind:
             here = self.tree.jobs.get(leaf.name) is leaf
             standing = self.of.get(leaf)
@@ -284,9 +284,9 @@ class ResourceLane:
         self.behind.clear()
 
     def share_if(self, node: ShareNode, leaf: JobNode, held: list[int]) -> float:
-        """The share of a node if a job below it held that much; nothing is changed when this returns.
+        """The share of a node if a job below it held that much; restores all state before it returns.
 
-        Only the path of the job is computed anew. Fronts are not: all sums are back before anybody reads one.
+        Only the path of the job is recomputed. Heaps are not: all sums are restored before any heap is read.
         """
         standing = self.of[leaf]
         self._assumed = leaf, held
@@ -297,7 +297,7 @@ class ResourceLane:
         return share
 
     def first(self, node: ShareNode) -> ShareNode:
-        """The child of a node that its front has first."""
+        """The first child in the heap of a node."""
         group = self.of[node]
         assert isinstance(group, Group)
         heap = group.heap
@@ -311,7 +311,7 @@ class ResourceLane:
             heappop(heap)
 
     def _settle(self, group: Group) -> None:
-        """Give the children that changed their new place in the front, or none."""
+        """Give the changed children their new position in the heap, or remove them."""
         heap = group.heap
         for standing in group.changed:
             if standing.node.able_asks:
@@ -329,7 +329,7 @@ class ResourceLane:
         return standing is not None and standing.entry is entry
 
     def _climb(self, standing: NodeShare) -> None:
-        """Everybody on the path may have a new place (ties go by starts); sums only as far as they change."""
+        """Refresh the heap position of each node on the path (starts break ties); update sums while they change."""
         moving = True
         while (above := standing.above) is not None:
             above.changed[standing] = None
@@ -370,7 +370,7 @@ class ResourceLane:
         return standing
 
     def _leave(self, standing: NodeShare) -> None:
-        """Drop a job that is gone, and the groups that have nobody left."""
+        """Drop a removed job, and the groups that become empty."""
         while (above := standing.above) is not None:
             del self.of[standing.node]
             del above.changed[standing]

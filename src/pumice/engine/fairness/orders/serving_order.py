@@ -1,9 +1,10 @@
-"""Orders: which job is served next. An order walks the share tree from the root to the child that comes first.
+"""Serving orders: which job is served next. An order walks the share tree from the root to the first child.
 
-``Order`` is what the scheduling cycle talks to. It is told what each job would start next and whether that can
-be placed now (``offer``), and what starts and ends (``hold``, ``release``); ``pick`` names the job to serve.
-Keys are compared on a grid of 2^-30, so that equal shares tie; ties go to the least recently served, then by
-age and name. ``HeapOrder`` serves any policy whose key depends on the node's own account: flat DRF here.
+``ServingOrder`` is the interface that the scheduling cycle uses. The cycle reports what each job would start next and
+whether that can be placed now (``set_candidate``), and what starts and ends (``charge``, ``uncharge``); ``next_job``
+returns the job to serve. Keys are compared on a grid of 2^-30, so that equal shares tie; ties go to the least recently
+served, then by age and name. ``HeapOrder`` implements any policy whose key depends on the node's own account, such as
+flat DRF below.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, Sha
 from pumice.model.specs import Items
 
 GRID_ROUNDER = 1.5 * 2.0**22
-"""(x + TIE) - TIE rounds x to the nearest multiple of 2^-30 (for |x| < 2^21), half to even."""
+"""(x + GRID_ROUNDER) - GRID_ROUNDER rounds x to the nearest multiple of 2^-30 (for |x| < 2^21), half to even."""
 
 
 @dataclass(frozen=True, slots=True)
 class PickStep:
-    """One step of a pick, for people: who was chosen, by what key, and who came next."""
+    """One step of a pick, for reports: the chosen child, its key, and the runner-up."""
 
     node: str
     key: float
@@ -37,57 +38,57 @@ class ServingOrder(ABC):
     """Decides which job is served next."""
 
     lending = False
-    """Whether all that is owed is served and the rest is lent; only where there are targets."""
+    """Whether all owed units are served, so that the rest is lent; only in orders with targets."""
     patience = -1
-    """After what time an owed job that finds no room holds some (microseconds); negative: never."""
+    """Delay after which an owed job that cannot be placed gets a reservation (microseconds); negative: never."""
     hold_limit = 0
-    """How long such a hold may go without progress."""
+    """How long such a reservation may last without progress."""
     has_targets = False
-    """Whether jobs have targets, so that a job is owed what it misses."""
+    """Whether jobs have targets, so that a job is owed its deficit."""
     measure = "share"
-    """What the key of a node is, in reports: ``want`` or ``share``."""
+    """What the key of a node means, in reports: ``want`` or ``share``."""
 
     def __init__(self, tree: ShareTree, capacity: list[int]) -> None:
         self.tree = tree
         self.capacity = capacity
 
     def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
-        """Tasks of a job start."""
+        """Charge started tasks to a job."""
         self.tree.charge(leaf, items, stamp, tasks, owed)
 
     def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
-        """Tasks of a job end, or a start is undone."""
+        """Uncharge tasks that ended, or whose start is undone."""
         self.tree.uncharge(leaf, items, stamp, tasks, owed)
 
     @abstractmethod
     def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
-        """A job's next unit asks for this (None: it has none); able: it can be placed now."""
+        """Set the request of a job's next unit (None: it has none); able: the unit can be placed now."""
 
     @abstractmethod
     def next_job(self) -> JobNode | None:
-        """The job to serve next among the able ones; None when there is none."""
+        """The job to serve next among the able ones; None if there is none."""
 
     @abstractmethod
     def explain(self) -> tuple[PickStep, ...]:
-        """How the next pick comes about, level by level."""
+        """Explain the next pick, level by level."""
 
     def is_owed(self, leaf: JobNode, ask: Items) -> bool:
-        """Whether a unit that asks for this is within the job's part; orders without targets owe everybody."""
+        """Whether a unit with this request is within the job's entitlement; without targets every unit is."""
         return True
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
-        """Where a node stands among its siblings by what it holds now: smaller comes first. 0 where nothing says.
+        """The key of a node among its siblings by its current holdings: smaller comes first; 0 without a key.
 
-        Where a key is about quantities of resources, those that are asked for count.
+        A key that compares amounts considers only the requested resources.
         """
         return 0.0
 
     def comparison_key(self, side: ShareNode, leaf: JobNode, asked: Items) -> float:
-        """The key by which a side is judged where two paths part; the job below it is the one that takes or loses."""
+        """The key of one side of the lowest common ancestor; the job below it is the preemptor or the victim."""
         return self.key_of(side, asked)
 
     def entitlement_of(self, queue: ShareNode) -> list[int]:
-        """What a queue is to have by right, as far as this order says; else its part by weight alone."""
+        """The entitlement of a queue, as far as this order defines one; else its part by weight alone."""
         part = 1.0
         node = queue
         while node.parent is not None:
@@ -96,46 +97,46 @@ class ServingOrder(ABC):
         return [int(total * part) for total in self.capacity]
 
     def deserved_by(self, queue: ShareNode) -> Items | None:
-        """What a queue deserves now as a quantity; None: this order does not go by quantities."""
+        """The deserved amount of a queue; None if this order does not use deserved amounts."""
         return None
 
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
     ) -> PreemptionRule:
-        """The rule that decides what others may lose so that a job's unit can start.
+        """The rule that decides what other jobs may lose so that a job's unit can start.
 
-        ``ask`` is what the unit asks for, ``scarce`` the part of it that is not idle anywhere.
+        ``ask`` is the request of the unit, ``scarce`` the part of it that is idle on no node.
         """
         return KeyRule(self, leaf, ask, by_share=by_share, by_class=by_class)
 
     def transfer_entitlement(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
-        """A job's right to this much passes to another; only where there are targets."""
+        """Transfer this much of a job's entitlement to another; only in orders with targets."""
         return
 
     def remove_job(self, leaf: JobNode) -> None:
-        """A job that holds nothing and offers nothing is about to leave the tree."""
+        """Forget a job that holds nothing and is no candidate, before it leaves the tree."""
         return
 
     def restructure(self) -> None:
-        """Nodes came or went, or weights or the capacity changed."""
+        """Nodes were added or removed, or weights or the capacity changed."""
         return
 
     def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
-        """Called before the actions of a cycle when something changed; returns jobs whose part changed."""
+        """Called before the actions of a cycle when something changed; returns the jobs whose target changed."""
         return []
 
 
 class HeapOrder(ServingOrder):
-    """An order whose picks are minima of lazy heaps, one heap of children a node."""
+    """An order that picks minima of lazy heaps, one heap of children per node."""
 
     def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
-        """Count the job among the candidates of every node above it, or no longer."""
+        """Add the job to, or remove it from, the candidate counts of every node above it."""
         leaf.ask = ask
         leaf.able = able and ask is not None
         self.recount_candidate(leaf)
 
     def recount_candidate(self, leaf: JobNode) -> None:
-        """Count a job as what it is now."""
+        """Update the candidate counts to a job's current state."""
         ask = leaf.ask if leaf.able else None
         if ask is not leaf.counted_able:
             _recount(leaf, leaf.counted_able, ask)
@@ -152,7 +153,7 @@ class HeapOrder(ServingOrder):
         return node
 
     def first_child(self, node: ShareNode) -> ShareNode:
-        """The child to serve first; there is one with a candidate below."""
+        """The child to serve first; the node must have a candidate below it."""
         front = node.child_heap
         heap = front.heap
         if front.changed:
@@ -165,7 +166,7 @@ class HeapOrder(ServingOrder):
             heappop(heap)
 
     def _refresh_keys(self, node: ShareNode) -> None:
-        """Look again at the children that changed."""
+        """Refresh the entries of the changed children."""
         front = node.child_heap
         heap = front.heap
         for child in front.changed:
@@ -181,11 +182,11 @@ class HeapOrder(ServingOrder):
         """The heap entry of a node with candidates below: its key, then the tie-breaks, then the node."""
 
     def ranked(self, node: ShareNode) -> list[Entry]:
-        """The entries of the children that can be served, first to last (the slow way, for explanations)."""
+        """The entries of the children that can be served, first to last (slow path, for explanations)."""
         return sorted(self.entry(child) for child in node.children.values() if child.able_asks)
 
     def display_key(self, entry: Entry) -> float:
-        """The number that decided, as people read it."""
+        """The deciding number, as reports show it."""
         return float(entry[1])
 
     def explain(self) -> tuple[PickStep, ...]:
@@ -207,10 +208,10 @@ class HeapOrder(ServingOrder):
 
 
 class FirstComeOrder(HeapOrder):
-    """No shares at all: the tiers, then age and name."""
+    """First come, first served: no shares, only the tier keys, then age and name."""
 
     def entry(self, node: ShareNode) -> Entry:
-        """The tiers decide, then who came first."""
+        """The tier keys, then age and name."""
         if isinstance(node, JobNode):
             return (node.before, 0.0, node.after, 0, node.rank, node)
         return ((), 0.0, (), 0, node.rank, node)
@@ -221,7 +222,7 @@ class FlatDrfOrder(HeapOrder):
 
     See docs/fairness.md, sections 2 and 7.
 
-    Where nothing orders queues, a queue stands as high as its best child.
+    Where no plugin orders queues, a queue ranks by its best child.
     """
 
     def entry(self, node: ShareNode) -> Entry:
@@ -229,17 +230,17 @@ class FlatDrfOrder(HeapOrder):
         if node.kind is NodeKind.QUEUE:
             best = self.first_child(node).heap_entry
             assert best is not None
-            # Children of different queues may have the same rank (namespaces do): then the queues' own decide.
+            # Children of different queues may have the same rank (namespaces do): then the ranks of the queues decide.
             return (*best[:-2], (*best[-2], *node.rank), node)
         return entry_of(node, self.key_of(node))
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
-        """Its weighted share of the cluster."""
+        """The node's weighted share of the cluster."""
         return (dominant_share(node.held, self.capacity) / node.weight + GRID_ROUNDER) - GRID_ROUNDER
 
 
 def part_of(items: Items, capacity: list[int]) -> float:
-    """The dominant share of what a unit asks for."""
+    """The dominant share of a unit's request."""
     parts = [amount / capacity[j] if capacity[j] > 0 else 1.0 for j, amount in items if j != PODS]
     return max(parts, default=0.0)
 
@@ -247,14 +248,14 @@ def part_of(items: Items, capacity: list[int]) -> float:
 def compact(
     heap: list[Entry], node: ShareNode, current: Callable[[ShareNode], Entry | None] = attrgetter("heap_entry")
 ) -> None:
-    """Throw out the entries that are no child's current one, once they outnumber the children."""
+    """Drop the stale entries of a heap once they outnumber the children."""
     if len(heap) > 4 * len(node.children) + 64:
         heap[:] = [entry for entry in heap if current(entry[-1]) is entry]
         heapify(heap)
 
 
 def entry_of(node: ShareNode, key: float) -> Entry:
-    """Key with its tie-breaks; among jobs the tiers around it."""
+    """The key with its tie-breaks; for a job, with its tier keys around it."""
     latest = latest_start(node) if node.stale else node.latest
     if node.kind is NodeKind.JOB:
         assert isinstance(node, JobNode)

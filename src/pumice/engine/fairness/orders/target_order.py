@@ -1,10 +1,10 @@
-"""``steer``: serve whoever is furthest below its target (docs/fairness.md, section 3.3).
+"""The default order: serve the node furthest below its target (docs/fairness.md, section 3.3).
 
-Every node has an entitlement E (the target in integer units) and a holding A; what is missing is E - A. As long
-as somebody is *owed* (its unit stays within its whole target) only the owed are served, by the largest missing
-part of their own entitlement, (E - A) / E; after that what is left is lent, by the largest missing part of the
-cluster, (E - A) / r. Both only over the resources that the candidates below a node ask for. There are two heaps
-of children a node, one for each; the second is brought up to date only where a walk needs it.
+Every node has an entitlement E (the target in integer units) and a holding A; its deficit is E - A. While any candidate
+is *owed* (its unit stays within its integer target) only owed candidates are served, by the largest deficit relative to
+their own entitlement, (E - A) / E; after that the rest is lent, by the largest deficit relative to the cluster, (E - A)
+/ r. Both count only the resources that the candidates below a node ask for. Each node has two heaps of children, one
+per criterion; the second is updated only where a walk needs it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _lending_entry_of = attrgetter("lending_entry")
 
 
 class TargetOrder(HeapOrder):
-    """The default order: whole targets first, then lending."""
+    """The default order: integer targets first, then lending."""
 
     has_targets = True
     measure = "want"
@@ -39,32 +39,32 @@ class TargetOrder(HeapOrder):
         self.hold_limit = hold_limit
 
     def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
-        """Tasks start; the job may be owed no longer."""
+        """Charge started tasks; the job may no longer be owed."""
         self.tree.charge(leaf, items, stamp, tasks, owed)
         if leaf.counted_owed is not None and not self.is_owed(leaf, leaf.counted_owed):
             self.recount_candidate(leaf)
 
     def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
-        """Tasks end; the job may be owed again."""
+        """Uncharge ended tasks; the job may be owed again."""
         self.tree.uncharge(leaf, items, stamp, tasks, owed)
         self.recount_candidate(leaf)
 
     def is_owed(self, leaf: JobNode, ask: Items) -> bool:
-        """Whether one more unit stays within the whole target."""
+        """Whether one more unit stays within the integer target."""
         return is_owed(leaf, ask)
 
     def entitlement_of(self, queue: ShareNode) -> list[int]:
-        """Its entitlement."""
+        """The entitlement that the solver set."""
         return queue.entitled
 
     def preemption_rule(
         self, leaf: JobNode, ask: Items, scarce: Callable[[], Items], *, by_share: bool, by_class: bool
     ) -> PreemptionRule:
-        """Whole targets decide, whatever plugins say about shares and classes."""
+        """Integer targets decide, whatever plugins vote about shares and classes."""
         return TargetRule(self, ask)
 
     def transfer_entitlement(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
-        """A unit of one job's whole target becomes another's."""
+        """Move a unit of one job's integer target to another job."""
         for j, amount in items:
             leaf.integer_target[j] -= amount
             heir.integer_target[j] += amount
@@ -73,7 +73,7 @@ class TargetOrder(HeapOrder):
         self.recount_candidate(heir)
 
     def recount_candidate(self, leaf: JobNode) -> None:
-        """Count a job among the able and among the owed, as it is now."""
+        """Update the counts of able and of owed candidates to a job's current state."""
         able = leaf.ask if leaf.able else None
         owed = able if able is not None and self.is_owed(leaf, able) else None
         was_able, was_owed = leaf.counted_able, leaf.counted_owed
@@ -93,15 +93,15 @@ class TargetOrder(HeapOrder):
             node = parent
 
     def remove_job(self, leaf: JobNode) -> None:
-        """Its whole target no longer counts."""
+        """Drop the job's integer target."""
         self.rounding.forget(leaf)
 
     def restructure(self) -> None:
-        """Ages and weights of nodes may differ: round everything anew."""
+        """Ages and weights of nodes may differ: round everything from scratch."""
         self.rounding.forget_all()
 
     def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
-        """Solve if the target can have moved, round in any case."""
+        """Solve if the fluid target can have changed; round in any case."""
         if demand_changed:
             set_targets(self.tree, self.capacity)
         changed = self.rounding.run(self.capacity)
@@ -113,14 +113,14 @@ class TargetOrder(HeapOrder):
 
     @property
     def lending(self) -> bool:  # type: ignore[override]  # read by the cycle only; never assigned
-        """Whether nobody who can be placed is owed anything."""
+        """Whether no placeable job is owed anything."""
         return not self.tree.root.owed_asks
 
     def next_job(self) -> JobNode | None:
-        """Among the owed if there are any, else among all that can be placed."""
+        """The next owed job if there is one, else the next of all placeable jobs."""
         node, job = self.tree.root, NodeKind.JOB
         if node.owed_asks:
-            while node.kind is not job:  # ``first``, without a call for each level
+            while node.kind is not job:  # ``first_child``, inlined for every level
                 front = node.child_heap
                 if front.changed:
                     self._refresh_keys(node)
@@ -144,7 +144,7 @@ class TargetOrder(HeapOrder):
             if child.owed_asks:
                 old = child.heap_entry
                 entry = child.heap_entry = self.entry(child)
-                if old is not None and heap[0] is old:  # who was served last stood first
+                if old is not None and heap[0] is old:  # the child served last was the first of the heap
                     heapreplace(heap, entry)
                 else:
                     heappush(heap, entry)
@@ -185,7 +185,7 @@ class TargetOrder(HeapOrder):
     # --- keys --------------------------------------------------------------------------------------------------
 
     def entry(self, node: ShareNode) -> Entry:
-        """Key among the owed."""
+        """The heap entry among owed candidates."""
         want = -(2.0**20)
         held, entitled = node.held, node.due
         for j in node.owed_asks:
@@ -195,7 +195,7 @@ class TargetOrder(HeapOrder):
                 want = part
         key = -((want + GRID_ROUNDER) - GRID_ROUNDER)
         latest = latest_start(node) if node.stale else node.latest
-        if isinstance(node, JobNode):  # ``entry_of`` without a call: asked at every level for every unit that starts
+        if isinstance(node, JobNode):  # ``entry_of`` inlined: runs at every level for every unit that starts
             return (node.before, key, node.after, latest, node.rank, node)
         return ((), key, (), latest, node.rank, node)
 
@@ -209,18 +209,18 @@ class TargetOrder(HeapOrder):
         return entry_of(node, -((want + GRID_ROUNDER) - GRID_ROUNDER))
 
     def ranked(self, node: ShareNode) -> list[Entry]:
-        """The entries of the children that can be served, in the walk that is in force."""
+        """The entries of the children that can be served, in the current walk (owed or lending)."""
         if self.lending:
             return sorted(self._lent_entry(child) for child in node.children.values() if child.able_asks)
         return sorted(self.entry(child) for child in node.children.values() if child.owed_asks)
 
     def display_key(self, entry: Entry) -> float:
-        """The want: what is missing, so the largest comes first."""
+        """The want: the deficit, so the largest comes first."""
         return -float(entry[1])
 
 
 def _count(count: list[int], old: Items | None, new: Items | None) -> bool:
-    """Move one candidate from its old asks to its new ones; whether some resource came or went."""
+    """Move a candidate from its old request to its new one; whether the requested resources changed."""
     changed = False
     for j, _ in old or ():
         count[j] -= 1

@@ -1,16 +1,17 @@
-"""Taking back where queues deserve by weight: what is deserved decides, not whose key is smaller.
+"""Preemption rule for queues that deserve by weight: the deserved amounts decide, not the smaller key.
 
 See docs/fairness.md, section 9.6.
 
-Of whole tasks the smaller key rarely stays the smaller one: a queue that deserves 1 of 4 cpu would wait beside two that
-hold 2 of 1.5 each, as after the move it holds all that it deserves and the victim two thirds. So a move is legal if
+With whole tasks the smaller key rarely stays the smaller one: a queue that deserves 1 of 4 cpu would wait beside two
+that hold 2 of 1.5 each, because after the preemption it holds all that it deserves and the victim two thirds. So a
+preemption is legal if
 
-- the taker's side, its unit counted in, is within what it deserves,
-- the victim's queue, and every queue above it up to where the paths part, held more than it deserves of something that
-  both tasks ask for, and
-- the share of the victim's side afterwards is larger than the share of the taker's side was before.
+- the preemptor's side, its unit charged, is within its deserved amount,
+- the victim's queue, and every queue above it up to the lowest common ancestor, held more than it deserves of a
+  resource that both tasks ask for, and
+- the share of the victim's side afterwards is larger than the share of the preemptor's side was before.
 
-With every move the smaller of the two shares rises, so there is no way back.
+Every such preemption raises the smaller of the two shares, so it can never be reversed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DeservedRule(KeyRule):
-    """What queues deserve decides between queues; made before the taker's unit is counted in."""
+    """Deserved amounts decide between queues; constructed before the preemptor's unit is charged."""
 
     def __init__(
         self, order: DeservedOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
@@ -35,7 +36,7 @@ class DeservedRule(KeyRule):
         super().__init__(order, taker, ask, by_share=by_share, by_class=by_class)
 
     def key(self, node: ShareNode) -> float:
-        """Its share of all that it deserves: the one who holds the largest part loses first."""
+        """The node's share of its deserved amount: the node with the largest share loses first."""
         return self._queues.key_of(node)
 
     def _comes_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
@@ -46,7 +47,7 @@ class DeservedRule(KeyRule):
         return any(self._is_above(j, theirs, victim) for j in helpful)
 
     def _stays_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
-        """Whether the taker's side is within what it deserves, and the victim's is not where the taker's was."""
+        """Whether the preemptor's side is within its deserved, and the victim's exceeds its earlier share."""
         if theirs.kind is not NodeKind.QUEUE:
             return super()._stays_before(ours, theirs, victim, items)
         if not self._queues.is_within(ours, self._ask):

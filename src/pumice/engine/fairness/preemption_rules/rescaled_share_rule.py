@@ -1,19 +1,19 @@
-"""Taking back under the rule ``paper``: rescaled shares decide, as they do when the order serves.
+"""Preemption rule of the published H-DRF: rescaled shares decide, as they do in serving.
 
 See docs/fairness.md, section 9.4.
 
-The judge asks what the order would say if nothing but the room in question could be had: Y is what the taker and the
-victim ask for. Jobs that ask for anything else are blocked and count with what they hold; the others are scaled to
-the least of them. So a group is not charged for what one of its children holds of a resource that is not at stake,
-nor for what it holds beyond a sibling who waits.
+The rule asks the order what it would decide if only the capacity in question were available: Y is what the preemptor
+and the victim ask for. Jobs that ask for anything else are blocked and count with what they hold; the others are scaled
+to the minimum among them. So a group is charged neither for one child's holdings of a resource that is not at stake,
+nor for what it holds beyond a pending sibling.
 
-These shares alone would let evictions go on for ever, so three more comparisons must agree:
+These shares alone would let evictions continue for ever, so three more comparisons must agree:
 
-- The rescaled shares where Y is all that anybody waits for. Else one side comes first where cpu alone is at stake, the
-  other where memory is too, and each takes by turns with tasks of its kind.
-- The plain shares, over Y and over what the two tasks have in common. A job that holds nothing and can't be placed
-  scales its whole group to nothing, and its siblings could take everything; a victim waits again, which scales its
-  group down. Plain shares do not depend on who waits, so of two opposite moves one is always illegal.
+- The rescaled shares with Y set to everything that pending jobs ask for. Otherwise one side comes first where only cpu
+  is at stake, the other where memory is too, and they preempt each other in turns with tasks of each kind.
+- The plain shares, over Y and over the resources common to both tasks. A job that holds nothing and cannot be placed
+  scales its whole group to nothing, so its siblings could take everything; a victim becomes pending again, which scales
+  its group down. Plain shares do not depend on pending jobs, so of two opposite preemptions one is always illegal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Resources = tuple[int, ...]
 
 
 class RescaledShareRule(KeyRule):
-    """Rescaled and plain shares decide where the two paths part; made before the taker's unit is counted in."""
+    """Rescaled and plain shares decide at the common ancestor; constructed before the unit is charged."""
 
     def __init__(
         self, order: PublishedHdrfOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
@@ -47,7 +47,7 @@ class RescaledShareRule(KeyRule):
         super().__init__(order, taker, ask, by_share=by_share, by_class=by_class)
 
     def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
-        """By its rescaled share over what the taker and the victim ask for."""
+        """By its rescaled share over the resources that the preemptor and the victim ask for."""
         resources = self._at_stake(items)
         return self._share_before(side, leaf, resources), self._share_now(side, leaf, resources)
 
@@ -81,7 +81,7 @@ class RescaledShareRule(KeyRule):
         return all(mine <= other + TOLERANCE for mine, other in (*rescaled, *plain))
 
     def _share_before(self, side: ShareNode, leaf: JobNode, resources: Resources) -> float:
-        """The rescaled share of a side before anything moved."""
+        """The rescaled share of a side before the preemption."""
         share = self._shares_before.get((side, resources))
         if share is None:
             held = self._taker_held if leaf is self._taker else leaf.held
@@ -92,13 +92,13 @@ class RescaledShareRule(KeyRule):
         return self._paper.share_if(side, resources, leaf, leaf.held)
 
     def _plain_share(self, held: list[int], weight: float, resources: Resources) -> float:
-        """The dominant share of what a side holds of these resources, as it is."""
+        """The dominant share of a side's holdings of these resources, not rescaled."""
         capacity = self._paper.capacity
         parts = [held[j] / capacity[j] if capacity[j] > 0 else float(held[j] > 0) for j in resources]
         return max(parts, default=0.0) / weight
 
     def _views(self, items: Items) -> Iterable[Resources]:
-        """The resources over which rescaled shares are compared: what is at stake, and all that anybody waits for."""
+        """The sets Y to compare rescaled shares for: what is at stake, and all that pending jobs ask for."""
         at_stake = self._at_stake(items)
         return dict.fromkeys((at_stake, tuple(sorted({*at_stake, *self._wanted}))))
 

@@ -1,14 +1,15 @@
-"""Taking back: may this job lose a task so that that one can start? (docs/fairness.md, sections 9.2 and 9.3)
+"""Preemption rules: may job V lose a task so that job P can start? (docs/fairness.md, sections 9.2 and 9.3)
 
-Both answers are given on the real accounts, with the taker's unit already counted in and every victim so far, the
-one in question included, counted out. So the judgement is cumulative, at any depth.
+Evaluated on the live share tree with P's unit already charged and all victims chosen so far, including this one,
+uncharged. Each answer therefore accounts for the evictions before it, at any depth.
 
-``ByTarget`` is the mirror of ``steer``: a job may lose what it holds beyond its whole target, and the branch that
-is furthest above its entitlement is asked first. Of jobs that are equals it is rounding that says which has a unit by
-right: one that has may hand it over to one that runs without (its *heir*), and go instead. Who holds something is ahead
-in the next rounding, so it stays that way. ``ByKeys`` serves every other order: where the paths of the two
-jobs part, the taker's side must have come before the victim's, and must not come after it now. The way back is then
-never open. Two orders need more than their keys: see ``paper_taking`` and ``deserved_taking``.
+``TargetRule`` is the counterpart of ``TargetOrder``: a job may lose what it holds beyond its integer target, and the
+branch furthest above its entitlement is considered first. Between equal jobs only rounding decides which is entitled to
+a unit: a job that is may transfer the unit to an equal that runs without entitlement (the *beneficiary*), and become
+the victim instead. A job that holds something comes first in the next rounding, so the transfer persists. ``KeyRule``
+serves every other order: at the lowest common ancestor of the two jobs, the preemptor's side must have come before the
+victim's, and must not come after it now. The reverse preemption is then never legal. Two orders need more than their
+keys: see ``rescaled_share_rule`` and ``deserved_rule``.
 """
 
 from __future__ import annotations
@@ -28,36 +29,36 @@ TOLERANCE = 1e-6
 
 
 class PreemptionRule(Protocol):
-    """Says who may lose what to one taker."""
+    """Decides which jobs may lose what to one preemptor."""
 
     measure: str
     by_target: bool
     """Whether entitlements decide, rather than the keys of an order."""
 
     def excess(self, node: ShareNode) -> float:
-        """How far a branch is above its part; the largest is asked first."""
+        """How far a branch is above its entitlement; the largest is considered first."""
 
     def is_over_target(self, node: ShareNode) -> bool:
-        """Whether a branch is to be asked at all before those further away."""
+        """Whether a branch is considered before branches further away."""
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
-        """Whether a job could lose this much, before it is tried: False only if it surely could not."""
+        """Quick check before the trial eviction: False only if a job certainly may not lose this much."""
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
-        """Whether it was right that the victim lost this."""
+        """Whether the victim's loss is legal, now that it is uncharged."""
 
     def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
-        """Who takes over the victim's right to this before it loses it; None: that is not needed, or nobody can."""
+        """The job that takes over the victim's entitlement to these items; None: not needed, or there is none."""
 
     def key(self, node: ShareNode) -> float:
-        """The key of a node, for people."""
+        """The key of a node, for reports."""
 
     def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
-        """By what a side with that job below it was judged when the victim lost this: before (None: its key), now."""
+        """The keys that judged a side with that job below it: before the loss (None: its key), and now."""
 
 
 def lowest_common_ancestor(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
-    """Where two paths of the tree part: the last common node, and its child on either side."""
+    """The lowest common ancestor of preemptor and victim, and its child on either side."""
     above: dict[ShareNode, ShareNode] = {}
     node = taker
     while node.parent is not None:
@@ -72,7 +73,7 @@ def lowest_common_ancestor(taker: ShareNode, victim: ShareNode) -> tuple[ShareNo
 
 
 class TargetRule:
-    """Whole targets decide."""
+    """Integer targets decide."""
 
     measure = "want"
     by_target = True
@@ -83,7 +84,7 @@ class TargetRule:
         self._equals: dict[tuple[ShareNode | None, object, Items], list[JobNode]] = {}
 
     def excess(self, node: ShareNode) -> float:
-        """The largest part of the cluster, over what the taker asks for, that a branch holds beyond its due."""
+        """The largest excess over the entitlement, as a fraction of the cluster, over the requested resources."""
         parts = [(node.held[j] - node.due[j]) / (self._capacity[j] or 1) for j in self._asks]
         return max(parts, default=0.0)
 
@@ -92,15 +93,15 @@ class TargetRule:
         return any(node.held[j] > node.due[j] for j in self._asks)
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
-        """Whether it would still have its whole target, or somebody could take that over."""
+        """Whether the job would keep its integer target, or another job could take over the entitlement."""
         return spares(victim, items) or self.beneficiary(victim, items, ()) is not None
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
-        """Whether it has its whole target still."""
+        """Whether the job still has its integer target."""
         return has_lost_nothing(victim, items)
 
     def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
-        """An equal that runs without a right to it, the one that has run longest."""
+        """An equal job that runs without entitlement to these items; the one that has run longest."""
         if spares(victim, items) or not has_odd_unit(victim, items):
             return None
         key = equality(victim)
@@ -120,29 +121,29 @@ class TargetRule:
         return None
 
     def key(self, node: ShareNode) -> float:
-        """What is missing, as ``steer`` compares it."""
+        """The deficit, as ``TargetOrder`` compares it."""
         return -self.excess(node)
 
     def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
-        """By its key, whoever is below."""
+        """By its key, whatever job is below."""
         return None, self.key(side)
 
 
 def has_odd_unit(leaf: JobNode, items: Items) -> bool:
-    """Whether rounding gave a job this on top of the whole part of its target."""
+    """Whether rounding gave a job this unit on top of the integer part of its target."""
     return leaf.demand.alike and leaf.gang <= 1 and all(leaf.integer_target[j] - n >= leaf.base[j] for j, n in items)
 
 
 def equality(leaf: JobNode) -> tuple[ShareNode | None, object, Items]:
-    """Jobs for which this is equal are entitled to the same, and rounding alone tells them apart."""
+    """Jobs with equal values have equal entitlements; only rounding distinguishes them."""
     return leaf.parent, (leaf.rank_class, leaf.gang, leaf.targets), leaf.demand.parts[0][0] if leaf.demand.alike else ()
 
 
 class KeyRule:
-    """The keys of the order in force decide; made before the taker's unit is counted in.
+    """The keys of the order in force decide; constructed before the preemptor's unit is charged.
 
-    ``by_class``: a job may take from jobs of lower classes whatever both hold. ``by_share``: jobs of one class may
-    take from each other by their keys. Each is False where no plugin has a say in it.
+    ``by_class``: a job may preempt jobs of lower classes, whatever both hold. ``by_share``: jobs of one class may
+    preempt each other by their keys. Each is False where no plugin votes on it.
     """
 
     measure = "share"
@@ -167,11 +168,11 @@ class KeyRule:
         return self.key(node)
 
     def is_over_target(self, node: ShareNode) -> bool:
-        """Nobody is left out beforehand."""
+        """No branch is excluded beforehand."""
         return True
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
-        """Whether the victim's side came after the taker's to begin with."""
+        """Whether the victim's side came after the preemptor's before the preemption."""
         _, ours, theirs = lowest_common_ancestor(self._taker, victim)
         decided = self._by_classes(ours, theirs)
         if decided is not None:
@@ -181,13 +182,13 @@ class KeyRule:
         return self._comes_before(ours, theirs, victim, items)
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
-        """Whether the taker's side still does not come after the victim's."""
+        """Whether the preemptor's side still does not come after the victim's."""
         _, ours, theirs = lowest_common_ancestor(self._taker, victim)
         decided = self._by_classes(ours, theirs)
         return self._stays_before(ours, theirs, victim, items) if decided is None else decided
 
     def _by_classes(self, ours: ShareNode, theirs: ShareNode) -> bool | None:
-        """What the classes of two jobs of one queue say: nothing if they are equals, or if only shares have a say."""
+        """The verdict of the classes of two jobs of one queue; None if these are equal, or if only shares decide."""
         if not isinstance(ours, JobNode) or not isinstance(theirs, JobNode) or ours.rank_class == theirs.rank_class:
             return None
         if ours.rank_class < theirs.rank_class:
@@ -204,15 +205,15 @@ class KeyRule:
         return self._side(ours, self._taker) <= self._side(theirs, victim) + TOLERANCE
 
     def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
-        """There are no rights to take over."""
+        """There are no entitlements to transfer."""
         return None
 
     def key(self, node: ShareNode) -> float:
-        """The key as the order compares it, over what is asked for."""
+        """The key as the order compares it, over the requested resources."""
         return self._order.key_of(node, self._ask)
 
     def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
-        """By what it was measured by on the way down to the job."""
+        """By the key that applied on the way down to the job."""
         return self._before.get((side, leaf.queue)), self._side(side, leaf)
 
     def _side(self, side: ShareNode, leaf: JobNode) -> float:

@@ -1,10 +1,11 @@
-"""Rights: what a job may start, and lose, by its whole target (docs/fairness.md, sections 3.2 and 9.2).
+"""Task rights: what a job may start, and lose, under its integer target (docs/fairness.md, sections 3.2 and 9.2).
 
-Whole target and holding of equal tasks are compared as amounts. Of unlike tasks that would be wrong: a job runs three
-tasks of 4 gpu and one of 1 cpu, 5 gpu, and its whole target is four of 4 gpu. It holds more gpu than that, so it could
-not start the fourth; without the odd task it would hold less, so that could not go either. So each task counts by
-itself: a running task outside the whole target may go, a waiting one inside it is owed as soon as the job has not more
-than its target without it. Jobs with a gang are compared by amounts: which tasks make the gang is found out on nodes.
+Integer target and holdings of equal tasks are compared as amounts. For heterogeneous tasks that would be wrong: a job
+runs three tasks of 4 gpu and one of 1 cpu, 5 gpu, and its integer target is four of 4 gpu. It holds more gpu than that,
+so it could not start the fourth; without the odd task it would hold less, so that could not be evicted either. So each
+task counts by itself: a running task outside the integer target may be evicted, a pending one inside it is owed as soon
+as the job without it does not exceed its target. Jobs with a gang are compared by amounts: placement decides which
+tasks make up the gang.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def count_whole_tasks(leaf: JobNode) -> dict[Items, int] | None:
 
 
 def is_owed(leaf: JobNode, ask: Items) -> bool:
-    """Whether one more unit stays within a job's whole target."""
+    """Whether one more unit stays within a job's integer target."""
     held, whole = leaf.held, leaf.integer_target
     for j, amount in ask:
         if held[j] + amount > whole[j]:
@@ -38,7 +39,7 @@ def is_owed(leaf: JobNode, ask: Items) -> bool:
 
 
 def spares(leaf: JobNode, items: Items) -> bool:
-    """Whether a job would still have its whole target without a task that asks for this."""
+    """Whether a job would keep its integer target without a task of this request."""
     if leaf.whole_counts is not None:
         return running_alike(leaf, items) > leaf.whole_counts.get(items, 0)
     held, whole = leaf.held, leaf.integer_target
@@ -46,21 +47,21 @@ def spares(leaf: JobNode, items: Items) -> bool:
 
 
 def has_lost_nothing(leaf: JobNode, items: Items) -> bool:
-    """Whether a job has its whole target still after it lost a task that asks for this."""
+    """Whether a job still has its integer target after it lost a task of this request."""
     if leaf.whole_counts is not None:
         return running_alike(leaf, items) >= leaf.whole_counts.get(items, 0)
     return all(leaf.held[j] >= leaf.integer_target[j] for j, _ in items)
 
 
 def holds_more(leaf: JobNode) -> bool:
-    """Whether a job runs something outside its whole target."""
+    """Whether a job runs a task outside its integer target."""
     if leaf.whole_counts is not None:
         return any(spares(leaf, shape.ask) for shape in leaf.job.unfinished if shape.ask)
     return any(held > whole for held, whole in zip(leaf.held, leaf.integer_target, strict=True))
 
 
 def running_alike(leaf: JobNode, ask: Items) -> int:
-    """How many tasks of a job that ask for this hold a place."""
+    """How many tasks of a job with this request are placed."""
     job = leaf.job
     alike = ((shape, number) for shape, number in job.unfinished.items() if shape.ask == ask)
     return sum(number - len(job.pending.get(shape, ())) for shape, number in alike)

@@ -1,4 +1,4 @@
-"""What a job asks for, as far as shares are concerned: its unfinished tasks as a path of pieces.
+"""The demand of a job for sharing: its unfinished tasks as a path of pieces.
 
 See docs/fairness.md, section 3.1.
 """
@@ -8,21 +8,21 @@ from __future__ import annotations
 from pumice.model.specs import Items
 
 Pieces = tuple[tuple[Items, int], ...]
-"""Runs of equal tasks: what one asks for, and how many."""
+"""Runs of equal tasks: the request of one, and their number."""
 
 
 class Demand:
-    """What a job asks for: a path of pieces, its unfinished tasks in task order, equal neighbours together.
+    """The demand of a job: a path of pieces, its unfinished tasks in task order, equal neighbours merged.
 
-    Where its minResources are more than its tasks ask for, because pods are still to come, the difference (``reserve``)
-    is the last piece.
+    Where its minResources exceed the requests of its tasks, because pods are still to be created, the difference
+    (``reserve``) is the last piece.
     """
 
     __slots__ = ("gang_items", "parts", "pieces", "reserve", "satisfied", "total")
 
     def __init__(self, parts: Pieces, floor: Items, gang_items: Items) -> None:
         self.parts = parts
-        self.gang_items = gang_items  # what it must start with, summed; () if it may start with any one task
+        self.gang_items = gang_items  # the request of its gang, summed; () if it may start with any one task
         total: dict[int, int] = {}
         for items, count in parts:
             for j, amount in items:
@@ -32,7 +32,7 @@ class Demand:
             total[j] = total.get(j, 0) + amount
         self.pieces: Pieces = (*parts, (self.reserve, 1)) if self.reserve else parts
         self.total: Items = tuple(sorted(total.items()))
-        self.satisfied: tuple[float, ...] = tuple(float(count) for _, count in self.pieces)  # targets of who gets all
+        self.satisfied: tuple[float, ...] = tuple(float(count) for _, count in self.pieces)  # targets if all fits
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Demand) and (self.pieces, len(self.parts), self.gang_items) == (
@@ -46,7 +46,7 @@ class Demand:
 
     @property
     def alike(self) -> bool:
-        """Whether it is tasks with one request and nothing else."""
+        """Whether all tasks have one request and there is no reserve."""
         return len(self.parts) == 1 and not self.reserve
 
 

@@ -1,4 +1,4 @@
-"""The start times of a job's tasks, ascending: tasks of one unit start, and end, several at a time."""
+"""The start times of a job's tasks, ascending: the tasks of one unit start, and end, several at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 
 
 def add_starts(starts: list[int], stamp: int, tasks: int) -> None:
-    """So many tasks start at that time, which mostly is the latest."""
+    """Add the start of ``tasks`` tasks at that time, which usually is the latest."""
     if not starts or stamp >= starts[-1]:
         if tasks == 1:
             starts.append(stamp)

@@ -1,9 +1,9 @@
 """The share tree: root, queues at any depth, namespaces, jobs. One tree serves every policy.
 
-A node keeps what the jobs below it hold (the plain sum, integers) and when somebody below it was last served.
-A placement or a release changes one path: a vector addition per level, and a mark at each parent that this child
-changed, so that an order (see ``order``) looks again only at what moved. Everything here can be rebuilt from the
-running tasks and comes out the same.
+A node keeps the holdings of the jobs below it (the plain sum, integers) and the time when a job below it was last
+served. A placement or a release changes one path: a vector addition per level, and a mark at each parent that this
+child changed, so that an order (see ``serving_order``) refreshes only what changed. The tree can be rebuilt from the
+running tasks with an identical result.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pumice.engine.fairness.limits.user_limits import LimitedQueue
 
 EXACT = 2**40
-"""Entitlements are counted in this part of a unit."""
+"""Entitlements are counted in this fraction of a unit."""
 
 Entry = tuple[Any, ...]
-"""A heap entry: sort key first, the node last; ``rank`` before the node makes every comparison end."""
+"""A heap entry: sort key first, the node last; ``rank`` before the node decides every comparison."""
 
 
 class NodeKind(IntEnum):
-    """What a node of the tree stands for."""
+    """The kind of object that a node of the tree represents."""
 
     QUEUE = 0
     NAMESPACE = 1
@@ -43,8 +43,8 @@ class NodeKind(IntEnum):
 class ChildHeap:
     """The children of a node in the order a policy serves them: a heap with lazy deletion.
 
-    An entry counts only while it is the one its node calls its own; ``changed`` holds the children to look at
-    again before the heap is read.
+    An entry is valid only while its node refers to it; ``changed`` holds the children to refresh before the heap is
+    read.
     """
 
     __slots__ = ("changed", "heap")
@@ -54,7 +54,7 @@ class ChildHeap:
         self.changed: list[ShareNode] = []
 
     def leave(self, children: Mapping[tuple[NodeKind, str], ShareNode]) -> None:
-        """A child is gone. Nobody may ever read this front, so those that are gone must not heap up in it."""
+        """Remove a child. This heap may never be read, so entries of removed children must not accumulate in it."""
         if len(self.changed) > 2 * len(children) + 64:
             self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
 
@@ -112,14 +112,14 @@ class ShareNode:
         self.kind = kind
         self.name = name
         self.parent = parent
-        job = kind is NodeKind.JOB  # which has nobody below it: all jobs share what stays empty, since they are many
+        job = kind is NodeKind.JOB  # jobs have no children and are many: they share the empty containers
         self.children: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}
         self.weight = 1.0
         self.queue_name: str | None = None  # the Queue object behind a queue node
-        self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the last word in every tie
+        self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the final tie-break
         self.held: list[int] = [0] * width
         # The entitlement three times: exact, in units of 2^-40 so that a third and two thirds add up to one; rounded,
-        # for people; and as floats, for keys. Sums are made of the exact ones only.
+        # for reports; and as floats, for keys. Only the exact values are summed.
         self.exact: list[int] = [0] * width
         self.entitled: list[int] = [0] * width
         self.due: list[float] = [0.0] * width
@@ -127,26 +127,26 @@ class ShareNode:
         self.stale = False
         self.latest_owed = 0  # the same over starts made while owed (docs/fairness.md, section 3.2, ties in rounding)
         self.stale_owed = False
-        self.last_turn = 0  # when a queue or job was last served while owed, whether or not that still runs
+        self.last_turn = 0  # when a queue or job was last served while owed, whether or not that task still runs
         # Bounds, where some plugin sets them (docs/fairness.md, sections 6.1 to 6.3 and 8.3).
-        self.guarantee: list[int] | None = None  # reserved: nobody else can take it
+        self.guarantee: list[int] | None = None  # reserved: unavailable to other queues
         self.ceiling: list[int] | None = None  # real capability: the most that may be held below
-        self.deserved: Items | None = None  # its own part; of the resources named, zeros included
+        self.deserved: Items | None = None  # deserved amount; of the resources named, zeros included
         self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
-        # Of a queue: what its jobs hold and its child queues claim of it; kept while some queue has a guarantee.
+        # Of a queue: the holdings of its jobs and the claims of its child queues; kept while any queue has a guarantee.
         self.claims: list[int] = [0] * width
-        # What else is counted at every level (docs/fairness.md, section 6.6): asked for in all; admitted but not yet
-        # held; held beyond what must run.
+        # More counters of every level (docs/fairness.md, section 6.6): total demand; admitted but not yet held; held
+        # beyond what must run.
         self.request: list[int] = [0] * width
         self.inqueue: list[int] = [0] * width
         self.elastic: list[int] = [0] * width
-        # Rounding (see there): the whole targets below, and the next units of the jobs below, counted by what they ask
-        # for; of those held already, and of those that wait.
+        # Rounding (see ``rounding``): the integer targets below, and the next units of the jobs below, counted by their
+        # request; of running units, and of pending ones.
         self.integer_target: list[int] = [0] * width
         self.held_heads: dict[Items, int] = _NO_HEADS if job else {}
         self.waiting_heads: dict[Items, int] = _NO_HEADS if job else {}
-        self.gone = False  # no longer in the tree
-        # Candidates below, counted per resource their units ask for; the asks are the indices counted > 0.
+        self.gone = False  # removed from the tree
+        # Candidates below, counted per resource that their units ask for; resources with a count > 0 are requested.
         self.able_count: list[int] = [0] * width
         self.owed_count: list[int] = [0] * width
         self.able_asks: tuple[int, ...] = ()
@@ -159,7 +159,7 @@ class ShareNode:
         self.lent_flagged = False
 
     def entitle(self, exact: list[int]) -> bool:
-        """Set the entitlement; whether it differs from before."""
+        """Set the entitlement; returns whether it changed."""
         if exact == self.exact:
             return False
         self.exact = exact
@@ -169,7 +169,7 @@ class ShareNode:
 
     @property
     def path(self) -> str:
-        """Names from the root down, as people write them."""
+        """Names from the root down, as reports show them."""
         names: list[str] = []
         node: ShareNode | None = self
         while node is not None:  # a loop: a tree may be deeper than Python's stack
@@ -179,7 +179,7 @@ class ShareNode:
 
     @property
     def queue(self) -> ShareNode:
-        """The queue that this node, or the job or namespace that it is, belongs to."""
+        """The queue of this node: the node itself, or the queue of this job or namespace."""
         node = self
         while node.kind is not NodeKind.QUEUE:
             assert node.parent is not None
@@ -195,7 +195,7 @@ class ShareNode:
             stack.extend(node.children.values())
 
     def __lt__(self, other: object) -> bool:
-        # Heaps compare nodes only when a stale entry meets a live one of the same name: any answer will do.
+        # Heaps compare nodes only when a stale entry meets a live one of the same name: any answer is correct.
         return False
 
     def __repr__(self) -> str:
@@ -203,7 +203,7 @@ class ShareNode:
 
 
 class JobNode(ShareNode):
-    """A job in the tree: what it holds, what it asks for and what it would start next (its unit)."""
+    """A job in the tree: its holdings, its demand, and what it would start next (its unit)."""
 
     __slots__ = (
         "able",
@@ -240,35 +240,35 @@ class JobNode(ShareNode):
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
         super().__init__(NodeKind.JOB, job.key, parent, width)
         self.job = job
-        self.user = ""  # whose job it is (docs/fairness.md, section 8.4)
-        # What the user holds in this queue, shared by all its jobs there; None where users are not limited.
+        self.user = ""  # owner of the job (docs/fairness.md, section 8.4)
+        # The user's holdings in this queue, shared by all the user's jobs there; None where users are not limited.
         self.user_held: defaultdict[int, int] | None = None
-        self.unit: Any = None  # what it would start next; belongs to the scheduling room
+        self.unit: Any = None  # what it would start next; owned by the scheduling cycle
         self.starts: list[int] = []  # start times of the tasks it holds, ascending
         self.owed_starts: list[int] = []  # those made while it was owed
-        self.before: tuple[int, ...] = ()  # keys of the plugins ahead of the share in the tiers
-        self.after: tuple[int, ...] = ()  # and behind it
-        self.rank_class: tuple[int, ...] = ()  # of ``before``, what orders jobs for good: its class in the target
+        self.before: tuple[int, ...] = ()  # keys of the plugins before the share in the tiers
+        self.after: tuple[int, ...] = ()  # and after it
+        self.rank_class: tuple[int, ...] = ()  # the permanent part of ``before``: the job's class in the target
         self.demand = NO_DEMAND
-        self.path_tasks: tuple[Task, ...] = ()  # the tasks of its demand in that order; not kept if they are all alike
-        self.started = False  # whether it has what it must start with
+        self.path_tasks: tuple[Task, ...] = ()  # the tasks of its demand in that order; not kept if they are all equal
+        self.started = False  # whether its gang has started
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
-        self.entitled_by: Demand | None = None  # the demand by which they became an entitlement
-        self.integer_tasks = 0  # the tasks of its whole target
-        self.whole_counts: dict[Items, int] | None = None  # of unlike tasks, how many of each kind (see ``rights``)
-        self.base: list[int] = [0] * width  # the part of its whole target that its own entitlement holds
-        self.integer_line: Line | None = None  # all of its units; None: what it holds or asks for has changed
-        # The line by which units are handed out, and how many of each run are; the first run of which some are left,
-        # the run with which the job stands in a pass, and what a unit of that asks for.
+        self.entitled_by: Demand | None = None  # the demand for which the entitlement was computed
+        self.integer_tasks = 0  # the tasks of its integer target
+        self.whole_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
+        self.base: list[int] = [0] * width  # the part of its integer target that its own entitlement covers
+        self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
+        # The line from which units are handed out, and how many of each run are; the first run with units left, the run
+        # that the job offers in a pass, and the request of a unit of that run.
         self.line: Line = ()
         self.taken: list[int] = []
         self.run = 0
         self.at = 0
         self.head: Items = ()
         self.head_held = False
-        self.ask: Items | None = None  # what its unit asks for; None: nothing it could start
-        self.able = False  # whether the unit can be placed now and no gate refuses it
+        self.ask: Items | None = None  # the request of its unit; None: nothing it could start
+        self.able = False  # whether the unit can be placed now and no gate rejects it
         self.counted_able: Items | None = None
         self.counted_owed: Items | None = None
 
@@ -279,22 +279,22 @@ class JobNode(ShareNode):
 
 
 class ShareTree:
-    """The tree with its accounts. Structure is changed by ``layout``, accounts by ``hold`` and ``release``."""
+    """The tree with its accounts. ``tree_sync`` changes its structure, ``charge`` and ``uncharge`` its accounts."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.root = ShareNode(NodeKind.QUEUE, "root", None, width)
         self.jobs: dict[str, JobNode] = {}
-        self.bounds: SolverBounds | None = None  # the limits within which the targets were set; None: there are none
+        self.bounds: SolverBounds | None = None  # the limits for which the targets were solved; None: there are none
         self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
-        self.reserving = False  # whether some queue has a guarantee, so that claims are kept
-        self.touched: dict[JobNode, None] | None = None  # jobs to count again (see ``ledger``); None: nobody asks
-        self.moved: dict[JobNode, None] = {}  # jobs to round again: what they hold, ask for or are entitled to changed
+        self.reserving = False  # whether any queue has a guarantee, so that claims are kept
+        self.touched: dict[JobNode, None] | None = None  # jobs to recount (see ``usage_ledger``); None: not tracked
+        self.moved: dict[JobNode, None] = {}  # jobs to round again: their holdings, demand or entitlement changed
 
     # --- structure ---------------------------------------------------------------------------------------
 
     def child(self, parent: ShareNode, kind: NodeKind, name: str) -> ShareNode:
-        """The child of that name, made if it is not there."""
+        """The child of that name, created if missing."""
         node = parent.children.get((kind, name))
         if node is None:
             node = parent.children[(kind, name)] = ShareNode(kind, name, parent, self.width)
@@ -302,7 +302,7 @@ class ShareTree:
         return node
 
     def add_job(self, job: Job, parent: ShareNode) -> JobNode:
-        """A new leaf below a queue or namespace."""
+        """Add a leaf below a queue or namespace."""
         leaf = JobNode(job, parent, self.width)
         if job.spec is not None:
             leaf.rank = (job.spec.created, NodeKind.JOB, job.key)
@@ -312,7 +312,7 @@ class ShareTree:
         return leaf
 
     def remove(self, node: ShareNode) -> None:
-        """Take out a node that holds nothing and has nobody below."""
+        """Remove a node that holds nothing and has no children."""
         assert node.parent is not None and not node.children and not any(node.held) and not any(node.integer_target)
         del node.parent.children[(node.kind, node.name)]
         node.gone = True
@@ -337,7 +337,7 @@ class ShareTree:
     # --- accounts ------------------------------------------------------------------------------------------
 
     def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
-        """Tasks of a job start: they count on the whole path."""
+        """Charge started tasks of a job to its whole path."""
         add_starts(leaf.starts, stamp, tasks)
         if owed:
             add_starts(leaf.owed_starts, stamp, tasks)
@@ -369,11 +369,11 @@ class ShareTree:
             self.touched[leaf] = None
 
     def remember_turn(self, leaf: JobNode, stamp: int) -> None:
-        """An owed unit has started for good: its job and its queues had their turn.
+        """Record that an owed unit has started for good: its job and its queues had their turn.
 
-        Who runs nothing any more would otherwise leave no trace of having been served: the older of two gangs that take
-        turns, or of two jobs with half a task each, would win every time. It is the last tie-break before age, so that
-        a scheduler that has just started, and knows no turns, differs in nothing else.
+        Otherwise a job that no longer runs anything would leave no trace of having been served: the older of two gangs
+        that alternate, or of two jobs with half a task each, would win every time. It is the last tie-break before age,
+        so that a scheduler that has just started, and knows no turns, differs in nothing else.
         """
         self.moved[leaf] = None
         namespace = NodeKind.NAMESPACE
@@ -384,7 +384,7 @@ class ShareTree:
             node = node.parent
 
     def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
-        """Exactly undo ``hold``."""
+        """Exactly undo ``charge``."""
         remove_starts(leaf.starts, stamp, tasks)
         if owed:
             remove_starts(leaf.owed_starts, stamp, tasks)
@@ -414,25 +414,25 @@ class ShareTree:
             self.touched[leaf] = None
 
     def reserve(self) -> None:
-        """Guarantees have changed."""
+        """Recompute claims after guarantees have changed."""
         queues = self.queues()
         self.reserving = any(queue.guarantee is not None for queue in queues)
         if self.reserving:
             claim_anew(queues)
 
     def touch(self, leaf: JobNode) -> None:
-        """Something about a job changed that its counters depend on."""
+        """Note that the counters of a job must be recomputed."""
         if self.touched is not None:
             self.touched[leaf] = None
 
     def flag(self, node: ShareNode) -> None:
-        """The key of this node alone may have changed."""
+        """Mark that the key of this node alone may have changed."""
         if not node.dirty and node.parent is not None:
             node.dirty = True
             node.parent.child_heap.changed.append(node)
 
     def mark(self, node: ShareNode) -> None:
-        """The key of a node, and so of everyone above it, may have changed."""
+        """Mark that the keys of a node and of its ancestors may have changed."""
         while (parent := node.parent) is not None:
             if not node.dirty:
                 node.dirty = True
@@ -440,11 +440,11 @@ class ShareTree:
             node = parent
 
     def widen(self, width: int) -> None:
-        """Make room for resources that were registered later."""
+        """Extend all vectors for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
             counted = (node.held, node.exact, node.entitled, node.integer_target, node.able_count, node.owed_count)
-            bounds = (node.guarantee or [], node.ceiling or [])  # of what is new, nothing, until they are set again
+            bounds = (node.guarantee or [], node.ceiling or [])  # zero of the new resources until bounds are set again
             for vector in (*counted, node.claims, node.request, node.inqueue, node.elastic, *bounds):
                 vector.extend(more)
             node.due.extend([0.0] * len(more))
@@ -453,7 +453,7 @@ class ShareTree:
         self.width = width
 
     def validate(self) -> None:
-        """Check what everybody holds against the long way round."""
+        """Check all holdings against a full recount."""
         for leaf in self.jobs.values():
             held = [0] * self.width
             starts = []
@@ -471,10 +471,10 @@ class ShareTree:
 
 
 def latest_start(node: ShareNode) -> int:
-    """When somebody below was last served: the latest start of a task that still runs there, 0 for none.
+    """When a job below was last served: the latest start of a task that still runs there, 0 for none.
 
-    Starts only raise it. When the latest task ends the value is found again, once, on demand: a task that ends
-    is rarely the latest of a large subtree, so that is cheap.
+    Starts only raise it. When the latest task ends, the value is recomputed once, on demand: a task that ends is rarely
+    the latest of a large subtree, so that is cheap.
     """
     if node.stale:
         if isinstance(node, JobNode):
@@ -486,7 +486,7 @@ def latest_start(node: ShareNode) -> int:
 
 
 def latest_owed_start(node: ShareNode) -> int:
-    """The same over starts made while owed: lent work does not spoil a queue's turn."""
+    """The same over starts made while owed: lent work does not count as a queue's turn."""
     if node.stale_owed:
         if isinstance(node, JobNode):
             node.latest_owed = node.owed_starts[-1] if node.owed_starts else 0

@@ -1,13 +1,13 @@
-"""The ledger: what every job counts for beside what it holds, summed at every level (docs/fairness.md, section 6.6).
+"""Usage ledger: the counters of every job beside its holdings, summed at every level (docs/fairness.md, section 6.6).
 
-- *request*: all it asks for, what it holds included: its demand (docs/fairness.md, section 3.1).
-- *inqueue*: what it was promised when it was let in and does not hold yet: its minResources less what it holds. Once
-  the pods of its minimum exist, no more than those that wait ask for: a job whose tasks are ending frees its promise.
-- *elastic*: what it holds beyond its minimum and could go on without: beyond its minResources or, where it names
-  none, beyond what the tasks it must start with ask for.
+- *request*: its total demand, holdings included (docs/fairness.md, section 3.1).
+- *inqueue*: what it was promised on enqueue and does not hold yet: its minResources less its holdings. Once the pods of
+  its minimum exist, at most the requests of the pending ones: a job whose tasks are ending frees its promise.
+- *elastic*: its holdings beyond its minimum, which it could run without: beyond its minResources or, without these,
+  beyond the requests of its gang.
 
-Kept only if some plugin reads it. The share tree notes which jobs to count again; that is done when somebody is
-about to read, so that a thousand placements of a job cost one count.
+Kept only if a plugin reads it. The share tree records which jobs to recount; the ledger recounts them just before a
+read, so that a thousand placements of a job cost one count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Ledger:
             tree.touched = dict.fromkeys(tree.jobs.values())
 
     def sync(self) -> None:
-        """Count again what changed."""
+        """Recount the jobs that changed."""
         touched = self._tree.touched
         if touched:
             for leaf in touched:
@@ -39,7 +39,7 @@ class Ledger:
 
 
 def counters(leaf: JobNode) -> tuple[list[int], list[int], list[int]]:
-    """What a job counts for: request, inqueue and elastic."""
+    """The counters of a job: request, inqueue and elastic."""
     job, held, demand = leaf.job, leaf.held, leaf.demand
     request, inqueue, elastic = [0] * len(held), [0] * len(held), [0] * len(held)
     for j, amount in demand.total:
@@ -58,7 +58,7 @@ def counters(leaf: JobNode) -> tuple[list[int], list[int], list[int]]:
 
 
 def least_of(job: Job) -> Items:
-    """A job's minResources, as far as they count for shares; empty if it names none."""
+    """A job's minResources, as far as they count for shares; empty if it has none."""
     if job.spec is None:
         return ()
     return tuple((j, amount) for j, amount in enumerate(job.spec.min_resources) if amount and j != PODS)

@@ -1,10 +1,10 @@
-"""What is counted at every level beside what is held: claims, and what jobs ask for, were promised and could spare.
+"""Per-level sums beside the holdings: claims, and the request, inqueue and elastic counters of jobs.
 
-A queue *claims* of its parent what its jobs hold and its child queues claim, or its guarantee where that is more. So
-room that is guaranteed counts as taken at every level above, and nobody else can have it. A start or an end changes
-the claims of one path, and only as far up as no guarantee covers the difference.
+A queue *claims* from its parent its jobs' holdings plus its child queues' claims, or its guarantee where that is more.
+So guaranteed capacity counts as used at every level above, and no other queue can have it. A start or an end changes
+the claims of one path, and only up to the first guarantee that covers the difference.
 
-``request``, ``inqueue`` and ``elastic`` are plain sums of what each job counts for (see ``ledger``).
+``request``, ``inqueue`` and ``elastic`` are plain sums of the counters of each job (see ``usage_ledger``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def claim(queue: ShareNode | None, moved: Items) -> None:
-    """The jobs of a queue hold this much more (or less, where negative)."""
+    """Add this much to the holdings of a queue's jobs (negative: subtract) and update the claims."""
     while queue is not None and moved:
         claims, guarantee = queue.claims, queue.guarantee
         if guarantee is None:
@@ -36,7 +36,7 @@ def claim(queue: ShareNode | None, moved: Items) -> None:
 
 
 def claim_anew(queues: list[ShareNode]) -> None:
-    """Guarantees have changed: work out all claims from what is held. Parents come first."""
+    """Recompute all claims from the holdings after guarantees changed. Parents come first."""
     for queue in queues:
         queue.claims = list(queue.held)
     for queue in reversed(queues):
@@ -48,7 +48,7 @@ def claim_anew(queues: list[ShareNode]) -> None:
 
 
 def count_job(leaf: JobNode, request: list[int], inqueue: list[int], elastic: list[int]) -> None:
-    """A job counts for this now; the difference goes up to the root."""
+    """Set the counters of a job and carry the difference up to the root."""
     new, old = (request, inqueue, elastic), (leaf.request, leaf.inqueue, leaf.elastic)
     if new == old:
         return

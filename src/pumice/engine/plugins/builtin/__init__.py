@@ -1,4 +1,4 @@
-"""Built-in plugins, one module each. Those of third parties come from outside, see docs/extending.md."""
+"""Built-in plugins, one module each. Third-party plugins are loaded from other packages, see docs/extending.md."""
 
 from __future__ import annotations
 

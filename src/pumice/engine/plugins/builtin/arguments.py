@@ -1,4 +1,4 @@
-"""Reading arguments: YAML gives them as whatever somebody wrote, a plugin wants a flag, a weight or a time."""
+"""Parse plugin arguments: YAML yields arbitrary values, a plugin needs a flag, a weight or a duration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pumice.engine.plugins.plugin import Arguments, PluginError
 
 
 def flag(arguments: Arguments, name: str, default: bool) -> bool:
-    """An argument that is true or false, also as text."""
+    """A boolean argument, also given as text."""
     value = arguments.get(name, default)
     if isinstance(value, bool):
         return value
@@ -19,7 +19,7 @@ def flag(arguments: Arguments, name: str, default: bool) -> bool:
 
 
 def weight(arguments: Arguments, name: str, default: float) -> float:
-    """An argument that is a number from 0 up, also as text."""
+    """A non-negative number, also given as text."""
     value = arguments.get(name, default)
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:

@@ -1,9 +1,8 @@
 """binpack: fill nodes that are in use before touching others.
 
-A node's score is the used part of each resource once the task is there, averaged by the resources' weights.
-Only resources that the task asks for and that have a weight count: cpu, memory and those that
-``binpack.resources`` lists. Since the used part is 1 less the idle part, the score is linear in the idle
-room.
+A node's score is the used fraction of each resource with the task placed, averaged by the resources' weights. Only
+resources that the task requests and that have a weight count: cpu, memory and those that ``binpack.resources`` lists.
+Since the used fraction is 1 less the idle fraction, the score is linear in idle capacity.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class BinpackPlugin(Plugin):
         self.resources["memory"] = weight(arguments, "binpack.memory", 1)
 
     def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
-        """100 for a node that the task fills to the brim, less for every part that stays idle."""
+        """100 for a node that the task fills completely, less for every fraction that stays idle."""
         names = self.registry.names
         weights = {j: self.resources.get(names[j], 0.0) for j, _ in shape.ask}
         total = sum(weights.values())

@@ -1,13 +1,13 @@
 """capacity: queues have explicit quantities, at any depth (docs/fairness.md, section 6).
 
-``guarantee`` is reserved, ``deserved`` is a queue's own part, which it can take back from those who borrowed it, and
-``capability`` is the most it may hold. A flat set of queues is a tree of one level: a queue's parent counts whether
-or not ``enableHierarchy`` is on. Arguments:
+``guarantee`` is reserved, ``deserved`` is a queue's own part, which it can reclaim from borrowers, and ``capability``
+is the most it may hold. A flat set of queues is a tree of one level: a queue's parent counts whether or not
+``enableHierarchy`` is on. Arguments:
 
-- ``ancestorReclaimLevel`` (0): whose deserved a taker is judged by: so many levels above its queue or, where that names
-  no deserved, above the nearest queue that does. Of queues that taker and victim have in common nobody can be the
-  judge: then it is the last one below.
-- ``onViolation`` (isolate): where the numbers of a tree contradict each other, nothing starts in that subtree; with
+- ``ancestorReclaimLevel`` (0): the queue whose deserved amount judges a preemptor: this many levels above its queue or,
+  where that names no deserved, above the nearest queue that does. A common ancestor of preemptor and victim cannot be
+  the judge: then it is the last queue below.
+- ``onViolation`` (isolate): where the amounts of a tree contradict each other, nothing starts in that subtree; with
   ``halt`` nothing starts anywhere.
 """
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 LEVEL = "ancestorReclaimLevel"
 ON_VIOLATION = "onViolation"
 CLAMPED = "DeservedClamped"
-"""The condition of a queue that deserves more than it may hold, or less than it is guaranteed."""
+"""Condition of a queue whose deserved exceeds its capability or is less than its guarantee."""
 
 
 class CapacityPlugin(QueueLimits):
-    """Quantities that somebody wrote, and what follows from them."""
+    """Orders and limits queues by the configured quantities."""
 
     name = "capacity"
     takes = (
@@ -55,11 +55,11 @@ class CapacityPlugin(QueueLimits):
             raise PluginError(ON_VIOLATION, f"{ON_VIOLATION} is {self.on_violation!r}; write isolate or halt")
 
     def deserves(self) -> Mapping[ShareNode, Items]:
-        """What the queues name, between their guarantee and their real capability."""
+        """The deserved amounts of queues, clamped between their guarantee and their real capability."""
         return {node: node.deserved for node in self.tree.queues() if node.deserved is not None}
 
     def queue_refusals(self) -> Mapping[str, str]:
-        """Queues whose numbers contradict each other; with ``halt`` all queues if there is one."""
+        """Queues with contradicting amounts; with ``halt`` all queues if there is one."""
         queues = self.state.queues
         unplaced = [refusal for refusal in build_queue_tree(queues).refusals if refusal.refused]
         wrong = {refusal.queue: f"{refusal.field}: {refusal.message}" for refusal in unplaced}
@@ -72,13 +72,13 @@ class CapacityPlugin(QueueLimits):
         return wrong
 
     def queue_notes(self) -> Mapping[tuple[str, str], str]:
-        """Also the queues whose deserved is not what they say."""
+        """Also report the queues whose deserved was clamped."""
         return {**super().queue_notes(), **{(queue, CLAMPED): why for queue, why in self._clamped.items()}}
 
-    # --- taking back ----------------------------------------------------------------------------------------------
+    # --- preemption rules -----------------------------------------------------------------------------------------
 
     def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Whether the queue could hold the unit and deserves some of it, or somebody above it who may judge does."""
+        """Whether the queue could hold the unit and deserves some of it, or an ancestor that may judge does."""
         reason = super().may_take(leaf, unit)
         if reason is not None or not self.orders_queues:
             return reason
@@ -90,10 +90,10 @@ class CapacityPlugin(QueueLimits):
         return f"queue {judges[0].name} does not deserve so much"
 
     def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
-        """Whether the taker's side deserves what it takes, and the victim's holds more than it deserves of it.
+        """Whether the preemptor's side deserves what it takes, and the victim's holds more of it than it deserves.
 
-        Only what the node lacks has to be taken. Where a limit is in the way and no room is lacking, all that is asked
-        for counts.
+        Only what the node lacks has to be taken. Where a limit blocks the unit and no capacity is lacking, the whole
+        request counts.
         """
         if not super().reclaimable(taker, unit, victim):
             return False
@@ -103,7 +103,7 @@ class CapacityPlugin(QueueLimits):
         loser = self.tree.jobs[victim.job.key]
         level, _, _ = lowest_common_ancestor(taker, loser)
         taken = scarce_on(victim.node, unit) or {j for j, _ in unit.ask}
-        # A queue that names nothing of it is no judge: it leaves that to those below.
+        # A queue that names none of the resources is no judge: it defers to the queues below.
         judges = [queue for queue in self._judges(queues_between(taker, level)) if taken & _named(queue)]
         if not judges or any(_is_above(judges[-1], j) for j in taken):
             return False
@@ -111,9 +111,9 @@ class CapacityPlugin(QueueLimits):
         return any(_above_deserved(loser, level, j) for j in helpful)
 
     def _judges(self, queues: list[ShareNode]) -> list[ShareNode]:
-        """Of a taker's queue and those above it, who may judge: the nearest that names a deserved, and so many above.
+        """The judges among a preemptor's queue and its ancestors: the nearest with a deserved, and the levels above it.
 
-        Where nobody names one, what is guaranteed is deserved.
+        Without any deserved amount, the guarantee counts as deserved.
         """
         described = [self.state.queues.get(queue.queue_name or "") for queue in queues]
         naming = [i for i, queue in enumerate(described) if queue is not None and queue.deserved]
@@ -121,7 +121,7 @@ class CapacityPlugin(QueueLimits):
         return queues[start : start + self.level + 1]
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
-        """Whether a queue, or its judge, deserves what is asked for, as far as that does not lie idle."""
+        """Whether a queue, or its judge, deserves the requested amounts, as far as these are not idle."""
         if not self.orders_queues:
             return super()._is_owed(queue, asked)
         way = [*queues_between(queue, self.tree.root), self.tree.root]
@@ -130,9 +130,9 @@ class CapacityPlugin(QueueLimits):
         return any(all(_deserves_more(judge, j, judge.inqueue[j] + n) for j, n in taken) for judge in judges)
 
     def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
-        """Whether the queue does not come to hold more, beyond what it deserves, of something it names.
+        """Whether the queue does not exceed its deserved amount further in a resource that it names.
 
-        Others would reclaim that, what the victim had by right would be reclaimed for it, and so on in a circle.
+        Other queues would reclaim that, the victim's rightful part would be reclaimed for it, and so on in a circle.
         """
         if not self.orders_queues:
             return True
@@ -148,25 +148,26 @@ def _named(queue: ShareNode) -> set[int]:
 
 
 def _has_no_room(queue: ShareNode, j: int, amount: int) -> bool:
-    """Whether so much more would have to be taken from somebody: promises count, what jobs could spare does not."""
+    """Whether this much more must be taken from other jobs: inqueue counts as used, elastic as free."""
     taken = queue.held[j] + queue.inqueue[j] - queue.elastic[j]
     return queue.ceiling is not None and taken + amount > queue.ceiling[j]
 
 
 def _deserves_more(queue: ShareNode, j: int, amount: int) -> bool:
-    """Whether a queue names what it deserves of a resource, and so much more is within it."""
+    """Whether a queue names a deserved amount of a resource, and this much more is within it."""
     return any(named == j and queue.held[j] + amount <= due for named, due in queue.deserved or ())
 
 
 def _is_above(queue: ShareNode, j: int) -> bool:
-    """Whether a queue holds more of a resource than it names."""
+    """Whether a queue holds more of a resource than the deserved amount it names."""
     return any(named == j and queue.held[j] > due for named, due in queue.deserved or ())
 
 
 def _above_deserved(loser: JobNode, level: ShareNode, j: int) -> bool:
-    """Whether a job's queue, and everyone above it below the level, holds more of a resource than it deserves.
+    """Whether a job's queue, and each ancestor below the level, holds more of a resource than it deserves.
 
-    What a queue above does not name it does not claim; what the job's own queue does not name is borrowed.
+    A resource that an ancestor does not name is not judged there; one that the job's own queue does not name is
+    borrowed.
     """
     for queue in queues_between(loser, level):
         deserved = dict(queue.deserved or ()).get(j)

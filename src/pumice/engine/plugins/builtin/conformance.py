@@ -1,7 +1,7 @@
-"""conformance: what keeps the cluster itself alive is never a victim.
+"""conformance: system-critical pods are never victims.
 
-That holds whatever a configuration says (docs/fairness.md, section 9.9); files made for Volcano name the plugin, and
-may go on to.
+That holds in any configuration (docs/fairness.md, section 9.9); the plugin exists because configurations written for
+Volcano name it.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ class ConformancePlugin(Plugin):
     takes = ()
 
     def evictable(self, task: Task) -> bool:
-        """Whether the task is nobody's infrastructure."""
+        """Whether the task is not system-critical."""
         return not task.is_system_critical

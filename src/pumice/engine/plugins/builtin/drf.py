@@ -44,9 +44,9 @@ class DrfPlugin(Plugin):
         return TargetOrder(tree, capacity, self.patience, self.hold_limit)
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:
-        """Jobs go by share at this plugin's place in the tiers: see ``orders_jobs_by_share``."""
+        """Order jobs by share at this plugin's position in the tiers: see ``orders_jobs_by_share``."""
         return None
 
     def orders_jobs_by_share(self) -> bool:
-        """This is where a job's share counts."""
+        """A job's share counts at this position."""
         return True

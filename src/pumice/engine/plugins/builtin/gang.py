@@ -18,7 +18,7 @@ class GangPlugin(Plugin):
     takes = ()
 
     def job_key(self, job: Job, priority: int, started: bool) -> int | None:
-        """Jobs that have not started go before those that have: a tie-break, it makes no classes."""
+        """Jobs that have not started go before those that have: a tie-break, it defines no classes."""
         return 1 if started else 0
 
     def start_size(self, job: Job) -> int:
@@ -27,7 +27,7 @@ class GangPlugin(Plugin):
         return job.spec.minimum
 
     def can_go_on(self, job: Job, without: Task | None = None) -> bool:
-        """Whether the minimum runs or has succeeded, and, where jobs start whole, that of every role."""
+        """Whether the minimum runs or has succeeded and, where jobs start whole, that of every role."""
         starts_whole = self.config.on(Flag.JOB_READY)
         if job.spec is None or not (
             starts_whole or self.config.on(Flag.PREEMPTABLE) or self.config.on(Flag.RECLAIMABLE)
@@ -42,7 +42,7 @@ class GangPlugin(Plugin):
         return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
 
     def job_valid(self, job: Job) -> str | None:
-        """A job whose pods are not all there yet can't start."""
+        """Reject a job until all pods of its minimum exist."""
         assert job.spec is not None
         have = sum(job.unfinished.values()) + job.succeeded
         if have < job.spec.min_member:

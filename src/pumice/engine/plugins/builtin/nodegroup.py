@@ -1,16 +1,17 @@
-"""nodegroup: queues keep to groups of nodes.
+"""nodegroup: restrict queues to groups of nodes.
 
 A node belongs to the group that its label ``volcano.sh/nodegroup-name`` names, or to none. The affinity of a queue
-says which groups its tasks use; a queue that names no group goes by the nearest queue above it that does.
+selects the groups that its tasks use; a queue that names no group inherits from the nearest queue above it that does.
 
-- A queue with an affinity uses nodes of groups only: where it requires groups these, otherwise all, and never a
-  group that its anti-affinity requires it to avoid. What it prefers, or prefers to avoid, counts for the score, by
-  more than the default scores for room can make up for: a preferred group fills first.
-- A queue without any, nor one above it, uses no node of a group. Whether it may use the nodes that belong to none
-  is the argument ``strict``: true (the default) no, so nothing of it starts; false yes.
+- A queue with an affinity uses only nodes in groups: the required groups or, if it requires none, all, and never a
+  group that its anti-affinity requires it to avoid. Preferred groups, and groups it prefers to avoid, change the score
+  by more than the default capacity scores can offset: a preferred group fills first.
+- A queue without any affinity, its own or inherited, uses no node of a group. Whether it may use the nodes that belong
+  to none is the argument ``strict``: true (the default) no, so none of its tasks start; false yes.
 
-Volcano's rule, in the words of Kubernetes: required filters and preferred scores, whereas Volcano's filter also lets
-tasks go to groups that are only preferred beside others that are required, or that are both forbidden and disliked.
+Volcano's rule, with the semantics of Kubernetes: required filters and preferred scores, whereas Volcano's filter also
+allows groups that are only preferred beside others that are required, or that are both forbidden and preferred to
+avoid.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class NodeGroupPlugin(Plugin):
         self._columns: NodeColumns | None = None
 
     def node_rule(self, leaf: JobNode) -> GroupAffinity | None:
-        """The affinity of the job's queue, or of the nearest one above that has any."""
+        """The affinity of the job's queue, or of the nearest ancestor that has any."""
         above: ShareNode | None = leaf.queue
         while above is not None:
             queue = self.state.queues.get(above.queue_name) if above.queue_name is not None else None
@@ -64,7 +65,7 @@ class NodeGroupPlugin(Plugin):
         return allowed & ~_in(groups, affinity.required_anti)
 
     def node_score(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.float64] | None:
-        """More where the queue would rather be, less where it would rather not."""
+        """Higher for groups that the queue prefers, lower for those it prefers to avoid."""
         affinity = self._affinity(shape)
         if affinity is None or not (affinity.preferred or affinity.preferred_anti):
             return None
@@ -75,7 +76,7 @@ class NodeGroupPlugin(Plugin):
         return scores
 
     def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterable[tuple[str, Mask]]:
-        """Which nodes are out of bounds for the queue."""
+        """The nodes that the queue may not use."""
         mask = self.node_filter(shape, nodes)
         return [("in no node group that its queue may use", mask)] if mask is not None else []
 

@@ -1,18 +1,15 @@
-"""nodeorder: which of the nodes where a task may run suits it best.
+"""nodeorder: score the feasible nodes of a task.
 
 Every score runs from 0 to 100 and is multiplied by its weight:
 
-- least requested: the idle part of cpu and memory, on average, once the task is there; most requested: the
-  rest;
-- balanced: 100 less the standard deviation of the idle parts of cpu, memory and what else the task asks
-  for;
-- node affinity: the weights of the preferred terms that the node meets, 100 where they are most;
+- least requested: the idle fraction of cpu and memory, on average, with the task placed; most requested: the rest;
+- balanced: 100 less the standard deviation of the idle fractions of cpu, memory and the task's other resources;
+- node affinity: the weights of the preferred terms that the node meets, scaled to 100 for the highest sum;
 - taints: 100 where the fewest PreferNoSchedule taints are untolerated, 0 where the most are;
 - topology spread: for each constraint that should hold, 100 in an empty domain, 0 in the fullest, averaged.
 
-A scale ends at the best or the worst of all nodes, not only of those that are free now, so that it stays
-put while tasks are placed. The first two depend on room and are handed over as weights; the node table
-applies them.
+The best or the worst of all nodes, not only of those that are free now, bounds a scale, so that it stays constant while
+tasks are placed. The first two depend on idle capacity and are returned as weights; the node table applies them.
 """
 
 from __future__ import annotations
@@ -101,11 +98,11 @@ class NodeOrderPlugin(Plugin):
         return None if total is None else total * (self.spread / len(constraints))
 
     def placed(self, task: Task, node: ClusterNode) -> None:
-        """Note who came."""
+        """Record a placed task."""
         self._census.placed(task, node)
 
     def removed(self, task: Task, node: ClusterNode) -> None:
-        """Note who left."""
+        """Record a removed task."""
         self._census.removed(task)
 
     def _affinity_score(self, shape: TaskShape, columns: NodeColumns) -> Scores | None:
@@ -131,7 +128,7 @@ class NodeOrderPlugin(Plugin):
 
 
 def _emptiness(spread: TopologySpread) -> Scores:
-    """100 in a domain without any of the pods that count, 0 in the fullest and outside of all domains."""
+    """100 in a domain without any counted pod, 0 in the fullest and outside all domains."""
     counts, codes = spread.counter.counts, spread.counter.codes
     score: Scores = 100.0 * (1 - counts / max(1, int(counts.max())))
     score[-1] = 0.0

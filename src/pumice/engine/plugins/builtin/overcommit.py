@@ -1,17 +1,18 @@
-"""overcommit: no more jobs are let in than could run on a cluster somewhat larger than this one.
+"""overcommit: enqueue no more jobs than could run on a cluster somewhat larger than this one.
 
-A job that is let in has its pods created, so a long queue of hopeless jobs costs the API server and tells nobody
-anything. A Pending job with ``minResources`` may be enqueued if, of each resource that these name,
+An enqueued job gets its pods created, so a long queue of hopeless jobs would load the API server for nothing. A Pending
+job with ``minResources`` may be enqueued if, for each resource that these name,
 
-    held by all jobs + promised to jobs that were let in + its minResources  <=  capacity x factor
+    held by all jobs + promised to enqueued jobs + its minResources  <=  capacity x factor
 
-where factor is ``overcommit-factor`` (1.2; ``overcommit-factor.cpu`` and the like for one resource), at least 1.
-A job without ``minResources`` is always let in.
+where factor is ``overcommit-factor`` (1.2; ``overcommit-factor.cpu`` and the like for one resource), at least 1. A job
+without ``minResources`` is always enqueued.
 
-Whoever is owed must be able to ask: a job whose minResources fit into what its queue is entitled to (or deserves, or
-has by its weight) and does not hold is let in whatever the sum above says, or there would be no pods to reclaim for
-(docs/fairness.md, section 9.10). The same goes for a job whose own whole target holds its minResources: where each of
-two queues is entitled to half a task, their parent is entitled to one, and rounding hands it to a job of either.
+A job that is owed capacity must be able to request it: a job whose minResources fit into the unused part of its queue's
+entitlement (or deserved, or part by weight) is enqueued whatever the sum above, because without pods there would be
+nothing to reclaim for (docs/fairness.md, section 9.10). The same holds for a job whose own integer target covers its
+minResources: where each of two queues is entitled to half a task, their parent is entitled to one, and rounding hands
+it to a job of either.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FACTOR = "overcommit-factor"
 
 
 class OvercommitPlugin(Plugin):
-    """The factor by which the cluster is overbooked, and for some resources another."""
+    """The factor by which the cluster is overcommitted, with overrides per resource."""
 
     name = "overcommit"
     takes = (
@@ -43,7 +44,7 @@ class OvercommitPlugin(Plugin):
         self.factors = {name.removeprefix(f"{FACTOR}."): _factor(arguments, name, self.factor) for name in own}
 
     def enqueueable(self, leaf: JobNode) -> str | None:
-        """Whether the job is owed what it starts with, or the overbooked cluster has that left."""
+        """Whether the job is owed its minResources, or the overcommitted cluster has them left."""
         assert leaf.job.spec is not None
         asked = tuple((j, amount) for j, amount in enumerate(leaf.job.spec.min_resources) if amount and j != PODS)
         if self._is_owed(leaf.queue, asked) or (self.order.has_targets and self.order.is_owed(leaf, asked)):
@@ -62,7 +63,7 @@ class OvercommitPlugin(Plugin):
         return None
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
-        """Whether a queue is to have this by right. Where that is no target it is counted what is promised there."""
+        """Whether a queue is entitled to these amounts. Without targets, promises there count as used."""
         due, taken = self.order.entitlement_of(queue), list(queue.held)
         if not self.order.has_targets:
             taken = [held + promised for held, promised in zip(queue.held, queue.inqueue, strict=True)]

@@ -1,12 +1,12 @@
 """pdb: evictions respect PodDisruptionBudgets.
 
-A budget demands that so many of the pods it selects stay healthy: ``minAvailable``, or all that are expected less
-``maxUnavailable``. Expected are the pods it selects that have not finished, those that wait or are on their way out
-included; a percentage is of these, and rounded up. Healthy is a pod that has its place, from the moment it is decided
-until it is released. A healthy pod may be a victim only if every budget that selects it has one more than it demands.
+A budget requires a number of the pods it selects to stay healthy: ``minAvailable``, or all expected pods less
+``maxUnavailable``. Expected are the selected pods that have not finished, including pending and terminating ones;
+percentages are of these, rounded up. A pod is healthy from the decision to place it until its release. A healthy pod
+may be a victim only if every budget that selects it has one more than it requires.
 
-Budgets are counted when somebody asks after pods or budgets changed, and follow each placement and eviction from
-there on: a victim already chosen is gone when the next is judged.
+Budgets are counted on the first query after pods or budgets changed, and follow each placement and eviction from there
+on: a victim already chosen no longer counts when the next is judged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.model.specs import DisruptionBudget, PodTerm, TaskStatus
 
 
 class Guard:
-    """A budget with the pods it selects, counted."""
+    """A budget with the counts of the pods it selects."""
 
     __slots__ = ("budget", "demands", "healthy")
 
@@ -32,19 +32,19 @@ class Guard:
 
 
 class PdbPlugin(Plugin):
-    """Spares the pods that a budget still needs."""
+    """Protects the pods that a budget still needs."""
 
     name = "pdb"
     takes = ()
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
-        self._version = -1  # of the pods and budgets that were counted
+        self._version = -1  # version of the pods and budgets that were counted
         self._guards: dict[str, list[Guard]] = {}  # by namespace
-        self._over: dict[str, list[Guard]] = {}  # by task, as far as asked
+        self._over: dict[str, list[Guard]] = {}  # by task, filled on demand
 
     def evictable(self, task: Task) -> bool:
-        """Whether every budget over the task can spare one."""
+        """Whether every budget that selects the task can spare one."""
         if not self.state.budgets or not _healthy(task):
             return True
         if self._version != self.state.pods_version:
@@ -54,11 +54,11 @@ class PdbPlugin(Plugin):
         return all(guard.healthy > guard.demands for guard in self._guards_over(task))
 
     def placed(self, task: Task, node: ClusterNode) -> None:
-        """One more healthy pod, if it is one."""
+        """Count one more healthy pod, if it is one."""
         self._count(task, 1)
 
     def removed(self, task: Task, node: ClusterNode) -> None:
-        """One healthy pod less, if it was one."""
+        """Count one healthy pod less, if it was one."""
         self._count(task, -1)
 
     def _count(self, task: Task, change: int) -> None:
@@ -84,7 +84,7 @@ class PdbPlugin(Plugin):
 
 
 def demanded(budget: DisruptionBudget, expected: int) -> int:
-    """How many pods must stay healthy of so many that are expected."""
+    """How many of the expected pods must stay healthy."""
     if budget.min_available is not None:
         return _part(budget.min_available, budget, expected)
     most = budget.max_unavailable if budget.max_unavailable is not None else 0

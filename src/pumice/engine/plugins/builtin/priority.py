@@ -1,4 +1,4 @@
-"""priority: more important jobs of a queue first."""
+"""priority: serve the jobs of a queue by priority, highest first."""
 
 from __future__ import annotations
 

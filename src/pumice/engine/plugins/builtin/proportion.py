@@ -1,7 +1,7 @@
 """proportion: queues share the cluster by weight alone (docs/fairness.md, section 5).
 
-What a queue deserves follows from what is asked for: the cluster is handed out by weight, level by level, to those
-that want it, no more than they want or may have, no less than is guaranteed.
+Deserved amounts follow from demand: the cluster is divided by weight, level by level, among the queues with demand, at
+most up to their demand and capability, at least their guarantee.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ProportionPlugin(QueueLimits):
-    """Nobody starts anything beyond what its queue deserves."""
+    """Starts nothing beyond what a queue deserves."""
 
     name = "proportion"
     takes = ()
@@ -36,18 +36,18 @@ class ProportionPlugin(QueueLimits):
         return f"queue {queue.name} holds all it deserves"
 
     def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Whether the queue stays within what it deserves and within its limits."""
+        """Whether the queue stays within its deserved amount and its limits."""
         return super().allocatable(leaf, unit) or self.beyond_deserved(leaf.queue, unit)
 
     def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Whether the queue is to have the unit by right: if not, others keep what they have."""
+        """Whether the queue deserves the unit: if not, it preempts nothing."""
         reason = super().may_take(leaf, unit)
         if reason is None and self.orders_queues:
             reason = self.beyond_deserved(leaf.queue, unit)
         return reason
 
     def beyond_deserved(self, queue: ShareNode, unit: AllocationUnit) -> str | None:
-        """Why a queue does not deserve a unit on top of what it holds, None if it does."""
+        """Why a queue does not deserve a unit on top of its holdings; None if it does."""
         deserved = dict(self.deserved.get(queue, ()))
         for j, amount in unit.ask:
             most = deserved.get(j, 0)
@@ -58,5 +58,5 @@ class ProportionPlugin(QueueLimits):
         return None
 
     def _is_whole(self, j: int, amount: int) -> bool:
-        """Whether somebody deserves all there is of a resource: then only the nodes say that it is used up."""
+        """Whether a queue deserves all of a resource: then only free capacity on the nodes limits it."""
         return amount >= self.state.capacity[j]

@@ -1,9 +1,9 @@
-"""What capacity and proportion have in common: queues and everyone above them stay within their real capability.
+"""Common base of capacity and proportion: queues and all their ancestors stay within their real capability.
 
 Guarantees are reserved at every level. Both plugins keep ``guarantee``, ``ceiling`` and ``deserved`` of the share
-tree's queues up to date, judge new work against them when it is let in and when it starts, and see to it that nobody
-is evicted for something that could not start anyway, nor below what is guaranteed. What a queue deserves is the
-business of the one that orders the queues; the other only limits (docs/fairness.md, section 9.9).
+tree's queues up to date, check new work against them on enqueue and on start, and ensure that no task is evicted for a
+unit that could not start anyway, nor below a guarantee. Only the plugin that orders the queues sets deserved amounts;
+the other only limits (docs/fairness.md, section 9.9).
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
     from pumice.engine.candidates.units import AllocationUnit
 
 EXCEEDED = "GuaranteesExceedCapacity"
-"""The condition of root while queues are guaranteed more than the cluster has."""
+"""Condition of root while the guarantees of queues exceed the cluster."""
 
 
 class QueueLimits(Plugin, ABC):
-    """Base of the plugins that bound queues. They say what a queue deserves by ``deserves``."""
+    """Base of the plugins that bound queues. They supply deserved amounts by ``deserves``."""
 
     reads_ledger = True
     by_weight = False
-    """Whether what queues deserve follows from their weights; else it is what they name."""
+    """Whether deserved amounts follow from weights; else the queues name them."""
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
         self._order: DeservedOrder | None = None
-        self._promised: list[int] = []  # what all queues are guaranteed together
+        self._promised: list[int] = []  # the sum of all queues' guarantees
 
     @abstractmethod
     def deserves(self) -> Mapping[ShareNode, Items]:
-        """What every queue deserves; of one that is not named, nothing is said."""
+        """The deserved amount of every queue; a queue not named has none."""
 
     def queue_order(self, tree: ShareTree, capacity: list[int]) -> ServingOrder | None:
-        """Queues by priority, then by the part they hold of what they deserve."""
+        """Queues by priority, then by the fraction they hold of their deserved amount."""
         self._order = DeservedOrder(tree, capacity, jobs_by_share=self.jobs_by_share, by_weight=self.by_weight)
         return self._order
 
     def set_bounds(self) -> None:
-        """Bring the bounds of all queues, and the order that follows from them, up to date."""
+        """Update the bounds of all queues, and the order that follows from them."""
         queues = self.state.queues
         self._promised = set_bounds(self.tree, queues, self.state.capacity)
         self.deserved = self.deserves()
@@ -62,7 +62,7 @@ class QueueLimits(Plugin, ABC):
             self._order.follow(self.deserved, priority)
 
     def queue_notes(self) -> Mapping[tuple[str, str], str]:
-        """That queues are guaranteed more than the cluster has: nodes were lost, which is nobody's mistake."""
+        """Report guarantees that exceed the cluster: nodes were lost, which is no configuration error."""
         excesses = [
             Excess(ROOT, (ROOT,), GUARANTEE, GUARANTEE, None, True, j, promised, has).say(self.registry)
             for j, (promised, has) in enumerate(zip(self._promised, self.state.capacity, strict=False))
@@ -70,14 +70,14 @@ class QueueLimits(Plugin, ABC):
         ]
         return {(ROOT, EXCEEDED): "; ".join(excesses)} if excesses else {}
 
-    # --- work comes in and starts -------------------------------------------------------------------------------
+    # --- enqueue and allocate --------------------------------------------------------------------------------------
 
     def enqueueable(self, leaf: JobNode) -> str | None:
-        """Whether the queue and everyone above it has room for what the job starts with, promises counted.
+        """Whether the queue and all its ancestors have headroom for the job's minResources, promises counted as used.
 
-        What jobs hold beyond their minimum is counted as room. A job that is owed is let in wherever others hold its
-        part: without pods there would be nobody to reclaim it for (docs/fairness.md, section 9.10). Where another
-        plugin orders queues, this one only limits: what the cluster itself may be promised is not for it to say.
+        Holdings of jobs beyond their minimum count as headroom. A job that is owed capacity is enqueued even if other
+        jobs hold it: without pods there would be nothing to reclaim for (docs/fairness.md, section 9.10). Where another
+        plugin orders queues, this one only limits: it does not decide how much of the cluster may be promised.
         """
         asked = least_of(leaf.job)
         if self._is_owed(leaf.queue, asked):
@@ -107,7 +107,7 @@ class QueueLimits(Plugin, ABC):
         return all(taken[j] + amount <= due[j] for j, amount in asked)
 
     def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Whether the queue and everyone above it stays within its real capability, and no guarantee is touched."""
+        """Whether the queue and all its ancestors stay within their real capability, outside other guarantees."""
         return self._refusal(beyond_limits(self.tree, leaf, unit.ask))
 
     def _refusal(self, lack: tuple[ShareNode, int] | None) -> str | None:
@@ -118,22 +118,22 @@ class QueueLimits(Plugin, ABC):
         most, name = self.registry.format_amount(j, queue.ceiling[j]), self.registry.names[j]
         return f"queue {queue.name} may hold {name} {most} at most, what others are guaranteed included"
 
-    # --- taking back ----------------------------------------------------------------------------------------------
+    # --- preemption rules -----------------------------------------------------------------------------------------
 
     def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue itself could hold the unit: no victim in another queue changes that."""
         return self._refusal(beyond_limits(self.tree, leaf, unit.ask, leaf.queue.parent))
 
     def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
-        """Whether all queues on the taker's side, below where the two part, have room for what it takes."""
+        """Whether all queues on the preemptor's side, below the common ancestor, have headroom for the unit."""
         assert victim.job is not None
         level, _, _ = lowest_common_ancestor(taker, self.tree.jobs[victim.job.key])
-        # The unit counts as held already.
+        # The unit is already charged.
         return beyond_limits(self.tree, taker, tuple((j, 0) for j, _ in unit.ask), level) is None
 
 
 def queues_between(node: ShareNode, level: ShareNode) -> list[ShareNode]:
-    """A job's queue and those above it, below a node further up."""
+    """A job's queue and its ancestors, below a node further up."""
     queues = []
     queue = node.queue
     while queue is not level:

@@ -1,9 +1,9 @@
-"""sla: no job waits longer than was promised.
+"""sla: enqueue a job at the latest when its maximum waiting time is over.
 
-How long a job may stay Pending is said by its annotation ``sla-waiting-time``, else by the plugin's argument of that
-name, else nothing is promised. Inside a queue the job whose time is up first goes first, those without a promise
-last; a job whose time is up is enqueued even where a plugin further down in the tiers would keep it out. The promise
-ends there: whether it then starts is a matter of its share and of room.
+The job's annotation ``sla-waiting-time`` sets how long it may stay Pending, else the plugin's argument of that name;
+otherwise it has no deadline. Inside a queue the job with the earliest deadline goes first, those without one last; a
+job past its deadline is enqueued even if a plugin further down in the tiers would reject it. The promise ends there:
+whether it then starts depends on its share and on free capacity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SlaPlugin(Plugin):
 
     name = "sla"
     takes = (Argument(WAITING_TIME, "none", "the longest that jobs without such an annotation stay Pending, as 1h30m"),)
-    makes_classes = False  # a promise to be let in is no right to more than a share, nor to what others run
+    makes_classes = False  # a promise to be enqueued is no entitlement to more than a share, nor to preempt
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
@@ -34,7 +34,7 @@ class SlaPlugin(Plugin):
         return self._deadline(job)
 
     def must_enqueue(self, leaf: JobNode, now: int) -> bool:
-        """Whether the job has waited as long as it may."""
+        """Whether the job has waited until its deadline."""
         return self._deadline(leaf.job) <= now
 
     def _deadline(self, job: Job) -> int:

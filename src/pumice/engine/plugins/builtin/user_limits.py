@@ -1,11 +1,11 @@
-"""users: what one user of a leaf queue may hold by its minUserLimitPercent and userLimitFactor, as in YARN.
+"""users: limit what one user of a leaf queue may hold, by minUserLimitPercent and userLimitFactor, as in YARN.
 
-A limit somebody wrote on a queue counts whether or not a configuration names this plugin: the policy adds it at the
-end of the tiers. Before targets are set, what the users of every limited queue hold and ask for is counted anew.
-Between, the share tree keeps what each user holds up to date by the difference.
+A limit in a Queue applies whether or not a configuration names this plugin: the plugin chain adds it at the end of the
+tiers. Before targets are set, the plugin recounts the usage and demand of the users of every limited queue. In between,
+the share tree updates each user's usage incrementally.
 
-The percentage says who comes first, not how much of a queue may be used: once nobody in the cluster can start anything
-within the limits, users beyond it may have what would lie idle (``gives_way``). The factor is a hard limit.
+The percentage decides which users come first, not how much of a queue may be used: once no job in the cluster can start
+within the limits, users beyond it may use capacity that would stay idle (``gives_way``). The factor is a hard limit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """A unit whose user holds the limit already, and how that limit comes about (docs/fairness.md, section 8.1)."""
+    """A unit whose user is at the limit already, with the terms of that limit (docs/fairness.md, section 8.1)."""
 
     user: str
     queue: ShareNode
@@ -41,15 +41,15 @@ class Beyond:
     held: int
     asks: int
     limit: int
-    users: int  # those whose work waits: n
+    users: int  # users with pending work: n
     configured: Exact  # Q
     base: Exact  # C
     rule: UserLimitRule
-    by_factor: bool  # whether it is the factor that refuses it
+    by_factor: bool  # whether the factor is the limit that rejects it
 
 
 class UsersPlugin(Plugin):
-    """Counts the users of limited queues and lets those who hold the limit wait for the others."""
+    """Counts the users of limited queues, and makes users at their limit wait for the others."""
 
     name = "users"
     takes = ()
@@ -57,12 +57,12 @@ class UsersPlugin(Plugin):
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
         self._counted: list[JobNode] = []
-        self._waiting: dict[ShareNode, int] = {}  # how many users waited in each queue when targets were set
+        self._waiting: dict[ShareNode, int] = {}  # the number of waiting users per queue when targets were set
 
     # --- bounds -------------------------------------------------------------------------------------------------
 
     def set_bounds(self) -> None:
-        """Find the limited queues, and count what their users hold and ask for."""
+        """Find the limited queues, and count the usage and demand of their users."""
         limited = self.tree.limited
         for node in limited:
             node.user_ceilings = None
@@ -87,27 +87,27 @@ class UsersPlugin(Plugin):
         self._waiting = self._count_waiting()
 
     def bounds_moved(self) -> bool:
-        """Whether users have begun or ceased to wait: what each may be entitled to follows their number."""
+        """Whether users began or ceased to wait: the entitlement ceilings depend on their number."""
         return bool(self._waiting) and self._waiting != self._count_waiting()
 
     def _count_waiting(self) -> dict[ShareNode, int]:
         return {node: queue.waiting() for node, queue in self.tree.limited.items() if queue.rule.percent is not None}
 
-    # --- the gate -------------------------------------------------------------------------------------------------
+    # --- allocate -----------------------------------------------------------------------------------------------------
 
     def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Whether the user holds less than the limit on every resource that the unit asks for."""
-        if leaf.user_held is None:  # most jobs, and this is asked for every unit
+        """Whether the user is below the limit of every resource that the unit asks for."""
+        if leaf.user_held is None:  # most jobs, and this runs for every unit
             return None
         beyond = next(self.beyond(leaf, unit), None)
         return self._refusal(beyond) if beyond is not None else None
 
     def gives_way(self, leaf: JobNode, unit: AllocationUnit) -> bool:
-        """Whether only the percentage refuses a unit: the factor is a hard limit."""
+        """Whether only the percentage rejects a unit: the factor is a hard limit."""
         return leaf.user_held is not None and not any(beyond.by_factor for beyond in self.beyond(leaf, unit))
 
     def beyond(self, leaf: JobNode, unit: AllocationUnit) -> Iterator[Beyond]:
-        """The resources of which the user of a unit holds the limit already."""
+        """The resources whose limit the user of a unit has reached."""
         held = leaf.user_held
         if held is None:
             return
@@ -117,7 +117,7 @@ class UsersPlugin(Plugin):
             configured, base = queue.configured[j], queue.base(j, amount)
             by_factor = rule.by_factor(configured)
             most = by_factor
-            # Counting those who wait is worth it only where it can matter: for whoever holds more than the least part.
+            # Counting waiting users pays off only where it can matter: for users above the smallest possible part.
             least = rule.by_percent(base, len(queue.held) + 1)
             if least is not None and held[j] >= least:
                 users = users or queue.waiting()
@@ -129,7 +129,7 @@ class UsersPlugin(Plugin):
                 yield Beyond(leaf.user, queue.node, j, held[j], amount, most, users, configured, base, rule, hard)
 
     def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
-        """Whoever leaves another queue lifts no limit of this one."""
+        """A victim in another queue lifts no limit of this one."""
         return self.allocatable(leaf, unit)
 
     def _refusal(self, beyond: Beyond) -> str:

@@ -1,9 +1,8 @@
-"""predicates: where a task may run, apart from room.
+"""predicates: filter the feasible nodes of a task, apart from free capacity.
 
-What only nodes decide (selectors, node affinity, taints) is answered once per shape over the ``columns`` of
-the node table. What other pods decide (host ports, pod affinity and anti-affinity, topology spread) is
-answered anew for each placement, from counters that the ``census`` of placed tasks keeps up to date. Each
-question is computed the way kube-scheduler does, one file per question.
+Checks that depend on nodes alone (selectors, node affinity, taints) run once per shape over the ``node_columns`` of the
+node table. Checks that depend on other pods (host ports, pod affinity and anti-affinity, topology spread) run for each
+placement, on counters that ``placed_pods`` keeps up to date. Each check follows kube-scheduler, one file per check.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from pumice.engine.state.task_shapes import TaskShape
 
 
 class Check(Protocol):
-    """A question whose answer other pods can change."""
+    """A check whose result other pods can change."""
 
     reason: str
 
@@ -50,7 +49,7 @@ class PredicatesPlugin(Plugin):
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
-        # Volcano has more switches than there is something to switch here; all of them are true or false.
+        # Volcano has more switches than there are checks here; all of them are booleans.
         enabled = {name: flag(arguments, name, True) for name in arguments if name.endswith("Enable")}
         self.node_affinity = enabled.get("predicate.NodeAffinityEnable", True)
         self.taints = enabled.get("predicate.TaintTolerationEnable", True)
@@ -62,24 +61,24 @@ class PredicatesPlugin(Plugin):
         self._checks: WeakKeyDictionary[TaskShape, list[Check]] = WeakKeyDictionary()
 
     def node_filter(self, shape: TaskShape, nodes: NodeTable) -> Mask | None:
-        """Where the nodes themselves have nothing against the shape."""
+        """The nodes that pass the checks on nodes alone."""
         return _all_of(mask for _, mask in self._by_nodes(shape, nodes))
 
     def node_filter_now(self, shape: TaskShape, nodes: NodeTable) -> Mask | None:
-        """Where other pods have nothing against the shape."""
+        """The nodes that pass the checks against other pods."""
         return _all_of(mask for _, mask in self._by_pods(shape, nodes))
 
     def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
-        """What nodes have against the shape, then what other pods have, one question after another."""
+        """The failed checks on nodes, then those against other pods, one after another."""
         yield from self._by_nodes(shape, nodes)
         yield from self._by_pods(shape, nodes)
 
     def placed(self, task: Task, node: ClusterNode) -> None:
-        """Note who came."""
+        """Record a placed task."""
         self._census.placed(task, node)
 
     def removed(self, task: Task, node: ClusterNode) -> None:
-        """Note who left."""
+        """Record a removed task."""
         self._census.removed(task)
 
     def _by_nodes(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:

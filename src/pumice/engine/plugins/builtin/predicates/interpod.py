@@ -1,9 +1,9 @@
-"""Pod affinity and anti-affinity: whom a pod must be near, whom it avoids, and who avoids it.
+"""Pod affinity and anti-affinity, including the anti-affinity of pods that are already placed.
 
-Near means in the same domain of the term's topology key. A pod with several affinity terms wants company
-that every one of them selects. The first of a set that wants to be together finds nobody: if it is such
-company itself, it may go anywhere that has the domains. Avoiding works both ways: the terms of a pod that
-is already there bind those who come later, even if they have none themselves.
+A pod is near another if it is in the same domain of the term's topology key. A pod with several affinity terms must be
+near pods that every one of them selects. The first pod of a set with mutual affinity finds no match: if it matches its
+own terms, it may go anywhere that has the domains. Anti-affinity is symmetric: the terms of a placed pod exclude later
+pods, even if these have none themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Terms = tuple[PodTerm, ...]
 
 
 class PodAffinity:
-    """Where the company is that a shape wants."""
+    """The nodes near the pods that a shape's affinity terms select."""
 
     reason = "not near the pods that its affinity asks for"
 
@@ -40,7 +40,7 @@ class PodAffinity:
 
 
 class PodAntiAffinity:
-    """Where nobody is whom a shape avoids."""
+    """The nodes without pods that a shape's anti-affinity terms select."""
 
     reason = "near pods that its anti-affinity avoids"
 
@@ -55,7 +55,7 @@ class PodAntiAffinity:
 
 
 class SymmetricAntiAffinity:
-    """Where nobody is who avoids a shape."""
+    """The nodes without pods whose anti-affinity terms select a shape."""
 
     reason = "near pods whose anti-affinity avoids it"
 

@@ -1,4 +1,4 @@
-"""Node selection: the nodes that a selector or a node affinity term picks, by their labels or their name."""
+"""Node selection: the nodes that a selector or a node affinity term selects, by their labels or their name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pumice.model.specs import Constraints, NodeTerm
 
 
 def selected(constraints: Constraints, columns: NodeColumns) -> Mask | None:
-    """Where the node selector and the required node affinity hold; None for everywhere."""
+    """The nodes that match the node selector and the required node affinity; None for all."""
     if not constraints.node_selector and constraints.node_required is None:
         return None
     mask = np.ones(columns.count, np.bool_)
@@ -25,7 +25,7 @@ def selected(constraints: Constraints, columns: NodeColumns) -> Mask | None:
 
 
 def picked_by(term: NodeTerm, columns: NodeColumns) -> Mask:
-    """Where all requirements of a term hold. A term that requires nothing picks no node."""
+    """The nodes that match all requirements of a term. An empty term selects no node."""
     mask = np.full(columns.count, bool(term.labels or term.fields))
     for requirement in term.labels:
         mask &= _where(requirement, columns.label(requirement.key))
@@ -36,7 +36,7 @@ def picked_by(term: NodeTerm, columns: NodeColumns) -> Mask:
 
 def _where(requirement: Requirement, column: Column[str]) -> Mask:
     table = column.table()
-    if requirement.operator == "In":  # pods pinned to one node each are common: no walk over all names
+    if requirement.operator == "In":  # pods pinned to one node each are common: no scan of all names
         for value in requirement.values:
             code = column.values.get(value)
             if code is not None:

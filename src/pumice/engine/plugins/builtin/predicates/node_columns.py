@@ -1,8 +1,8 @@
 """Node properties as columns: a label, the taints or the name of all nodes as one array of codes.
 
-A column numbers the values that occur; a node without any has code -1. Whatever is true of a value is
-written in a table with one entry per code and a last one for "none", and ``table[codes]`` says it of every
-node: the same column serves selectors (does the value meet it?) and topologies (the code is the domain).
+A column numbers the values that occur; a node without a value has code -1. A property of values is stored in a table
+with one entry per code and a last one for "none", and ``table[codes]`` evaluates it for every node: the same column
+serves selectors (does the value match?) and topologies (the code is the domain).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Column(Generic[Value]):
 
     @property
     def present(self) -> Mask:
-        """Where a node has the property at all."""
+        """The nodes that have the property."""
         return self.codes >= 0
 
 
 class NodeColumns:
-    """The columns of a node table, made when they are asked for; good until the nodes change."""
+    """The columns of a node table, created on demand; valid until the nodes change."""
 
     __slots__ = ("_labels", "_names", "_nodes", "_taints", "count", "epoch", "index", "table")
 
@@ -84,5 +84,5 @@ class NodeColumns:
 
 
 def columns_of(table: NodeTable, known: NodeColumns | None) -> NodeColumns:
-    """The columns known before if they still hold, else new ones."""
+    """The given columns if they are still valid, else new ones."""
     return known if known is not None and known.current(table) else NodeColumns(table)

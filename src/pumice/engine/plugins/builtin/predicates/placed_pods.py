@@ -1,9 +1,9 @@
-"""The census: who is placed where, counted per domain for those who ask.
+"""Placed pods, counted per topology domain on demand.
 
-Placing a task only writes it down. When somebody asks, the new ones are sorted into groups of pods that no
-question so far tells apart (``questions``), which keeps the groups few however many labels pods carry. A
-*counter* is a question over the domains of a topology: made from the groups on first sight, then kept by
-the difference. Counters last until nodes change, or until there are too many of them; the groups stay.
+Placing a task only records it. On a query, new tasks are sorted into groups of pods that no query so far distinguishes
+(``pod_terms``), which keeps the groups few however many labels pods carry. A *counter* evaluates a query over the
+domains of a topology: built from the groups on first use, then updated incrementally. Counters last until nodes change,
+or until there are too many of them; the groups stay.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_COUNTERS = 1000
 
 
 class DomainCounter:
-    """How many pods that a question concerns are in each domain."""
+    """The number of pods in each domain that match a query."""
 
     __slots__ = ("_counted", "_index", "codes", "counts", "question", "total")
 
@@ -42,7 +42,7 @@ class DomainCounter:
         self._counted = counted  # the same, but -1 where pods do not count
 
     def add(self, node: ClusterNode, pods: int) -> None:
-        """So many pods more (or less) on a node; a node without a domain does not count."""
+        """Add ``pods`` pods (negative: remove) on a node; a node without a domain does not count."""
         i = self._index.get(node.name, -1)
         if i >= 0:
             domain = self._counted[i]
@@ -51,11 +51,11 @@ class DomainCounter:
                 self.total += pods
 
     def around(self) -> Counts:
-        """For each node, the pods in its domain."""
+        """For each node, the number of pods in its domain."""
         return self.counts[self.codes]
 
     def emptied(self) -> DomainCounter:
-        """The same counter before anybody was counted."""
+        """A copy of the counter with all counts at 0."""
         return DomainCounter(self.question, self._index, self.codes, self._counted)
 
 
@@ -63,7 +63,7 @@ class PlacedPods:
     """All placed tasks, and the counters over them."""
 
     def __init__(self) -> None:
-        self.terms_version = 0  # changes whenever a term is carried first, or no longer
+        self.terms_version = 0  # changes whenever a term is added or its last pod removed
         self._columns: NodeColumns | None = None
         self._new: dict[Task, ClusterNode] = {}  # placed, not yet in a group
         self._seats: dict[Task, tuple[Pods, ClusterNode]] = {}
@@ -74,14 +74,14 @@ class PlacedPods:
         self._counters: dict[tuple[PodQuery, str | None, bytes | None], DomainCounter] = {}
         self._counters_with: dict[Handle | None, list[DomainCounter]] = {}
 
-    # --- keeping up ---------------------------------------------------------------------------------------
+    # --- updates -----------------------------------------------------------------------------------------
 
     def placed(self, task: Task, node: ClusterNode) -> None:
-        """A task came to occupy a node."""
+        """Record a task placed on a node."""
         self._new[task] = node
 
     def removed(self, task: Task) -> None:
-        """A task left its node."""
+        """Record a task removed from its node."""
         if self._new.pop(task, None) is None:
             pods, node = self._seats.pop(task)
             _change(pods, node, -1)
@@ -89,7 +89,7 @@ class PlacedPods:
                 self._disband(pods)
 
     def follow(self, columns: NodeColumns) -> bool:
-        """Catch up with what was placed; True if all counters handed out so far are void."""
+        """Process new placements; True if all counters returned so far are invalid."""
         void = columns is not self._columns or len(self._counters) > MOST_COUNTERS
         if void:
             self._columns = columns
@@ -105,12 +105,12 @@ class PlacedPods:
             self._new.clear()
         return void
 
-    # --- questions ----------------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------------------
 
     def counter(self, question: PodQuery, topology_key: str | None, eligible: Mask | None = None) -> DomainCounter:
-        """The counter of a question over the domains of a node label (None: over the nodes themselves).
+        """The counter of a query over the domains of a node label (None: over the nodes themselves).
 
-        ``eligible`` says on which nodes pods count; None: on all.
+        ``eligible`` marks the nodes on which pods count; None: all.
         """
         key = question, topology_key, None if eligible is None else eligible.tobytes()
         counter = self._counters.get(key)
@@ -149,7 +149,7 @@ class PlacedPods:
     # --- groups -------------------------------------------------------------------------------------------
 
     def _group(self, task: Task, leaving: bool) -> Pods:
-        """The group of a task, made on first sight and then part of the counters that concern it."""
+        """The group of a task, created on first use and then added to the counters that match it."""
         spec = task.spec
         constraints = spec.constraints
         values = tuple(map(spec.labels.get, self._keys))
@@ -195,7 +195,7 @@ class PlacedPods:
         self.terms_version += 1
 
     def _regroup(self, unread: list[str]) -> None:
-        """Tell pods apart by more labels than before. Counters stay: none of them reads the new ones."""
+        """Distinguish pods by more labels than before. Counters stay: none of them reads the new labels."""
         self._keys = (*self._keys, *unread)
         self._groups.clear()
         self._groups_with.clear()

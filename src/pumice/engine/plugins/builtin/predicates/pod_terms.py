@@ -1,8 +1,8 @@
-"""What may be asked about placed pods: who a selector picks, who keeps others away, who uses a port.
+"""Queries about placed pods: those that a selector selects, that repel others by a term, or that use a port.
 
-Pods are asked about in groups that no question can tell apart. So that a new group need not be held against
-every question, nor a new question against every group, both have *handles*: a question has one that every
-group it concerns must have too, or none if there is no such thing.
+Queries run on groups of pods that no query distinguishes. So that a new group need not be matched against every query,
+nor a new query against every group, both have *handles*: a query has one that every group it matches must have too, or
+none if there is no such handle.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Port = tuple[str, str, int]
 Selector = tuple[Requirement, ...] | None
 Namespaces = tuple[str, ...] | None
 Handle = Pair | PodTerm | tuple[str, int]
-"""A label with its value, an anti-affinity term that is carried, or a protocol and a port that are used."""
+"""A label with its value, an anti-affinity term of a pod, or a protocol and a port in use."""
 
 ANY_ADDRESS = "0.0.0.0"
 
 
 class Pods:
-    """Placed pods that are alike: how many there are on each node, and the counters they are part of."""
+    """Equal placed pods: their number on each node, and the counters that include them."""
 
     __slots__ = ("counters", "labels", "leaving", "namespace", "ports", "terms", "where")
 
@@ -41,7 +41,7 @@ class Pods:
         leaving: bool,
     ) -> None:
         self.namespace = namespace
-        self.labels = labels  # those that some question reads
+        self.labels = labels  # those that some query reads
         self.terms = terms
         self.ports = ports
         self.leaving = leaving
@@ -49,7 +49,7 @@ class Pods:
         self.counters: list[DomainCounter] = []
 
     def handles(self) -> list[Handle]:
-        """Everything by which a question may find them, each once."""
+        """All handles by which a query may find them, each once."""
         used: list[Handle] = [(protocol, port) for protocol, _, port in self.ports]
         return list(dict.fromkeys([*self.labels.items(), *self.terms, *used]))
 
@@ -59,7 +59,7 @@ class PodQuery(Protocol):
 
     @property
     def handle(self) -> Handle | None:
-        """A handle of every group it concerns."""
+        """A handle of every group it matches."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -71,10 +71,10 @@ class PodQuery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodsSelected:
-    """Pods that every one of these selectors picks."""
+    """Pods that every one of these selectors selects."""
 
     picks: tuple[tuple[Namespaces, Selector], ...]
-    staying: bool = False  # pods that are on their way out do not count
+    staying: bool = False  # terminating pods do not count
 
     @property
     def handle(self) -> Handle | None:
@@ -91,7 +91,7 @@ class PodsSelected:
         return tuple(requirement.key for _, selector in self.picks for requirement in selector or ())
 
     def concerns(self, pods: Pods) -> bool:
-        """Whether all selectors pick them."""
+        """Whether all selectors select them."""
         return not (self.staying and pods.leaving) and all(
             (namespaces is None or pods.namespace in namespaces) and meets(selector, pods.labels)
             for namespaces, selector in self.picks
@@ -100,7 +100,7 @@ class PodsSelected:
 
 @dataclass(frozen=True, slots=True)
 class PodsWithTerm:
-    """Pods that this anti-affinity term belongs to."""
+    """Pods that have this anti-affinity term."""
 
     term: PodTerm
 
@@ -111,17 +111,17 @@ class PodsWithTerm:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """None: whose term it is does not depend on labels."""
+        """None: a term does not depend on labels."""
         return ()
 
     def concerns(self, pods: Pods) -> bool:
-        """Whether it is theirs."""
+        """Whether they have the term."""
         return self.term in pods.terms
 
 
 @dataclass(frozen=True, slots=True)
 class PodsUsingPort:
-    """Pods that use this port of their node in a way that leaves no place for the asker."""
+    """Pods whose use of this host port conflicts with the requesting pod."""
 
     protocol: str
     port: int
@@ -138,7 +138,7 @@ class PodsUsingPort:
         return ()
 
     def concerns(self, pods: Pods) -> bool:
-        """Whether they use it on the same address, or one of both sides uses it on all."""
+        """Whether they use it on the same address, or either side uses it on all addresses."""
         return any(
             (protocol, port) == (self.protocol, self.port)
             and (address == self.address or ANY_ADDRESS in (address, self.address))
@@ -147,7 +147,7 @@ class PodsUsingPort:
 
 
 def first_pair(selector: Selector) -> Pair | None:
-    """A label and its value that everybody the selector picks has, if it names one."""
+    """A label and its value that every pod the selector selects has, if it requires one."""
     for requirement in selector or ():
         if requirement.operator == "In" and len(requirement.values) == 1:
             return requirement.key, requirement.values[0]

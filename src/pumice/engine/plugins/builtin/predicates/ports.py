@@ -1,4 +1,4 @@
-"""Host ports: a port of a node serves one pod per protocol and address; all addresses overlap with each."""
+"""Host ports: a port of a node serves one pod per protocol and address; the wildcard address conflicts with each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pumice.engine.state.task_shapes import TaskShape
 
 
 class FreePorts:
-    """Where all the ports that a shape wants are free."""
+    """The nodes where all the host ports of a shape are free."""
 
     reason = "a host port that it wants is in use"
 

@@ -1,8 +1,8 @@
-"""Topology spread: pods that a selector picks shall be about equally many in all domains.
+"""Topology spread: keep the number of selected pods about equal in all domains.
 
-The domains of a constraint are those of its eligible nodes: they have the keys of all constraints that
-apply together and, where the constraint says so, suit the pod's node affinity and tolerations. Only pods of
-the same namespace count, only on eligible nodes, and not while they are being deleted.
+The domains of a constraint are those of its eligible nodes: they have the keys of all constraints that apply together
+and, where the constraint says so, match the pod's node affinity and tolerations. Only pods of the same namespace count,
+only on eligible nodes, and not while they are being deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.model.specs import Spread
 
 
 class TopologySpread:
-    """One constraint as a shape meets it."""
+    """One constraint as it applies to a shape."""
 
     reason = "its topology spread would be broken"
 

@@ -1,4 +1,4 @@
-"""Taints: which of them a pod's tolerations cover, and where the others keep it off."""
+"""Taints: which of them a pod's tolerations cover, and which nodes the others exclude."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Tolerations, effects: frozenset[str]) -> list[Taint]:
-    """The taints with one of these effects that nothing covers, in their order."""
+    """The taints with one of these effects that no toleration covers, in their order."""
     return [
         taint
         for taint in taints
@@ -37,7 +37,7 @@ def untolerated(taints: Iterable[Taint], tolerations: Tolerations, effects: froz
 
 
 def obstacles(tolerations: Tolerations, columns: NodeColumns) -> dict[Taint, Mask]:
-    """For each taint that keeps the pod off some node: the nodes where it is the first to do so."""
+    """For each taint that excludes nodes: the nodes where it is the first to do so."""
     column = columns.taints
     codes: dict[Taint, list[int]] = {}
     for taints, code in column.values.items():
@@ -53,7 +53,7 @@ def obstacles(tolerations: Tolerations, columns: NodeColumns) -> dict[Taint, Mas
 
 
 def tolerated(tolerations: Tolerations, columns: NodeColumns) -> Mask | None:
-    """Where no taint keeps the pod off; None for everywhere."""
+    """The nodes without an untolerated taint; None for all."""
     mask: Mask | None = None
     for blocked in obstacles(tolerations, columns).values():
         mask = ~blocked if mask is None else mask & ~blocked
