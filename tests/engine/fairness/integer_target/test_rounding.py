@@ -211,11 +211,32 @@ def short_by_a_unit(grove: Grove) -> list[tuple[str, str, Items]]:
 def units_left(job: JobNode) -> list[Items]:
     """The units that a job could have next: those it must start together, or any that is left of its line.
 
-    What waits may come behind something that runs and found no room, and has to make do with what is left then.
+    What a job must start together is not passed over, nor, below the root, a running task for a waiting one. So where
+    these exceed the job's own entitlement, the tasks behind them get what is left when these are served. Pods that do
+    not exist yet are no unit that waits.
     """
     left = [run for run, taken in zip(job.line, job.taken, strict=True) if taken < run.number]
-    first = left[0] if left else None
-    return [run.items for run in left if run is first or (run.tasks and first.tasks <= 1 and run.held is first.held)]
+    if not left:
+        return []
+    first, others_count = left[0], entitled_to_its_head(job)
+    return [
+        run.items
+        for run in left
+        if run.tasks
+        and (run.held or run.tasks > 1 or others_count)
+        and (run is first or (first.tasks <= 1 and run.held is first.held))
+    ]
+
+
+def entitled_to_its_head(job: JobNode) -> bool:
+    """Whether the units of a job that are not passed over fit into its own entitlement together."""
+    missing = list(job.exact)
+    for run in job.line:
+        for j, amount in run.items if run.held or run.tasks > 1 else ():
+            missing[j] -= run.number * amount * EXACT
+            if missing[j] < 0:
+                return False
+    return True
 
 
 @given(groves())
