@@ -24,7 +24,9 @@ help: ## this list
 demo: $(VENV)/.runtime ## see it schedule: a small cluster, its share tree and its decisions
 	@$(BIN)/pumice demo
 
-test: $(VENV)/.dev ## the test suite (WORKERS=2)
+# Many tests wait for processes and servers, so that three workers keep two cores busy.
+test: WORKERS := 3
+test: $(VENV)/.dev ## the test suite (WORKERS=3)
 	$(BIN)/pytest -n $(WORKERS) $(SPREAD) $(AGAIN)
 
 test-quick: $(VENV)/.dev ## the tests of engine, model, client and rules, which start no processes (WORKERS=2)
