@@ -41,7 +41,7 @@ test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, whi
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
 
-lint: $(VENV)/.dev ## ruff, mypy --strict, the arrows between the rooms, undeclared dependencies
+lint: $(VENV)/.dev ## ruff, mypy --strict, the import contracts, undeclared dependencies
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict src tools $(wildcard benchmarks)
