@@ -63,8 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if limits and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(max(limits)))
     if config.getoption("quick"):
-        quick = [item for item in items if not item.get_closest_marker("process")]
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("process")])
+        quick = [item for item in items if not _may_start_processes(item)]
+        config.hook.pytest_deselected(items=[item for item in items if _may_start_processes(item)])
         items[:] = quick
 
 
@@ -81,7 +81,7 @@ class _ProcessWatcher:
 
     def run(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Watch one phase of a test."""
-        self.watching = _folder(item) in QUICK_FOLDERS and not item.get_closest_marker("process")
+        self.watching = _folder(item) in QUICK_FOLDERS and not _may_start_processes(item)
         try:
             result = yield
         finally:
@@ -96,6 +96,11 @@ class _ProcessWatcher:
 
 
 _watcher = _ProcessWatcher()
+
+
+def _may_start_processes(item: pytest.Item) -> bool:
+    """Tests against a real API server start it."""
+    return any(item.get_closest_marker(marker) for marker in ("process", "kube"))
 
 
 def _folder(item: pytest.Item) -> str:
