@@ -71,9 +71,9 @@ def test_a_name_of_the_engine_is_loaded_from_where_type_checkers_see_it(name: st
 
 def test_other_names_of_the_engine_are_errors() -> None:
     with pytest.raises(AttributeError, match=r"module 'pumice\.engine' has no attribute 'Nothing'"):
-        _ = pumice.engine.Nothing  # type: ignore[attr-defined]
+        _ = pumice.engine.Nothing  # type: ignore[attr-defined]  # which is the error to be seen
     with pytest.raises(ImportError):
-        from pumice.engine import Nothing  # type: ignore[attr-defined]  # noqa: F401
+        from pumice.engine import Nothing  # type: ignore[attr-defined]  # noqa: F401  # raises before it is used
 
 
 @pytest.mark.process

@@ -65,14 +65,14 @@ async def cluster(
     """A cluster of so many nodes of one size."""
     async with memory_api(path) as api:
         clock = Clock(speed)
-        kubelets = Kubelets(api, clock, nodes(count, parse_capacity(CAPACITY)))
+        simulated = Kubelets(api, clock, nodes(count, parse_capacity(CAPACITY)))
         work = controllers.all_controllers(api, clock)
         if kubelets:
-            await kubelets.register()
-            work.append(kubelets.run())
+            await simulated.register()
+            work.append(simulated.run())
         tasks = [asyncio.create_task(each) for each in work]
         try:
-            yield Cluster(api, kubelets, clock)
+            yield Cluster(api, simulated, clock)
         finally:
             ended = [task for task in tasks if task.done()]
             for task in tasks:
