@@ -35,6 +35,7 @@ from tests.support.kubectl import Namespace, run
 PATIENCE = 60.0
 _MADE = "[bcdfghjklmnpqrstvwxz2456789]"
 _CHANGING = [
+    (re.compile(r"\S*/(LIVE|MERGED)-\d+"), r"\1"),  # first: the number may look like the hash of a name
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}"), "<time>"),
@@ -50,7 +51,6 @@ _CHANGING = [
     (re.compile(rf"-{_MADE}{{8,10}}\b"), "-<hash>"),
     (re.compile(rf"-{_MADE}{{5}}\b"), "-<made>"),
     (re.compile(r"(?<=\S) {2,}"), "  "),
-    (re.compile(r"\S*/(LIVE|MERGED)-\d+"), r"\1"),
 ]
 
 
