@@ -17,9 +17,10 @@ capacity limits a unit.
 A unit that does not fit does not block the later tasks of its job: at the end of each step every job with heterogeneous
 tasks is tried again with the first unit of its line that fits. The larger unit keeps its position in the line, and the
 passes further up try it first. If later units waited until the last pass, other jobs would by then have the capacity
-that is missing below the node. Three things are never passed over: tasks that must start together; running tasks in
-favour of pending ones of their job, except in the root's pass; and any task in favour of what a job reserves for pods
-still to be created.
+that is missing below the node. A pending unit that passes over running units of its job leaves them, of what it asks
+for, as much as they ask for: otherwise the job would lose a running task to one that has not started. The root's pass,
+the last one, does without this. Never passed over are tasks that must start together, and any task in favour of what a
+job reserves for pods still to be created.
 
 *Why a pass looks at one node only.* Before the pass of depth d no node down to that depth exceeds its entitlement. So a
 unit that fits a node also fits all nodes above it, and two nodes of one depth never interfere. The result of a pass
@@ -185,12 +186,14 @@ class IntegerTargets:
         taken = leaf.taken = [0] * len(line)
         for k, (items, tasks, number, held) in enumerate(line):
             first = self._first_left(leaf)
-            if first < k and (not tasks or line[first].held is not held):
+            if first < k and not tasks:
                 break
             fit = number
+            kept = {} if held else running_left(leaf)
             for j, amount in items:
-                if amount * fit * EXACT > missing[j]:
-                    fit = min(fit, max(0, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance))))
+                free = missing[j] - kept.get(j, 0) * EXACT
+                if amount * fit * EXACT > free:
+                    fit = min(fit, max(0, free * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance))))
             if fit:
                 taken[k] = fit
                 leaf.integer_tasks += fit * tasks
@@ -250,6 +253,7 @@ class IntegerTargets:
         """Record the unit that a job offers to the passes on its path, so that these find it."""
         leaf.at = run
         head, held = unit_at(leaf.line, run)
+        leaf.head_room = head
         if head == leaf.head and held == leaf.head_held:
             return
         node = leaf.parent
@@ -303,15 +307,19 @@ class IntegerTargets:
         if not step.behind:
             return bool(leaf.head) and leaf.head_held is held and self.is_able(step, leaf)
         line, taken = leaf.line, leaf.taken
-        if leaf.run == len(line) or (line[leaf.run].held is not held and step.group.parent is not None):
+        if leaf.run == len(line):
             return False
+        kept = {} if held or step.group.parent is None else running_left(leaf)
         for run in range(leaf.run if start else leaf.at, len(line)):
             items, tasks, number, here = line[run]
             if not tasks and run > leaf.run:
                 break
-            if taken[run] < number and here is held and self._admits(step, leaf, items):
-                self._set_head(leaf, run)
-                return True
+            if taken[run] < number and here is held:
+                room = tuple((j, amount + kept.get(j, 0)) for j, amount in items) if kept else items
+                if self._admits(step, leaf, room):
+                    self._set_head(leaf, run)
+                    leaf.head_room = room
+                    return True
         return False
 
     def _serve_waiting(self, step: Step, jobs: list[JobNode]) -> None:
@@ -461,6 +469,18 @@ class IntegerTargets:
 def may_pass_over(leaf: JobNode) -> bool:
     """Whether a job has units left, and the first of them is not its gang."""
     return leaf.run < len(leaf.line) and leaf.line[leaf.run].tasks <= 1
+
+
+def running_left(leaf: JobNode) -> dict[int, int]:
+    """The request of the running units of a job that were not handed out to it."""
+    total: dict[int, int] = {}
+    for k in range(leaf.run, len(leaf.line)):
+        items, _, number, held = leaf.line[k]
+        if not held:
+            break
+        for j, amount in items if leaf.taken[k] < number else ():
+            total[j] = total.get(j, 0) + amount * (number - leaf.taken[k])
+    return total
 
 
 def unit_at(line: Line, run: int) -> tuple[Items, bool]:

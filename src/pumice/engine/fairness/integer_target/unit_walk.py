@@ -36,7 +36,7 @@ class UnitWalk:
         self._rounding = rounding
         self._group = group
         self._missing_only = missing_only
-        self._asks: dict[JobNode, Items] = {}  # the able jobs, and the request of their next unit
+        self._asks: dict[JobNode, Items] = {}  # the able jobs, and the room that their next unit needs
         self._branches: dict[ShareNode, _Branch] = {}
         self._by_unit: dict[Items, dict[JobNode, None]] = {}
         self._by_amount: dict[int, list[tuple[int, Items]]] = {}  # per resource the units, the largest last
@@ -57,7 +57,7 @@ class UnitWalk:
 
     def _count_in(self, leaf: JobNode) -> list[ShareNode]:
         """Count an able job; returns the nodes on its path below the group."""
-        unit = leaf.head
+        unit = leaf.head_room
         self._asks[leaf] = unit
         alike = self._by_unit.get(unit)
         if alike is None:
@@ -82,10 +82,10 @@ class UnitWalk:
 
     def enter(self, leaf: JobNode) -> None:
         """Let a job continue with its next unit."""
-        new = leaf.head not in self._by_unit
+        new = leaf.head_room not in self._by_unit
         path = self._count_in(leaf)
         if new:
-            for j, _ in leaf.head:
+            for j, _ in leaf.head_room:
                 self._by_amount[j].sort()
         for node in path:
             assert node.parent is not None

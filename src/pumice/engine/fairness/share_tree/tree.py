@@ -219,6 +219,7 @@ class JobNode(ShareNode):
         "gang",
         "head",
         "head_held",
+        "head_room",
         "integer_line",
         "integer_tasks",
         "job",
@@ -267,6 +268,7 @@ class JobNode(ShareNode):
         self.at = 0
         self.head: Items = ()
         self.head_held = False
+        self.head_room: Items = ()  # what a pass must have left: the head and, before a pending head, running units
         self.ask: Items | None = None  # the request of its unit; None: nothing it could start
         self.able = False  # whether the unit can be placed now and no gate rejects it
         self.counted_able: Items | None = None
