@@ -184,7 +184,7 @@ class LimitedCluster:
 
 
 @pytest.mark.parametrize("capacity", [True, False])
-@pytest.mark.parametrize("without", [(), ("may_take",), ("set_bounds",), ("may_take", "set_bounds")])
+@pytest.mark.parametrize("without", [(), ("preemptive",), ("set_bounds",), ("preemptive", "set_bounds")])
 def test_the_limit_is_kept_whatever_hooks_it_has(without: tuple[str, ...], capacity: bool) -> None:
     cluster = LimitedCluster(cpu_limit(*without), capacity)
     assert (cluster.held("solvers"), cluster.held("other")) == (2000, 8000)
@@ -205,14 +205,14 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("without", [("set_bounds",), ("may_take", "set_bounds")])
+@pytest.mark.parametrize("without", [("set_bounds",), ("preemptive", "set_bounds")])
 def test_without_may_take_victims_are_searched_in_vain(searches: list[str], without: tuple[str, ...]) -> None:
     cluster = LimitedCluster(cpu_limit(*without))
     searches.clear()
     cluster.job("other", 21)  # something changes
     cluster.cycle()
     why = cluster.why()
-    if "may_take" in without:
+    if "preemptive" in without:
         assert searches
         assert "takes back what other queues hold beyond their part" in why
     else:
@@ -241,7 +241,7 @@ def test_what_why_says_of_a_limit_of_a_third_party() -> None:
 
 
 def test_capacity_refuses_what_is_beyond_the_ceiling_of_a_plugin_behind_it() -> None:
-    cluster = LimitedCluster(cpu_limit("allocatable", "may_take"))
+    cluster = LimitedCluster(cpu_limit("allocatable", "preemptive"))
     assert cluster.held("solvers") == 2000
     assert "queue solvers may hold cpu 2 at most" in cluster.why()
 

@@ -104,7 +104,7 @@ def _of_scheduler(api: Api) -> list[Metric]:
     simulation = open_simulation(read_manifests([str(ROOT / EXAMPLE)]), EXAMPLE)
     scheduler.engine = simulation.cluster.engine
     decisions = simulation.step()
-    for part in ("settle", "allocate", ""):
+    for part in ("prepare", "allocate", ""):
         enter(part)
     for watcher in scheduler.watchers:
         watcher(Cycle(1, 0.0, 0.0, (), tuple(decisions), scheduler.engine))

@@ -39,13 +39,13 @@ def test_an_eviction_is_explained_where_the_paths_part():
         "action": "reclaim",
         "path": [],
         "ancestor": "root/eng",
-        "sides": {"taker": "root/eng/prod", "victim": "root/eng/dev"},
+        "sides": {"preemptor": "root/eng/prod", "victim": "root/eng/dev"},
         "measure": "share",
-        "before": {"taker": 0.25, "victim": 2.0},
-        "after": {"taker": 0.5, "victim": 1.5},
+        "before": {"preemptor": 0.25, "victim": 2.0},
+        "after": {"preemptor": 0.5, "victim": 1.5},
     }
-    # Two tasks that go together are explained once, the next one for the same taker by its own numbers.
-    later = {"before": {"taker": 0.5, "victim": 1.5}, "after": {"taker": 0.75, "victim": 1.0}}
+    # Two tasks that go together are explained once, the next one for the same preemptor by its own numbers.
+    later = {"before": {"preemptor": 0.5, "victim": 1.5}, "after": {"preemptor": 0.75, "victim": 1.0}}
     decisions = [
         eviction | {"pod": "default/a"},
         eviction | {"pod": "default/b"},
@@ -85,10 +85,10 @@ def test_under_steer_both_sides_stand_above_or_below_their_part():
         "for": "default/late",
         "action": "reclaim",
         "ancestor": "root",
-        "sides": {"taker": "root/b", "victim": "root/a"},
+        "sides": {"preemptor": "root/b", "victim": "root/a"},
         "measure": "want",
-        "before": {"taker": 0.125, "victim": -0.25},
-        "after": {"taker": 0.0, "victim": -0.125},
+        "before": {"preemptor": 0.125, "victim": -0.25},
+        "after": {"preemptor": 0.0, "victim": -0.125},
     }
     assert plain(trace_lines([eviction], "want"))[2:] == [
         "            they part below root:",
@@ -108,7 +108,7 @@ def test_a_place_within_a_job_goes_by_priority():
     report = decisions_report(sim)
     (eviction,) = [decision for decision in report if decision["type"] == "evict"]
     assert eviction["measure"] == "priority"
-    assert eviction["before"] == eviction["after"] == {"taker": 10, "victim": 0}
+    assert eviction["before"] == eviction["after"] == {"preemptor": 10, "victim": 0}
     lines = plain(trace_lines(report, "want"))
     why = lines.index(f"  evict     {eviction['pod']} from n for default/g (preempt)")
     assert [line.split("  ")[-1] for line in lines[why + 2 : why + 4]] == [

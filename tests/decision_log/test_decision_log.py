@@ -294,7 +294,7 @@ def test_a_plugin_that_is_not_installed_is_named(recorded: Path, tmp_path: Path)
 
 
 def test_another_format_is_refused_by_name(recorded: Path, tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"written by Pumice 9\.9 in format 1; this one reads 2"):
+    with pytest.raises(LogError, match=r"written by Pumice 9\.9 in format 1; this one reads 3"):
         replay(altered(recorded, tmp_path, format=1, pumice="9.9"))
 
 

@@ -106,7 +106,7 @@ def scheduler(
             chosen,
             config_file=file,
             decision_log=recorded,
-            brakes=LIVE,
+            cooldown=LIVE,
             schedulers=schedulers,
             write_rate=write_rate,
         )

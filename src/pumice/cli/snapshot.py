@@ -108,8 +108,8 @@ class Snapshot:
                 if condition.get("type") == "Unschedulable" and (time := _time(condition.get("lastTransitionTime"))):
                     patience = engine.order.patience if condition.get("reason") == "HoldsRoom" else 0
                     since[key_of(group)] = min(time, now) - max(patience, 0)
-        takers, holds = PreemptorsCheckpoint(since), ReservationsCheckpoint(waiting=since)
-        return EngineCheckpoint(now=now, stamp=engine.context.last_start, reclaims=takers, holds=holds)
+        preemptors, holds = PreemptorsCheckpoint(since), ReservationsCheckpoint(waiting=since)
+        return EngineCheckpoint(now=now, stamp=engine.context.last_start, reclaims=preemptors, holds=holds)
 
     # ---- names ------------------------------------------------------------------------------------------------
 

@@ -58,10 +58,10 @@ def _why(decision: Decision, key: str) -> Iterator[str]:
 
 def _both_sides(decision: Decision) -> Iterator[str]:
     above, before, after = decision["ancestor"], decision["before"], decision["after"]
-    names = {side: _below(above, decision["sides"][side]) for side in ("taker", "victim")}
+    names = {side: _below(above, decision["sides"][side]) for side in ("preemptor", "victim")}
     width = max(map(len, names.values()))
     yield f"they part below {above}:"
-    for side, does in (("taker", "takes"), ("victim", "gives")):
+    for side, does in (("preemptor", "takes"), ("victim", "gives")):
         yield f"  {names[side]:<{width}}  {does}: {_standing(decision['measure'], before[side], after[side])}"
 
 

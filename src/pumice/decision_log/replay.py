@@ -199,7 +199,7 @@ class _Reading:
         except msgspec.MsgspecError as error:
             raise self.refuse(error) from None
         return restore_engine(
-            EngineSnapshot(was, memory.memory), config, plugin_factories(config), registry, heading.brakes
+            EngineSnapshot(was, memory.memory), config, plugin_factories(config), registry, heading.cooldown
         )
 
     def event(self, record: ObjectChanged | ObjectGone | Happened) -> Event:

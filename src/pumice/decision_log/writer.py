@@ -102,10 +102,10 @@ class DecisionLog:
     def begin(
         self,
         config: SchedulerConfig,
-        brakes: PreemptionCooldown,
+        cooldown: PreemptionCooldown,
         registry: Registry,
         cycles: int,
-        inherited: EngineSnapshot,
+        snapshot: EngineSnapshot,
         now: int,
     ) -> None:
         """Start a new file, with the snapshot from which the engine was just restored."""
@@ -116,11 +116,11 @@ class DecisionLog:
             pumice=__version__,
             source=config.source.rpartition("/")[2],
             config=config.text,
-            brakes=brakes,
+            cooldown=cooldown,
             resources=list(registry),
             cycles=cycles,
             began=now,
-            standing=len(inherited.cluster),
+            standing=len(snapshot.cluster),
             machine=f"{platform.machine()}, Python {platform.python_version()}",
         )
         try:
@@ -138,8 +138,8 @@ class DecisionLog:
             log.warning("the decision log goes on in %s", self.path)
         self.trouble = ""
         self._put(heading)
-        was = inherited.cluster
-        self._put(Memories(inherited.checkpoint, was.terms, was.label_keys))
+        was = snapshot.cluster
+        self._put(Memories(snapshot.checkpoint, was.terms, was.label_keys))
         for record in standing_records(was):
             self._put(record)
         self._write()

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_BRAKES = 10_000
+MOST_BACKOFFS = 10_000
 WRITE_RATE = 2000
 """Default rate of bindings, and of evictions, per second; also the burst after an idle second."""
 UNSAID = LATER - {500}
@@ -42,8 +42,8 @@ UNSAID = LATER - {500}
 NOT_NOW = 429
 """For evictions this is an answer: a disruption budget forbids the eviction."""
 WHY_ALONE = {
-    "mend": "because its gang could not be completed",
-    "relieve": "because the node holds more than it has",
+    "repair-gangs": "because its gang could not be completed",
+    "relieve-nodes": "because the node holds more than it has",
 }
 """The reason in the Event of an eviction that has no preemptor."""
 OVER = {
@@ -74,7 +74,7 @@ class Binder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._statuses = StatusWriter(api)
         self._conditions = QueueConditions(api)
-        self._brakes: dict[str, Backoff] = {}  # by pod, after a rejected call
+        self._backoffs: dict[str, Backoff] = {}  # by pod, after a rejected call
         self.bound = 0
         self.evicted = 0
         self.failed = 0  # bindings and evictions
@@ -133,7 +133,7 @@ class Binder:
 
     async def _bind(self, key: str, node: str, assumed: Assumption) -> None:
         namespace, name = key.split("/")
-        self.retried += key in self._brakes
+        self.retried += key in self._backoffs
         try:
             await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
         except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
@@ -141,7 +141,7 @@ class Binder:
                 await self._report_rejected(key, assumed, f"cannot be bound to {node}", error)
                 return
         self.bound += 1
-        self._brakes.pop(key, None)
+        self._backoffs.pop(key, None)
         subject = Subject("v1", "Pod", name, namespace, assumed.uid)
         self._recorder.record(subject, "Scheduled", f"Successfully assigned {key} to {node}")
 
@@ -188,7 +188,7 @@ class Binder:
         else:
             self.evicted += 1
             subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-            why = f"to make room for {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
+            why = f"to make room for {decision.preemptor}" if decision.preemptor else WHY_ALONE[decision.action]
             words = f"evicted from {decision.node} {why} ({decision.action})"
             self._recorder.record(subject, "Evict", words, kind="Warning")
 
@@ -201,12 +201,12 @@ class Binder:
         self.failed += 1
         self.failed_binds += bool(assumed.node)
         log.warning("pod %s %s: %s", key, what, error)
-        if len(self._brakes) > MOST_BRAKES:
-            self._brakes.clear()  # most of these pods are long gone
-        await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())
+        if len(self._backoffs) > MOST_BACKOFFS:
+            self._backoffs.clear()  # most of these pods are long gone
+        await asyncio.sleep(self._backoffs.setdefault(key, Backoff()).next())
         events = self._cache.failed(key, assumed)
         if not events:
-            self._brakes.pop(key, None)  # the cluster has shown the outcome
+            self._backoffs.pop(key, None)  # the cluster has shown the outcome
         self._report(events)
 
     # ---- podgroups ----------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Scheduler:
         config: SchedulerConfig,
         *,
         now: Callable[[], float] | None = None,
-        brakes: PreemptionCooldown = NO_COOLDOWN,
+        cooldown: PreemptionCooldown = NO_COOLDOWN,
         config_file: ConfigWatcher | None = None,
         decision_log: DecisionLog | None = None,
         schedulers: Collection[str] = SCHEDULERS,
@@ -86,7 +86,7 @@ class Scheduler:
         self._now = now if now is not None else SlewedClock()
         self._feed = ChangeQueue()
         self._registry = Registry()
-        self.engine = Engine(config, plugin_factories(config), self._registry, brakes)
+        self.engine = Engine(config, plugin_factories(config), self._registry, cooldown)
         self.config = config  # in force
         self.config_refused = ""  # why the latest configuration was rejected; empty: it was not
         self._wanted: SchedulerConfig | None = None  # to be in force from the next cycle on
@@ -222,9 +222,9 @@ class Scheduler:
         if wanted is None and recorded is None:
             return
         before, config = self.engine, wanted or self.config
-        inherited = snapshot_engine(before)
+        snapshot = snapshot_engine(before)
         try:
-            engine = restore_engine(inherited, config, plugin_factories(config), self._registry, before.cooldown)
+            engine = restore_engine(snapshot, config, plugin_factories(config), self._registry, before.cooldown)
         except Exception as error:  # a plugin may raise anything; it must not stop the scheduler
             what = f"{config.source}: {type(error).__name__}: {error}"
             if wanted is not None:
@@ -239,7 +239,7 @@ class Scheduler:
             self._queues.announce(wanted, self._schedulers)
             log.warning("%s: in force from now on", config.source)
         if self.decision_log is not None:
-            self.decision_log.begin(config, engine.cooldown, self._registry, self.cycles, inherited, now)
+            self.decision_log.begin(config, engine.cooldown, self._registry, self.cycles, snapshot, now)
 
     async def _wait_for_changes(self) -> None:
         """Wait for a change, and a moment longer to collect more."""

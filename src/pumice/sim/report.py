@@ -222,8 +222,8 @@ def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:
             shown |= {"type": "bind", "pod": task, "node": node}
         case Pipeline(task, node):
             shown |= {"type": "pipeline", "pod": task, "node": node}
-        case Evict(task, node, _, taker, action, sides):
-            shown |= {"type": "evict", "pod": task, "node": node, "for": taker, "action": action}
+        case Evict(task, node, _, preemptor, action, sides):
+            shown |= {"type": "evict", "pod": task, "node": node, "for": preemptor, "action": action}
             if sides is not None:
                 shown |= _sides(sides)
         case QueueCondition(queue, message, kind):
@@ -234,14 +234,14 @@ def _decision(cycle: int, decision: Decision, tracing: bool) -> Report:
 
 
 def _sides(sides: Sides) -> Report:
-    """An eviction in numbers: where taker and victim meet, and the keys of the two sides there."""
+    """An eviction in numbers: where preemptor and victim meet, and the keys of the two sides there."""
 
     def keys(pair: tuple[float, float]) -> Report:
-        return {"taker": _rounded(pair[0]), "victim": _rounded(pair[1])}
+        return {"preemptor": _rounded(pair[0]), "victim": _rounded(pair[1])}
 
     return {
         "ancestor": sides.ancestor,
-        "sides": {"taker": sides.taker, "victim": sides.victim},
+        "sides": {"preemptor": sides.preemptor, "victim": sides.victim},
         "measure": sides.measure,
         "before": keys(sides.before),
         "after": keys(sides.after),

@@ -85,7 +85,7 @@ class CycleMetrics:
             self._inside += took
         if before in ACTIONS:
             self._actions.labels(before).observe(took * 1000)
-        elif before == "settle":
+        elif before == "prepare":
             self._settle.observe(took * 1000)
         self._entered, self._part = now, part
 

@@ -61,18 +61,18 @@ class SchedulerMetrics:
         yield counts("pumice_events", "What the engine was told.", "kind", meter.events)
         yield counts("pumice_decisions", "What the engine has decided.", "kind", meter.decisions)
         yield count("pumice_solves", "How often targets were set anew.", engine.context.changes.target_version)
-        takers = (engine.context.reclaimers, engine.context.preemptors)
+        preemptors = (engine.context.reclaimers, engine.context.preemptors)
         yield counts(
             "volcano_eviction_transactions",
             "How often a job took room from others, however many pods that cost.",
             "action",
-            {taker.action: taker.committed for taker in takers},
+            {preemptor.action: preemptor.committed for preemptor in preemptors},
         )
         yield counts(
             "pumice_takings_without_gain",
             "How often taking left jobs as far below their whole targets as before. Must stay 0.",
             "action",
-            {taker.action: taker.without_gain for taker in takers},
+            {preemptor.action: preemptor.without_gain for preemptor in preemptors},
         )
         yield gauge(
             "volcano_pod_preemption_victims", "Pods that went the last time a job took from its queue.", meter.victims

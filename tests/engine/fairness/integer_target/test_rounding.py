@@ -110,11 +110,13 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
     # Passes below which nothing changed are kept from one rounding to the next; what was kept must not show.
     rounding = IntegerTargets(grove.tree)
     for stamp in range(30, 30 + data.draw(st.integers(2, 8))):
-        before = {job: (list(job.integer_target), job.whole_counts) for job in grove.jobs}
+        before = {job: (list(job.integer_target), job.integer_task_counts) for job in grove.jobs}
         set_targets(grove.tree, grove.capacity)
         changed = rounding.run(grove.capacity)
         assert {job.name: job.integer_target for job in grove.jobs} == slow_whole_targets(grove)
-        assert set(changed) == {job for job in grove.jobs if (job.integer_target, job.whole_counts) != before[job]}
+        assert set(changed) == {
+            job for job in grove.jobs if (job.integer_target, job.integer_task_counts) != before[job]
+        }
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(CHANGES)):
             case "start" if job.demand.parts:

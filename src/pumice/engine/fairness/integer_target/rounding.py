@@ -37,7 +37,7 @@ from typing import NamedTuple
 from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
 from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
-from pumice.engine.fairness.preemption_rules.task_rights import count_whole_tasks
+from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
 from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode, ShareTree
 from pumice.model.specs import Items
 
@@ -69,7 +69,7 @@ class IntegerTargets:
 
     def __init__(self, tree: ShareTree) -> None:
         self.tree = tree
-        self.rooms: Headroom | None = None
+        self.headroom: Headroom | None = None
         self.capacity: list[int] = []
         self.scale: list[int] = []
         self.nothing: list[int] = []
@@ -87,14 +87,14 @@ class IntegerTargets:
     def run(self, capacity: list[int]) -> list[JobNode]:
         """Round what changed since the last run; returns the jobs whose integer target changed."""
         tree = self.tree
-        if capacity != self.capacity or tree.bounds is not None or self.rooms is not None:
+        if capacity != self.capacity or tree.bounds is not None or self.headroom is not None:
             self._everything = True
         self.capacity = list(capacity)
         self.scale = [(offered or 1) * EXACT for offered in capacity]
         # A deficit below the grid on which keys are compared counts as zero.
         self.nothing = [offered * EXACT // 2**30 for offered in capacity]
         self._before = {}
-        self.rooms = None
+        self.headroom = None
         moved = list(tree.jobs.values()) if self._everything else [leaf for leaf in tree.moved if not leaf.gone]
         by_depth = _dirty_nodes(moved, self._left_by_jobs())
         if self._everything:
@@ -106,7 +106,7 @@ class IntegerTargets:
         for leaf in moved:
             self._set_base(leaf)
         if tree.bounds is not None:
-            self.rooms = self._limit_bases()
+            self.headroom = self._limit_bases()
         self._find_unlike(node for nodes in by_depth for node in nodes)
         for nodes in reversed(by_depth):
             for node in nodes:
@@ -117,10 +117,10 @@ class IntegerTargets:
 
     def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
         """Whether the integer target of a job differs from before, in amounts or in tasks."""
-        counts = count_whole_tasks(leaf)
-        if counts == leaf.whole_counts:
+        counts = count_integer_tasks(leaf)
+        if counts == leaf.integer_task_counts:
             return leaf.integer_target != whole
-        leaf.whole_counts = counts
+        leaf.integer_task_counts = counts
         return True
 
     # --- undoing earlier passes -----------------------------------------------------------------------------------
@@ -228,9 +228,9 @@ class IntegerTargets:
         """
         assert self.tree.bounds is not None
         while True:
-            rooms = Headroom(self.capacity, self.tree.bounds)
-            if not any(self._step_back(jobs, j) for jobs, j in rooms.overfull()):
-                return rooms
+            headroom = Headroom(self.capacity, self.tree.bounds)
+            if not any(self._step_back(jobs, j) for jobs, j in headroom.overfull()):
+                return headroom
 
     def _step_back(self, jobs: list[JobNode], j: int) -> bool:
         """Reduce one of these jobs' base target: the youngest that was rounded up within the tolerance."""
@@ -419,7 +419,7 @@ class IntegerTargets:
                 if not self.misses(node, unit):
                     return False
                 node = node.parent
-        return self.rooms is None or self.rooms.fits(leaf, unit)
+        return self.headroom is None or self.headroom.fits(leaf, unit)
 
     def misses(self, node: ShareNode, unit: Items) -> bool:
         """Whether a node has a deficit of some resource that a unit asks for."""
@@ -438,8 +438,8 @@ class IntegerTargets:
         _add(leaf, items, 1)
         leaf.integer_tasks += tasks
         leaf.taken[run] += 1
-        if self.rooms is not None:
-            self.rooms.take(leaf, items)
+        if self.headroom is not None:
+            self.headroom.take(leaf, items)
         first = self._first_left(leaf)
         if not step.behind:
             self._set_head(leaf, first)

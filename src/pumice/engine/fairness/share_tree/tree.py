@@ -221,6 +221,7 @@ class JobNode(ShareNode):
         "head_held",
         "head_room",
         "integer_line",
+        "integer_task_counts",
         "integer_tasks",
         "job",
         "line",
@@ -235,7 +236,6 @@ class JobNode(ShareNode):
         "unit",
         "user",
         "user_held",
-        "whole_counts",
     )
 
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
@@ -257,7 +257,7 @@ class JobNode(ShareNode):
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
         self.entitled_by: Demand | None = None  # the demand for which the entitlement was computed
         self.integer_tasks = 0  # the tasks of its integer target
-        self.whole_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
+        self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
         self.base: list[int] = [0] * width  # the part of its integer target that its own entitlement covers
         self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
         # The line from which units are handed out, and how many of each run are; the first run with units left, the run
