@@ -238,9 +238,19 @@ class EventRecorder:
                 self._backoff.reset()
             except ApiError as error:  # its namespace is going, say
                 self.dropped += 1
-                log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
+                log.debug(
+                    'Dropped an Event that the API rejected: reason=%s object=%s error="%s"',
+                    topic.reason,
+                    topic.subject,
+                    error,
+                )
             except UnreachableError as error:
-                log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
+                log.debug(
+                    'Failed to write an Event: reason=%s object=%s error="%s"',
+                    topic.reason,
+                    topic.subject,
+                    error,
+                )
                 arrived = False
             finally:
                 self._writing.discard(topic)

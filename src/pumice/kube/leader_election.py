@@ -54,8 +54,8 @@ class Timing:
         """Each must leave room for the next."""
         if not 0 < self.retry * (1 + JITTER) < self.deadline < self.duration:
             raise ValueError(
-                f"a lease of {self.duration:g} s, renewed for {self.deadline:g} s every {self.retry:g} s: each must be "
-                "longer than the next"
+                f"lease duration {self.duration:g} s, renew deadline {self.deadline:g} s, retry period "
+                f"{self.retry:g} s: each must be longer than the next"
             )
 
     @property
@@ -108,7 +108,7 @@ class Lease:
         self._wait = self.timing.duration
         # The last attempt: when it began, what went wrong; and when one last went well, if ever
         self._began = NEVER
-        self._error = "not asked for yet"
+        self._error = "no attempt yet"
         self._well = now()
         self._ever = False
         self._warned = False
@@ -124,7 +124,7 @@ class Lease:
         error, lasted = self._error, self._now() - self._well
         if self._ever and (not error or lasted <= self.timing.duration):
             return ""
-        return f"the lease {self._namespace}/{self._name} has been out of reach for {lasted:.0f} s: {error}"
+        return f"lease {self._namespace}/{self._name} has been unreachable for {lasted:.0f} s: {error}"
 
     # ---- all of it ----------------------------------------------------------------------------------------
 
@@ -139,10 +139,10 @@ class Lease:
             await self._rest()
             if self.held:
                 await self._tried()
-        why = self._error or "not renewed in time"
+        why = self._error or "lease not renewed before its deadline"
         if self.leader != self.identity:
-            why = f"it is with {self.leader or 'nobody'}"
-        raise LostError(f"{self.identity} no longer leads by {self._namespace}/{self._name}: {why}")
+            why = f"the leader is {self.leader}" if self.leader else "the lease has no holder"
+        raise LostError(f"{self.identity} lost the lease {self._namespace}/{self._name}: {why}")
 
     async def release(self) -> None:
         """Give it back, so that nobody has to wait; if that fails, they wait."""
@@ -154,7 +154,7 @@ class Lease:
                 while not await self.give_back():
                     pass
         except (ApiError, UnreachableError, TimeoutError) as error:
-            log.info("the lease %s/%s could not be given back: %s", self._namespace, self._name, error)
+            log.info('Failed to release the lease: lease=%s/%s error="%s"', self._namespace, self._name, error)
 
     async def _rest(self) -> None:
         """Wait until it is time for the next attempt. One that took long has had its pause."""
@@ -169,11 +169,13 @@ class Lease:
         try:
             await self.attempt()
         except (ApiError, UnreachableError, TimeoutError) as error:
-            self._error = str(error) or "no answer in time"
-            log.info("the lease %s/%s: %s", self._namespace, self._name, self._error)
+            self._error = str(error) or "timed out"
+            log.info(
+                'Failed to acquire or renew the lease: lease=%s/%s error="%s"', self._namespace, self._name, self._error
+            )
             if self._now() - self._well > self.timing.duration and not self._warned:
                 self._warned = True
-                log.warning("%s", self.trouble)
+                log.warning('The lease is unreachable: error="%s"', self.trouble)
         else:
             self._error, self._well, self._ever, self._warned = "", self._now(), True, False
         return self.held

@@ -47,7 +47,7 @@ class Resource(Generic[T]):
         found += f"/{self.plural}"
         if name:
             if self.namespaced and not namespace:
-                raise ValueError(f"{self.kind} {name}: which namespace? {self.plural} are in one")
+                raise ValueError(f"a namespace is required for {self.kind} {name}: {self.plural} are namespaced")
             found += f"/{quote(name, safe='')}"
         return f"{found}/{subresource}" if subresource else found
 
@@ -67,7 +67,7 @@ class Resource(Generic[T]):
     def _named(self, document: Any) -> Document:
         """A document that says what it is; in the items of a list a server leaves that out."""
         if not isinstance(document, dict):
-            raise ObjectError(f"{self.kind}/?", "", f"{type(document).__name__} given, but a mapping is needed")
+            raise ObjectError(f"{self.kind}/?", "", f"Invalid value: {type(document).__name__}: must be a mapping")
         if "kind" not in document:
             return {"apiVersion": self.api_version, "kind": self.kind, **document}
         return document

@@ -55,12 +55,12 @@ def _requirement(requirement: api_types.Requirement, operators: tuple[str, ...],
     values = tuple(sorted(set(requirement.values)))
     match operator:
         case "In" | "NotIn":
-            fault = "" if values else "is compared with nothing; list at least one value"
+            fault = "" if values else "needs at least one value"
         case "Exists" | "DoesNotExist":
-            fault = "looks at the key alone; leave the values out, or use In" if values else ""
+            fault = "takes no values; remove them, or use In" if values else ""
         case _:
             whole = len(values) == 1 and values[0].isascii() and values[0].removeprefix("-").isdecimal()
-            fault = "" if whole else "compares with one whole number; write for example ['8']"
+            fault = "" if whole else "needs exactly one integer, such as ['8']"
     if fault:
         raise FieldError(f"{where}.values", f"operator {operator} {fault}")
     return Requirement(requirement.key, operator, values)

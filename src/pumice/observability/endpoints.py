@@ -53,7 +53,9 @@ def parse_address(text: str) -> Address:
     elif ":" in host:
         port = ""  # an IPv6 address without brackets: where it ends is anybody's guess
     if not (colon and port.isascii() and port.isdecimal() and int(port) < PORTS):
-        raise AddressError(f"{text!r} is no address to listen at; write for example 127.0.0.1:8080, [::1]:8080 or :0")
+        raise AddressError(
+            f"Invalid value: {text!r}: must be an address to listen on, such as 127.0.0.1:8080, [::1]:8080 or :0"
+        )
     return host, int(port)
 
 
@@ -112,7 +114,7 @@ class Endpoints:
         try:
             found = await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
         except TimeoutError:
-            return _answer(f"a cycle has kept the answer waiting for {PATIENCE:.0f} s", 503)
+            return _answer(f"timed out after {PATIENCE:.0f} s: a cycle is running", 503)
         text = generate_latest(_Collected(found))
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 

@@ -23,7 +23,7 @@ def scheduler_probes(scheduler: Scheduler) -> Probes:
     """What can be asked of a scheduler; it is measured from now on."""
     metrics = SchedulerMetrics(scheduler)
     return Probes(
-        alive=lambda: "" if scheduler.alive else f"stuck: no cycle has ended for more than {STALLED:.0f} s",
+        alive=lambda: "" if scheduler.alive else f"stuck: no cycle has completed for more than {STALLED:.0f} s",
         ready=lambda: unsynced_informers(scheduler.informers),
         metrics=metrics.collect,
     )

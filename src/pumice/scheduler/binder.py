@@ -42,14 +42,14 @@ UNSAID = LATER - {500}
 NOT_NOW = 429
 """For evictions this is an answer: a disruption budget forbids the eviction."""
 WHY_ALONE = {
-    "mend": "because its gang could not be completed",
-    "relieve": "because the node holds more than it has",
+    "mend": "because the rest of its gang could not start in time",
+    "relieve": "because the node is overcommitted",
 }
 """The reason in the Event of an eviction that has no preemptor."""
 OVER = {
-    "Halted": ("Resumed", "jobs may start here again"),
-    "DeservedClamped": ("DeservedFits", "what it deserves is what it says"),
-    "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has what the queues are guaranteed again"),
+    "Halted": ("Resumed", "the scheduler starts jobs in this queue again"),
+    "DeservedClamped": ("DeservedFits", "the deserved amounts in spec.deserved are in force"),
+    "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has enough capacity for all guarantees"),
 }
 """Reason and message with which a condition of a queue ends."""
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
@@ -138,7 +138,7 @@ class Binder:
             await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
         except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
             if not await self._retry_until_answered(key, lambda: self._is_bound_to(namespace, name, node, assumed.uid)):
-                await self._report_rejected(key, assumed, f"cannot be bound to {node}", error)
+                await self._report_rejected(key, assumed, f"bind to {node}", error)
                 return
         self.bound += 1
         self._brakes.pop(key, None)
@@ -171,7 +171,7 @@ class Binder:
                 if isinstance(error, ApiError) and error.code not in unsaid:
                     raise
                 pause = backoff.next(retry_after_seconds(error))
-                log.info("pod %s: %s; again in %.1f s", key, error, pause)
+                log.info('API call failed, retrying: pod=%s error="%s" retryAfter=%.1fs', key, error, pause)
             await asyncio.sleep(pause)
 
     async def _evict(self, decision: Evict, assumed: Assumption) -> None:
@@ -184,12 +184,12 @@ class Binder:
             await self._retry_until_answered(decision.task, ask, UNSAID - {NOT_NOW})
         except Exception as error:
             if not (isinstance(error, ApiError) and error.not_found):
-                await self._report_rejected(decision.task, assumed, "cannot be evicted", error)
+                await self._report_rejected(decision.task, assumed, "evict", error)
         else:
             self.evicted += 1
             subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-            why = f"to make room for {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
-            words = f"evicted from {decision.node} {why} ({decision.action})"
+            why = f"to make room for job {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
+            words = f"Evicted from node {decision.node} {why} (action {decision.action})"
             self._recorder.record(subject, "Evict", words, kind="Warning")
 
     async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
@@ -200,7 +200,7 @@ class Binder:
         """Report a rejected call to the engine after a backoff. Until then the engine assumes success."""
         self.failed += 1
         self.failed_binds += bool(assumed.node)
-        log.warning("pod %s %s: %s", key, what, error)
+        log.warning('The API rejected a call: pod=%s call="%s" error="%s"', key, what, error)
         if len(self._brakes) > MOST_BRAKES:
             self._brakes.clear()  # most of these pods are long gone
         await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())

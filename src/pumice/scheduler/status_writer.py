@@ -68,7 +68,7 @@ class StatusWriter:
                 await self._again(place, waiting, backoff, error)
             except ApiError as error:
                 if not (error.not_found or error.code in LATER or warned):
-                    log.warning("%s %s: %s", *place, error)
+                    log.warning('The API rejected a status update: resource=%s object=%s error="%s"', *place, error)
                     warned = True
                 if not (error.not_found or error.code in WRONG):
                     await self._again(place, waiting, backoff, error)
@@ -88,5 +88,7 @@ class StatusWriter:
         meant, newer = self._waiting.get(place, (uid, {}))
         self._waiting[place] = meant, {**status, **newer} if meant == uid else newer
         pause = backoff.next(retry_after_seconds(error))
-        log.info("%s %s: %s; again in %.1f s", *place, error, pause)
+        log.info(
+            'Status update failed, retrying: resource=%s object=%s error="%s" retryAfter=%.1fs', *place, error, pause
+        )
         await asyncio.sleep(pause)

@@ -204,7 +204,7 @@ class Api:
         """Create an object, in the namespace given or the one it names."""
         namespace = namespace or new.get("metadata", {}).get("namespace", "")
         if resource.namespaced and not namespace:
-            raise ValueError(f"{resource.kind}: which namespace? {resource.plural} are in one")
+            raise ValueError(f"a namespace is required to write a {resource.kind}: {resource.plural} are namespaced")
         return _decoded(resource, await self.session.call("POST", resource.path(namespace), body=_encode(new)))
 
     async def update(self, resource: Resource[T], new: Mapping[str, Any], *, subresource: str = "") -> T:
@@ -291,14 +291,14 @@ def _understood(decoder: Decoder[T], content: bytes | Raw) -> T:
     try:
         return decoder.decode(content)
     except msgspec.DecodeError as error:
-        raise UnreachableError(f"the answer is not one of a Kubernetes API: {error}") from None
+        raise UnreachableError(f"the response is not valid for the Kubernetes API: {error}") from None
 
 
 def _decoded(resource: Resource[T], content: bytes) -> T:
     try:
         return resource.decode(content)
     except msgspec.DecodeError as error:
-        raise UnreachableError(f"the answer is not one of a Kubernetes API: {error}") from None
+        raise UnreachableError(f"the response is not valid for the Kubernetes API: {error}") from None
 
 
 def _delete_options(uid: str, revision: str, grace: int | None) -> dict[str, Any]:

@@ -97,7 +97,9 @@ class TokenFile:
         try:
             token = self._path.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            log.warning("%s cannot be read (%s); the token read before is used", self._path, error)
+            log.warning(
+                'Failed to read the token file, using the previous token: path=%s error="%s"', self._path, error
+            )
             return
         if token:
             self._credential = Credential(token)

@@ -34,4 +34,4 @@ def in_cluster(environment: Mapping[str, str] | None = None, account: Path = ACC
             authority_file=authority,
         )
     except OSError as error:
-        raise FieldError(str(account), f"cannot be read: {error.strerror}") from None
+        raise FieldError(str(account), f"cannot read the file: {error.strerror}") from None

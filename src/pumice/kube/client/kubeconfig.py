@@ -76,7 +76,9 @@ def read_kubeconfig(
     files = ", ".join(map(str, paths))
     name = context or merged["current-context"]
     if not name:
-        raise FieldError(f"{files}: current-context", "none is set; choose one with kubectl config use-context NAME")
+        raise FieldError(
+            f"{files}: current-context", "Required value: choose a context with kubectl config use-context NAME"
+        )
     entry = _named(merged, "contexts", "context", name, f"{files}: {'contexts' if context else 'current-context'}")
     where = origin["contexts", name]
     cluster_name, user_name = entry.get("cluster", ""), entry.get("user", "")
@@ -120,16 +122,16 @@ def _merged(paths: list[Path], *, must_exist: bool) -> tuple[dict[str, Any], dic
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise FieldError(str(path), f"cannot be read: {error.strerror}") from None
+            raise FieldError(str(path), f"cannot read the file: {error.strerror}") from None
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise FieldError(str(path), f"is not YAML: {' '.join(str(error).split())}") from None
+            raise FieldError(str(path), f"not valid YAML: {' '.join(str(error).split())}") from None
         found = True
         document = _mapping({} if document is None else document, str(path))
         merged["current-context"] = merged["current-context"] or document.get("current-context") or ""
         for kind in ("clusters", "contexts", "users"):
             entries = document.get(kind) or []
             if not isinstance(entries, list):
-                raise FieldError(f"{path}: {kind}", "a list is needed")
+                raise FieldError(f"{path}: {kind}", "must be a list")
             for position, entry in enumerate(entries):
                 name = _mapping(entry, f"{path}: {kind}[{position}]").get("name", "")
                 if name not in merged[kind]:
@@ -137,8 +139,10 @@ def _merged(paths: list[Path], *, must_exist: bool) -> tuple[dict[str, Any], dic
                     origin[kind, name] = path
     if not found:
         listed = ", ".join(map(str, paths))
-        hint = "" if must_exist else f"; set {VARIABLE}, or start a cluster with pumice up and use the line it prints"
-        raise FieldError(listed, f"no kubeconfig there{hint}")
+        hint = (
+            "" if must_exist else f"; set {VARIABLE}, or start a cluster with pumice up and use the line that it prints"
+        )
+        raise FieldError(listed, f"file not found{hint}")
     return merged, origin
 
 
@@ -146,13 +150,13 @@ def _named(merged: Mapping[str, Any], kind: str, part: str, name: str, where: st
     entry = merged[kind].get(name)
     if entry is None:
         known = ", ".join(merged[kind]) or "none"
-        raise FieldError(where, f"{name!r} is not among the {kind}; there are: {known}")
+        raise FieldError(where, f"Not found: {name!r}: known {kind} are {known}")
     return _mapping(entry.get(part) or {}, f"{kind}[{name}].{part}")
 
 
 def _mapping(found: object, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise FieldError(where, f"{type(found).__name__} given, but a mapping is needed")
+        raise FieldError(where, f"Invalid value: {type(found).__name__}: must be a mapping")
     return found
 
 
@@ -162,14 +166,16 @@ def _access(
     server = cluster.get("server")
     if not isinstance(server, str) or not server.startswith(("http://", "https://")):
         raise FieldError(
-            at.field("cluster.server"), f"{server!r} is no address; write for example https://127.0.0.1:6443"
+            at.field("cluster.server"), f"Invalid value: {server!r}: must be a URL such as https://127.0.0.1:6443"
         )
     if cluster.get("proxy-url"):
-        raise FieldError(at.field("cluster.proxy-url"), "proxies are not supported")
+        raise FieldError(at.field("cluster.proxy-url"), "Forbidden: proxies are not supported")
     certificate, key = _content(user, "client-certificate", who), _content(user, "client-key", who)
     if bool(certificate) != bool(key):
         missing = "client-key" if certificate else "client-certificate"
-        raise FieldError(who.field(f"user.{missing}"), "certificate and key belong together, but one is missing")
+        raise FieldError(
+            who.field(f"user.{missing}"), "certificate and key must be given together; one of them is missing"
+        )
     token, token_file = user.get("token") or "", None
     if user.get("tokenFile"):  # the file wins over a token beside it, as with kubectl
         token = _read(who, "user.tokenFile", user["tokenFile"]).decode().strip() or token
@@ -215,17 +221,19 @@ def _exec_config(entry: Mapping[str, Any], cluster: Mapping[str, Any], at: _Plac
     version, command = entry.get("apiVersion"), entry.get("command")
     if version not in EXEC_VERSIONS:
         raise FieldError(
-            who.field("user.exec.apiVersion"), f"{version!r} is not supported; there are {', '.join(EXEC_VERSIONS)}"
+            who.field("user.exec.apiVersion"),
+            f"Unsupported value: {version!r}: supported values: {', '.join(EXEC_VERSIONS)}",
         )
     if not isinstance(command, str) or not command:
-        raise FieldError(who.field("user.exec.command"), "the command that supplies the credentials is missing")
+        raise FieldError(who.field("user.exec.command"), "Required value: the command that prints the credentials")
     if os.sep in command:  # a name without one is looked up in PATH
         command = str(who.file.parent / command)
     mode = entry.get("interactiveMode") or ("IfAvailable" if version.endswith("v1beta1") else None)
     if mode not in INTERACTIVE_MODES:
         raise FieldError(
             who.field("user.exec.interactiveMode"),
-            f"{version} needs one of {', '.join(INTERACTIVE_MODES)}" + (f", not {mode!r}" if mode else ""),
+            (f"Unsupported value: {mode!r}" if mode else f"Required value for {version}")
+            + f": supported values: {', '.join(INTERACTIVE_MODES)}",
         )
     return ExecConfig(
         field=who.field("user.exec"),
@@ -256,7 +264,7 @@ def _strings(found: object, where: str) -> list[str]:
     if found is None:
         return []
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise FieldError(where, "a list of strings is needed")
+        raise FieldError(where, "must be a list of strings")
     return found
 
 
@@ -266,7 +274,7 @@ def _variables(found: object, where: str) -> list[tuple[str, str]]:
         variable = _mapping(each, f"{where}[{position}]")
         name, value = variable.get("name"), variable.get("value", "")
         if not isinstance(name, str) or not name or not isinstance(value, str):
-            raise FieldError(f"{where}[{position}]", "name and value are needed, both strings")
+            raise FieldError(f"{where}[{position}]", "Required value: name and value, both strings")
         variables.append((name, value))
     return variables
 
@@ -279,7 +287,7 @@ def _content(entry: Mapping[str, Any], name: str, place: _Place) -> bytes:
         try:
             return base64.b64decode(inline, validate=True)
         except (binascii.Error, TypeError, ValueError):
-            raise FieldError(place.field(f"{part}.{name}-data"), "is not base64") from None
+            raise FieldError(place.field(f"{part}.{name}-data"), "Invalid value: must be base64") from None
     return _read(place, f"{part}.{name}", entry[name]) if entry.get(name) else b""
 
 
@@ -288,4 +296,4 @@ def _read(place: _Place, field: str, name: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise FieldError(place.field(field), f"{path} cannot be read: {error.strerror}") from None
+        raise FieldError(place.field(field), f"cannot read {path}: {error.strerror}") from None

@@ -20,7 +20,7 @@ class TokenBucket:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         if rate <= 0 or burst < 1:
-            raise ValueError(f"rate {rate}, burst {burst}: a rate above 0 and a burst of at least 1 are needed")
+            raise ValueError(f"rate {rate}, burst {burst}: the rate must be greater than 0 and the burst at least 1")
         self._rate = rate
         self._burst = burst
         self._now = now

@@ -282,7 +282,7 @@ def _understood(content: bytes) -> Document:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise UnreachableError("the answer is not one of a Kubernetes API")
+        raise UnreachableError("the response is not valid for the Kubernetes API")
     return found
 
 

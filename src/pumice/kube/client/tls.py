@@ -43,7 +43,7 @@ class Trust:
             if access != self._access:
                 self.context, self._access = client_context(access), access
         except (OSError, ValueError) as error:  # an SSLError is the first, bytes that are no text are the second
-            log.warning("%s cannot be used (%s); the authorities read before are trusted", file, error)
+            log.warning('Failed to load the CA bundle, using the previous one: path=%s error="%s"', file, error)
 
 
 def client_context(access: Access) -> ssl.SSLContext:

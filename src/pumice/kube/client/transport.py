@@ -208,7 +208,7 @@ class Session:
                     found = await asyncio.to_thread(self._credentials.obtain)
                 except CredentialError as error:
                     if str(error) != self._credential_trouble:  # once, however many calls fail because of it
-                        log.warning("getting credentials: %s", error)
+                        log.warning('Failed to get credentials: error="%s"', error)
                     self._credential_trouble = str(error)
                     raise
             self._credential_trouble = ""
@@ -230,7 +230,7 @@ class Session:
     def _check(self, method: str) -> None:
         """Refuse to send a write that is not for this replica to make."""
         if method != "GET" and not self.may_write():
-            raise UnreachableError("not sent: this replica does not lead", sent=False)
+            raise UnreachableError("not sent: this replica is not the leader", sent=False)
 
     @property
     def _opened(self) -> aiohttp.ClientSession:

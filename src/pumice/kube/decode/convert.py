@@ -109,19 +109,21 @@ def _named(name: Callable[[], str]) -> Iterator[None]:
         field, _, message = str(error).partition(": ")
         raise ObjectError(name(), field, message) from None
     except RecursionError:
-        raise ObjectError(name(), "spec.hierarchy", "is nested too deeply") from None
+        raise ObjectError(name(), "spec.hierarchy", "Too deep: entries are nested too deeply") from None
 
 
 def _kind(document: Mapping[str, Any]) -> _Kind:
     name, version = document.get("kind"), document.get("apiVersion")
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ObjectError(_name(document), "kind", f"{shown(name)} is not known; write one of {', '.join(_KINDS)}")
+        raise ObjectError(
+            _name(document), "kind", f"Unsupported value: {shown(name)}: supported values: {', '.join(_KINDS)}"
+        )
     if version != kind.version:
         raise ObjectError(
             _name(document, kind),
             "apiVersion",
-            f"{shown(version)} is not known for {name}; write {kind.version}",
+            f"Unsupported value for {name}: {shown(version)}: supported values: {kind.version}",
         )
     return kind
 
@@ -140,7 +142,7 @@ def _name(document: Mapping[str, Any], kind: _Kind | None = None) -> str:
 
 def _check_names(metadata: api_types.Metadata, kind: _Kind) -> None:
     if not metadata.name:
-        raise FieldError("metadata.name", "is missing, but needed")
+        raise FieldError("metadata.name", "Required value")
     check_name(metadata.name, "metadata.name")
     if kind.namespaced:
         check_name(metadata.namespace, "metadata.namespace")

@@ -27,7 +27,8 @@ def entry_errors(hierarchy: object, where: str = "spec.hierarchy") -> Iterator[F
             continue
         if level > NESTED_LEVELS:
             message = (
-                f"is nested more than {NESTED_LEVELS} levels deep; give a queue further up a spec.hierarchy of its own"
+                f"Too deep: entries may nest at most {NESTED_LEVELS} levels; move the rest to the "
+                "spec.hierarchy of a queue further down"
             )
             yield FieldError(where, message)
             return
@@ -54,4 +55,4 @@ def _unknown_keys(found: dict[object, object], known: tuple[str, ...], where: st
     for key in found:
         if key not in known:
             name = key if isinstance(key, str) and key.isprintable() else repr(key)
-            yield FieldError(f"{where}.{name[:60]}", f"is not a field of {what}; write one of {', '.join(known)}")
+            yield FieldError(f"{where}.{name[:60]}", f"unknown field of {what}; known fields: {', '.join(known)}")

@@ -32,7 +32,9 @@ def preemptable(metadata: api_types.Metadata) -> bool | None:
         if text is not None:
             found = _BOOLEANS.get(text.lower())
             if found is None:
-                raise FieldError(f"metadata.{place}[{PREEMPTABLE}]", f"{text!r} given; write 'true' or 'false'")
+                raise FieldError(
+                    f"metadata.{place}[{PREEMPTABLE}]", f"Invalid value: {text!r}: must be 'true' or 'false'"
+                )
             return found
     return None
 
@@ -76,7 +78,9 @@ def budget(manifest: api_types.PodDisruptionBudget, namespace: str) -> Disruptio
     spec = manifest.spec
     least, most = spec.min_available, spec.max_unavailable
     if least is not None and most is not None:
-        raise FieldError("spec.maxUnavailable", "given beside minAvailable; keep one of the two")
+        raise FieldError(
+            "spec.maxUnavailable", "Forbidden: may not be set together with minAvailable; remove one of them"
+        )
     number, percent = (0, False) if most is None else _amount(most, "spec.maxUnavailable")
     if least is not None:
         number, percent = _amount(least, "spec.minAvailable")
@@ -96,4 +100,6 @@ def _amount(value: int | str, where: str) -> tuple[int, bool]:
         return int(value[:-1]), True
     if isinstance(value, int) and 0 <= value < 2**31:
         return value, False
-    raise FieldError(where, f"{value!r} given; write a number of pods such as 2, or a percentage from 0% to 100%")
+    raise FieldError(
+        where, f"Invalid value: {value!r}: must be a number of pods such as 2, or a percentage from 0% to 100%"
+    )

@@ -73,7 +73,7 @@ def _identify(raw: Raw) -> _Identity:
     try:
         return _identities.decode(raw).metadata
     except msgspec.DecodeError as error:
-        raise OutOfOrderError(f"something came that is no object: {error}") from None
+        raise OutOfOrderError(f"cannot decode the object of a watch event: {error}") from None
 
 
 class Informer(Generic[T]):
@@ -88,7 +88,9 @@ class Informer(Generic[T]):
         *,
         backoff: Backoff | None = None,
         silence: float = SILENCE_SECONDS,
-        unreadable: Callable[[ObjectError], None] = lambda error: log.warning("%s", error),
+        unreadable: Callable[[ObjectError], None] = lambda error: log.warning(
+            'Failed to decode an object: error="%s"', error
+        ),
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
@@ -152,7 +154,10 @@ class Informer(Generic[T]):
         """Relist if the API server was replaced or restored: then its revisions restart, and ours may seem valid."""
         identity = await self._api.identity()
         if self._identity and identity and identity != self._identity:
-            log.warning("%s: this is another cluster than before", self.resource.name)
+            log.warning(
+                "Relisting, because the API server belongs to another cluster than before: resource=%s",
+                self.resource.name,
+            )
             self._position = ""
         self._identity = identity or self._identity
         if not self._position:
@@ -160,13 +165,20 @@ class Informer(Generic[T]):
         async with aclosing(self._api.pages(self.resource, self._choice, limit=1)) as pages:
             async for page in pages:
                 if _older(page.revision, self._position):
-                    log.warning("%s: the server has gone back to revision %s", self.resource.name, page.revision)
+                    log.warning(
+                        (
+                            "Relisting, because the API server returned an older resourceVersion: "
+                            "resource=%s resourceVersion=%s"
+                        ),
+                        self.resource.name,
+                        page.revision,
+                    )
                     self._position = ""
                 break
 
     def _failed(self, error: ApiError | UnreachableError | OutOfOrderError, least: float = 0.0) -> float:
         if type(error) is not type(self.last_error):
-            log.info("%s: %s", self.resource.name, error)
+            log.info('Failed to list or watch, retrying: resource=%s error="%s"', self.resource.name, error)
         self.last_error = error
         return self._backoff.next(least)
 
@@ -239,10 +251,14 @@ class Informer(Generic[T]):
         revision = who.resource_version
         if kind == "BOOKMARK":
             if _older(revision, self._position):
-                raise OutOfOrderError(f"a bookmark of revision {revision} came after {self._position}")
+                raise OutOfOrderError(
+                    f"bookmark with resourceVersion {revision} after resourceVersion {self._position}"
+                )
         else:
             if not _older(self._position, revision):
-                raise OutOfOrderError(f"{kind} {who.key} of revision {revision} came after {self._position}")
+                raise OutOfOrderError(
+                    f"{kind} {who.key} with resourceVersion {revision} after resourceVersion {self._position}"
+                )
             self._update_object(who, None if kind == "DELETED" else raw)
         self._position = revision
 
