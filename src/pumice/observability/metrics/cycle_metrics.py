@@ -55,24 +55,33 @@ class CycleMetrics:
         def histogram(name: str, text: str, steps: Iterable[float], *labels: str) -> Histogram:
             return Histogram(name, text, labels, buckets=tuple(steps), registry=self.registry)
 
-        self._cycle = histogram("pumice_cycle_seconds", "How long cycles take, from the first event on.", SECONDS)
-        self._session = histogram("volcano_e2e_scheduling_latency_milliseconds", "How long cycles take.", MILLISECONDS)
+        self._cycle = histogram(
+            "pumice_cycle_seconds",
+            "Duration of a scheduling cycle, from applying events to starting to execute the decisions.",
+            SECONDS,
+        )
+        self._session = histogram(
+            "volcano_e2e_scheduling_latency_milliseconds", "Duration of a scheduling cycle.", MILLISECONDS
+        )
         self._settle = histogram(
             "volcano_open_session_duration_milliseconds",
-            "How long it takes to follow up on events and to set targets, before anything is decided.",
+            "Duration of the preparation of a cycle: applying changes and solving targets, before the actions run.",
             MILLISECONDS,
         )
         self._actions = histogram(
-            "volcano_action_scheduling_latency_milliseconds", "How long actions take.", MILLISECONDS, "action"
+            "volcano_action_scheduling_latency_milliseconds",
+            "Duration of an action within a cycle.",
+            MILLISECONDS,
+            "action",
         )
         self._job_waits = histogram(
             "volcano_e2e_job_scheduling_latency_milliseconds",
-            "From the creation of a podgroup to each time it is served; creation is known to the second.",
+            "Time from the creation of a PodGroup (known to 1 s) to each time that tasks of it are placed.",
             WAITS,
         )
         self._task_waits = histogram(
             "volcano_task_scheduling_latency_milliseconds",
-            "From the creation of a pod to the decision where it goes; creation is known to the second.",
+            "Time from the creation of a pod (known to 1 s) to the decision on its node.",
             MILLISECONDS,
         )
 

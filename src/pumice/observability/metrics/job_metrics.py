@@ -52,12 +52,24 @@ class JobMetrics:
 
     def _all(self) -> Iterator[Metric]:
         for phase, name in ENDS.items():
-            yield as_named(name, f"How often a job became {phase}.", dict(self._ended[phase].values()))
+            yield as_named(
+                name, f"Number of times that a job entered the phase {phase}.", dict(self._ended[phase].values())
+            )
         informers = list(self._informers())
         lists = {informer.resource.name: float(informer.lists) for informer in informers}
         behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
-        yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
-        yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
+        yield counts(
+            "pumice_informer_lists",
+            "Number of LIST requests for a resource: the initial one, and one per lost watch position.",
+            "resource",
+            lists,
+        )
+        yield gauges(
+            "pumice_informer_behind",
+            "1 while the list or watch of a resource fails, so that its cache may be out of date.",
+            "resource",
+            behind,
+        )
         for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             yield from process.collect()
 
