@@ -22,7 +22,7 @@ from pumice.observability.liveness import LoopHeartbeat
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-PATIENCE = 20.0
+SCRAPE_TIMEOUT = 20.0
 """Seconds that a scrape waits for the loop that works: a long cycle may be under way."""
 PORTS = 65_536
 
@@ -112,9 +112,9 @@ class Endpoints:
         assert self._probes.metrics is not None
         asked = asyncio.run_coroutine_threadsafe(_call(self._probes.metrics), self._working)
         try:
-            found = await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
+            found = await asyncio.wait_for(asyncio.wrap_future(asked), SCRAPE_TIMEOUT)
         except TimeoutError:
-            return _answer(f"timed out after {PATIENCE:.0f} s: a cycle is running", 503)
+            return _answer(f"timed out after {SCRAPE_TIMEOUT:.0f} s: a cycle is running", 503)
         text = generate_latest(_Collected(found))
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 

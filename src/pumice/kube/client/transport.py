@@ -187,7 +187,7 @@ class Session:
                 ) as answer:
                     if answer.status == 200:
                         yield []
-                        arrived = _Lines()
+                        arrived = _LineBuffer()
                         async for chunk in answer.content.iter_any():
                             if lines := arrived.add(chunk):
                                 yield lines
@@ -255,7 +255,7 @@ class Session:
             raise UnreachableError(f"{self.access.server}: {said}", sent=not unsent) from error
 
 
-class _Lines:
+class _LineBuffer:
     """Puts lines together again that arrive in pieces."""
 
     def __init__(self) -> None:

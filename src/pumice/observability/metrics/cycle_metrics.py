@@ -39,17 +39,17 @@ class CycleMetrics:
         self._clock = clock
         self._entered = self._inside = 0.0
         self._part = ""
-        self.parts: dict[str, float] = {}
+        self.part_seconds: dict[str, float] = {}
         """Seconds that went into each part of cycles; ``around``: into taking in and carrying out."""
         self.events: Counter[str] = Counter()
         self.decisions: Counter[str] = Counter()
         self.victims = 0
         """How many pods went in the last cycle in which a job took from its own queue."""
-        self.found_no_room = 0
+        self.unschedulable = 0
         """How often it was said of any job that it finds no room."""
-        self.in_vain: dict[str, int] = {}
+        self.unschedulable_by_job: dict[str, int] = {}
         """The same by job, as long as it is there."""
-        self.waits: dict[str, tuple[int, int, int]] = {}
+        self.service_times: dict[str, tuple[int, int, int]] = {}
         """Of jobs that have got something: when they came, and were first and last served (microseconds)."""
 
         def histogram(name: str, text: str, steps: Iterable[float], *labels: str) -> Histogram:
@@ -63,7 +63,7 @@ class CycleMetrics:
         self._session = histogram(
             "volcano_e2e_scheduling_latency_milliseconds", "Duration of a scheduling cycle.", MILLISECONDS
         )
-        self._settle = histogram(
+        self._preparation = histogram(
             "volcano_open_session_duration_milliseconds",
             "Duration of the preparation of a cycle: applying changes and solving targets, before the actions run.",
             MILLISECONDS,
@@ -90,43 +90,43 @@ class CycleMetrics:
         now = self._clock()
         took, before = now - self._entered, self._part
         if before:
-            self.parts[before] = self.parts.get(before, 0.0) + took
+            self.part_seconds[before] = self.part_seconds.get(before, 0.0) + took
             self._inside += took
         if before in ACTIONS:
             self._actions.labels(before).observe(took * 1000)
         elif before == "settle":
-            self._settle.observe(took * 1000)
+            self._preparation.observe(took * 1000)
         self._entered, self._part = now, part
 
     def observe_cycle(self, cycle: Cycle) -> None:
         """A cycle is over, and what it decided is under way."""
         self._cycle.observe(cycle.seconds)
         self._session.observe(cycle.seconds * 1000)
-        self.parts["around"] = self.parts.get("around", 0.0) + cycle.seconds - self._inside
+        self.part_seconds["around"] = self.part_seconds.get("around", 0.0) + cycle.seconds - self._inside
         self._inside = 0.0
         for event in cycle.events:
             self.events[type(event).__name__] += 1
             if isinstance(event, Gone) and event.kind is JobSpec:
-                self.in_vain.pop(event.key, None)
-                self.waits.pop(event.key, None)
+                self.unschedulable_by_job.pop(event.key, None)
+                self.service_times.pop(event.key, None)
         victims = 0
         for decision in cycle.decisions:
             self.decisions[type(decision).__name__] += 1
             match decision:
                 case Bind(task, _, job):
-                    self._served(cycle.engine, task, job)
+                    self._observe_placement(cycle.engine, task, job)
                 case Evict(action="preempt"):
                     victims += 1
                 case Condition(job, "Unschedulable"):
-                    self.found_no_room += 1
-                    self.in_vain[job] = self.in_vain.get(job, 0) + 1
+                    self.unschedulable += 1
+                    self.unschedulable_by_job[job] = self.unschedulable_by_job.get(job, 0) + 1
         self.victims = victims or self.victims
 
-    def _served(self, engine: Engine, task: str, job: str) -> None:
+    def _observe_placement(self, engine: Engine, task: str, job: str) -> None:
         now, state = engine.now, engine.state
         self._task_waits.observe(max(0, now - state.tasks[task].spec.created) / 1000)
         spec = state.jobs[job].spec
         if spec is not None:
             self._job_waits.observe(max(0, now - spec.created) / 1000)
-            _, first, _ = self.waits.get(job, (0, now, now))
-            self.waits[job] = spec.created, first, now
+            _, first, _ = self.service_times.get(job, (0, now, now))
+            self.service_times[job] = spec.created, first, now

@@ -57,7 +57,7 @@ class SchedulerMetrics:
 
     def _loop(self, engine: Engine) -> Families:
         meter = self._meter
-        yield counts("pumice_cycle_part_seconds", "Time spent in each part of the cycles.", "part", meter.parts)
+        yield counts("pumice_cycle_part_seconds", "Time spent in each part of the cycles.", "part", meter.part_seconds)
         yield counts("pumice_events", "Events that the engine received, by kind.", "kind", meter.events)
         yield counts("pumice_decisions", "Decisions that the engine made, by kind.", "kind", meter.decisions)
         yield count(
@@ -121,7 +121,7 @@ class SchedulerMetrics:
             "result",
             {
                 "scheduled": binder.bound,
-                "unschedulable": self._meter.found_no_room,
+                "unschedulable": self._meter.unschedulable,
                 "error": binder.failed_binds,
             },
         )
@@ -161,11 +161,11 @@ class SchedulerMetrics:
             "job_id",
             {key: waiting[key] for key in shown if key in waiting},
         )
-        in_vain = self._meter.in_vain
+        unschedulable = self._meter.unschedulable_by_job
         yield as_named(
             "volcano_job_retry_counts",
             "Number of times that a job was reported as unschedulable.",
-            {(("job_id", key),): in_vain[key] for key in shown if key in in_vain},
+            {(("job_id", key),): unschedulable[key] for key in shown if key in unschedulable},
         )
         yield from self._waits(shown)
         share = GaugeMetricFamily(
@@ -193,9 +193,9 @@ class SchedulerMetrics:
             "Unix time, in seconds, at which tasks of a PodGroup were last placed.",
             labels=labels,
         )
-        waits = self._meter.waits
+        service_times = self._meter.service_times
         for key, job in shown.items():
-            wait = waits.get(key)
+            wait = service_times.get(key)
             if wait is None or job.spec is None:
                 continue
             named = (job.spec.name, job.spec.queue, job.spec.namespace)
