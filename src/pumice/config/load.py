@@ -31,7 +31,7 @@ def read_config(text: str, source: str) -> SchedulerConfig:
 
 
 def _without_effect(config: SchedulerConfig, factories: Mapping[str, PluginFactory]) -> Iterator[str]:
-    """Arguments that nobody takes: misspelt, or made for a scheduler that has more of them."""
+    """Arguments that no plugin reads: misspelt, or made for another scheduler."""
     known: dict[str, tuple[Argument, ...] | None] = dict.fromkeys(ACTIONS, ())
     known["reclaim"] = TAKES
     for plugin in config.plugins:
@@ -47,5 +47,5 @@ def _without_effect(config: SchedulerConfig, factories: Mapping[str, PluginFacto
 
 
 def default_config() -> SchedulerConfig:
-    """What is in force when nobody says anything."""
+    """The configuration without a configuration file."""
     return read_config(DEFAULT_CONFIG, "the default configuration")

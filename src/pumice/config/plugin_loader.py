@@ -20,7 +20,7 @@ GROUP = "pumice.plugins"
 
 
 class BrokenPluginError(Exception):
-    """A plugin that can't be used, and whose fault that is."""
+    """A plugin that cannot be used, with its package and the reason."""
 
 
 def plugin_names() -> frozenset[str]:
@@ -29,7 +29,7 @@ def plugin_names() -> frozenset[str]:
 
 
 def plugin_factories(config: SchedulerConfig) -> dict[str, PluginFactory]:
-    """What makes each plugin of a configuration; raises ConfigError, also for arguments that a plugin refuses."""
+    """The factories of a configuration's plugins; raises ConfigError, also for arguments that a plugin rejects."""
     announced = _announced()
     named = {entry.name: _tried(entry, announced.get(entry.name, []), config.source) for entry in config.plugins}
     return {name: BUILT_IN[name] for name in ALWAYS} | named
@@ -94,7 +94,7 @@ def _announced() -> dict[str, list[EntryPoint]]:
 
 
 def _origin(point: EntryPoint) -> str:
-    """Whose it is, and where: ``acme-policies 1.0 (acme.policies:Quiet)``."""
+    """The package and the entry point of a plugin: ``acme-policies 1.0 (acme.policies:Quiet)``."""
     dist = point.dist
     named = dist is not None and f"{_field(dist, 'Name')} {_field(dist, 'Version')}".strip()
     return f"{named or 'a package'} ({point.value})"

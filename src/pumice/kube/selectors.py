@@ -1,7 +1,7 @@
-"""Selectors as manifests write them: requirements on labels, all of which must hold.
+"""Selectors of manifests: requirements on labels, all of which must hold.
 
-A selector is a set. Requirements and their values are sorted and freed of repetitions, and ``matchLabels``
-are requirements like any other, so that selectors which say the same compare equal.
+A selector is a set. Requirements and their values are sorted and deduplicated, and ``matchLabels`` become requirements
+too, so that equivalent selectors compare equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELD_OPERATORS = ("In", "NotIn")
 def label_selector(
     selector: api_types.LabelSelector | None, own: Iterable[Requirement], where: str
 ) -> tuple[Requirement, ...] | None:
-    """A label selector, with what the pod's own labels add to it. None (no selector) selects nothing."""
+    """A label selector, with requirements from the pod's own labels. None (no selector) selects nothing."""
     if selector is None:
         return None
     found = {Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()}
@@ -31,12 +31,12 @@ def label_selector(
 
 
 def own_labels(keys: Iterable[str], operator: str, labels: Mapping[str, str]) -> list[Requirement]:
-    """Requirements to share (In), or not to share (NotIn), a pod's own labels; those it lacks say nothing."""
+    """Requirements to share (In), or not to share (NotIn), a pod's own labels; missing labels add none."""
     return [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
 
 
 def node_term(term: api_types.NodeSelectorTerm, where: str, weight: int = 0) -> NodeTerm | None:
-    """A node selector term. None if it says nothing: then it matches no node."""
+    """A node selector term; None if it is empty, because that matches no node."""
     for i, requirement in enumerate(term.match_fields):
         one_of(requirement.key, ("metadata.name",), f"{where}.matchFields[{i}].key")
     labels = _requirements(term.match_expressions, NODE_OPERATORS, f"{where}.matchExpressions")

@@ -1,8 +1,8 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of a process that works in a loop.
+"""``/metrics``, ``/healthz`` and ``/readyz`` of a process that works in an event loop.
 
-They are served by a thread with a loop of its own: whoever is stuck can't say so himself. ``/healthz`` and ``/readyz``
-only look. What ``/metrics`` says is collected by the loop that works, between two of its steps, where everything
-agrees, and is written out here.
+A thread with its own loop serves them, so that a process can report that its main loop is stuck. ``/healthz`` and
+``/readyz`` only read. The main loop collects ``/metrics`` between two of its steps, when all numbers are consistent;
+the thread formats them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What can be asked. The first two answer with what is wrong, if anything is; another thread asks them."""
+    """The probes of a process. The first two return an error, or nothing; they run in another thread."""
 
     alive: Callable[[], str]
     ready: Callable[[], str]
@@ -42,7 +42,7 @@ class Probes:
 
 
 class AddressError(ValueError):
-    """Something that is no address to listen at; the message says what would be one."""
+    """The text is not an address to listen on."""
 
 
 def parse_address(text: str) -> Address:

@@ -37,7 +37,7 @@ class LoopHeartbeat:
             await asyncio.sleep(EVERY)
 
     def unhealthy_reason(self) -> str:
-        """What is wrong, if anything is."""
+        """The reason why the process is unhealthy; empty if it is healthy."""
         silence = self._clock() - self._last
         return f"stuck: the event loop has not run for {silence:.0f} s" if silence > STUCK else ""
 

@@ -30,25 +30,25 @@ from pumice.kube.client.credentials import Credential
 from pumice.kube.client.tls import load_client_certificate
 
 EXEC_INFO = "KUBERNETES_EXEC_INFO"
-"""The environment variable that tells the command what is asked of it."""
+"""The environment variable with the ExecCredential request for the command."""
 RUN_SECONDS = 60.0
-"""The command may take so long. Where a person answers its questions, there is no limit."""
+"""Timeout of the command in seconds. An interactive command has none."""
 REFRESH_SECONDS = 60.0
-"""So long before it expires a credential is refreshed; but not before nine tenths of its life have passed."""
+"""Seconds before its expiry at which a credential is refreshed, but never before 90 % of its lifetime."""
 RETRY_SECONDS = 5.0
 """The command does not run again so soon after it failed, or after a 401 made it run."""
 SHOWN = 2000
-"""At most so many characters of what the command printed go into an error: the last ones."""
+"""Maximum number of characters of the command's output in an error message: the last ones."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ExecConfig:
-    """What a kubeconfig says about the command."""
+    """The entry ``user.exec`` of a kubeconfig."""
 
     field: str
-    """Where it says so, for errors: ``FILE: users[NAME].user.exec``."""
+    """The location of the entry, for errors: ``FILE: users[NAME].user.exec``."""
     command: str
     api_version: str
     arguments: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class ExecConfig:
     install_hint: str = ""
     interactive_mode: str = "IfAvailable"
     cluster: dict[str, object] | None = None
-    """What the command is told about the cluster, where it wants to know (``provideClusterInfo``)."""
+    """The cluster, as passed to a command with ``provideClusterInfo``."""
 
 
 class ExecPlugin:
@@ -82,7 +82,7 @@ class ExecPlugin:
         self._renew_at = -math.inf
 
     def detach(self, timeout: float = RUN_SECONDS) -> None:
-        """Run the command without the terminal from now on: somebody else is using it."""
+        """Run the command without the terminal from now on, because the caller uses the terminal itself."""
         self._terminal, self._timeout = False, timeout
 
     def cached(self) -> Credential | None:
@@ -108,7 +108,7 @@ class ExecPlugin:
                 return old
 
     def renew(self, refused: Credential) -> bool:
-        """Run the command again after a 401, unless somebody else already has; whether it gave something new."""
+        """Run the command again after a 401, unless another call has; returns whether the credential is new."""
         with self._lock:
             if self._credential == refused:
                 if self._monotonic() < self._renew_at:
@@ -132,7 +132,7 @@ class ExecPlugin:
 
 
 def run_command(config: ExecConfig, *, terminal: bool = True, timeout: float = RUN_SECONDS) -> Credential:
-    """Run the command and read what it prints; ``CredentialError`` says what went wrong."""
+    """Run the command and parse its output; raises ``CredentialError``."""
     interactive = _interactive(config, terminal)
     spec: dict[str, object] = {"interactive": interactive}
     if config.cluster is not None:
@@ -170,7 +170,7 @@ def run_command(config: ExecConfig, *, terminal: bool = True, timeout: float = R
 
 
 def _interactive(config: ExecConfig, terminal: bool) -> bool:
-    """Whether the command may ask questions: it has said so, and standard input is a terminal."""
+    """Whether the command may be interactive: its mode allows that, and standard input is a terminal."""
     available = terminal and sys.stdin is not None and sys.stdin.isatty()
     if config.interactive_mode == "Always" and not available:
         raise _error(config, "requires a terminal (interactiveMode: Always), but standard input is not a terminal")

@@ -1,8 +1,8 @@
-"""Where the cluster is and how to enter it, as kubectl is told: the kubeconfig.
+"""Access to a cluster as kubectl has it: the kubeconfig.
 
-``$KUBECONFIG`` may name several files; as with kubectl the first that says something wins, name by name, and files
-that are not there are passed over. Certificates, keys and tokens stand in the file itself, or in files beside it, or
-a command supplies them (``exec_plugin``).
+``$KUBECONFIG`` may name several files; as with kubectl the first file that defines a name wins, and missing files are
+skipped. Certificates, keys and tokens are in the kubeconfig itself, in files that it names, or come from a command
+(``exec_plugin``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Access:
     verify: bool = True
     server_name: str = ""
     token_file: Path | None = None
-    """Where the token comes from, if it is one that is replaced from time to time."""
+    """The file of the token, if it is one that is replaced from time to time."""
     authority_file: Path | None = None
     """Where ``authority`` comes from, if from a file."""
     exec_plugin: ExecPlugin | None = None
@@ -70,7 +70,7 @@ def default_paths(environment: Mapping[str, str]) -> list[Path]:
 def read_kubeconfig(
     path: Path | None = None, *, context: str = "", environment: Mapping[str, str] | None = None
 ) -> Access:
-    """Read how to reach the cluster of the current context (or of another), or say what is missing where."""
+    """Read how to reach the cluster of the current context, or of another; raises ``FieldError``."""
     paths = [path] if path else default_paths(os.environ if environment is None else environment)
     merged, origin = _merged(paths, must_exist=path is not None)
     files = ", ".join(map(str, paths))
@@ -248,7 +248,7 @@ def _exec_config(entry: Mapping[str, Any], cluster: Mapping[str, Any], at: _Plac
 
 
 def _cluster_info(cluster: Mapping[str, Any], at: _Place) -> dict[str, object]:
-    """What an exec plugin is told about the cluster: the certificate authority always inline."""
+    """The cluster as passed to an exec plugin: the certificate authority is always inline."""
     copied = ("server", "tls-server-name", "insecure-skip-tls-verify", "disable-compression")
     info: dict[str, object] = {name: cluster[name] for name in copied if cluster.get(name)}
     authority = _content(cluster, "certificate-authority", at)
@@ -280,7 +280,7 @@ def _variables(found: object, where: str) -> list[tuple[str, str]]:
 
 
 def _content(entry: Mapping[str, Any], name: str, place: _Place) -> bytes:
-    """What stands in ``NAME-data``, or in the file that ``NAME`` names."""
+    """The value of ``NAME-data``, or the content of the file ``NAME``."""
     part = place.entry.partition("s[")[0]
     inline = entry.get(f"{name}-data")
     if inline:

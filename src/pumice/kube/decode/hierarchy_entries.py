@@ -1,8 +1,8 @@
-"""Entries of ``spec.hierarchy`` as they are written: keys that nobody would read, and nesting without end.
+"""Checks of the entries of ``spec.hierarchy``: unknown keys, and nesting that is too deep.
 
-Reading an object passes over fields it does not know, as Kubernetes does, and the schema of the CRD cannot describe
-entries at every depth. So admission, and whoever reads files, asks here before an object is taken. Objects that are
-stored already are not judged: a scheduler must go on with them.
+Decoding ignores unknown fields, as Kubernetes does, and the schema of the CRD cannot describe entries at every depth.
+So admission, and programs that read files, check entries here before they accept an object. Stored objects are not
+checked: a scheduler must continue with them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NESTED_LEVELS: Final = 64
 
 
 def entry_errors(hierarchy: object, where: str = "spec.hierarchy") -> Iterator[FieldError]:
-    """What is wrong with the keys of entries at any depth, in the order of the text. Types are checked elsewhere."""
+    """Errors in the keys of entries at any depth, in the order of the text. Types are checked elsewhere."""
     waiting: list[tuple[object, str, int]] = [(hierarchy, where, 1)]
     while waiting:
         entries, here, level = waiting.pop()

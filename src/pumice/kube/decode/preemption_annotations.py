@@ -1,6 +1,6 @@
-"""Who may be evicted, who may have others evicted, and how long a job may wait: what objects say by the way.
+"""Settings of preemption: which pods may be evicted, which jobs may preempt, and how long a job may wait.
 
-Pods, PodGroups and Jobs say some of it in annotations or labels, pods and priority classes some in a field.
+Pods, PodGroups and Jobs have some of them in annotations or labels, pods and priority classes others in a field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POLICIES = {"PreemptLowerPriority": True, "Never": False}
 
 
 def preemptable(metadata: api_types.Metadata) -> bool | None:
-    """Whether an object's pods may be evicted; None: it does not say."""
+    """Whether an object's pods may be evicted; None: not set."""
     for place, texts in (("annotations", metadata.annotations), ("labels", metadata.labels)):
         text = texts.get(PREEMPTABLE)
         if text is not None:
@@ -45,7 +45,7 @@ def preempts(policy: str, where: str) -> bool | None:
 
 
 def user(metadata: api_types.Metadata) -> str | None:
-    """Whose an object is; None: it does not say."""
+    """The user of an object; None: not set."""
     found = metadata.annotations.get(USER) or None
     if found is not None:
         check_printable(found, f"metadata.annotations[{USER}]")
@@ -58,7 +58,7 @@ def queue_name(annotations: Mapping[str, str]) -> str:
 
 
 def longest_wait(metadata: api_types.Metadata) -> int | None:
-    """How long a job may stay Pending, in microseconds; None: it does not say."""
+    """How long a job may stay Pending, in microseconds; None: not set."""
     for name in WAITING_TIMES:
         text = metadata.annotations.get(name)
         if text:

@@ -77,7 +77,7 @@ def _path(manifest: api_types.Queue) -> tuple[str | None, str | None]:
 
 
 def _weights_written(manifest: api_types.Queue) -> int:
-    """When the path or its weights were last written; 0 if the annotation is absent or somebody spoiled it."""
+    """When the path or its weights were last written; 0 if the annotation is absent or invalid."""
     text = manifest.metadata.annotations.get(WEIGHTS_WRITTEN, "")
     try:
         return max(0, moment_of(text)) if text < LATEST else 0
@@ -100,7 +100,7 @@ def _check_user_limit_factor(factor: float | None, where: str) -> None:
 
 
 def _amounts(quantities: api_types.Quantities, where: str, registry: Registry) -> Items:
-    """What a resource list names, zeros included: a limit of 0 is a limit."""
+    """The amounts of a resource list, zeros included: a limit of 0 is a limit."""
     vector = registry.vector(quantities, where=where) if quantities else ()
     named = {registry.index(name) for name in quantities}
     return tuple((j, amount) for j, amount in enumerate(vector) if j in named)
@@ -137,7 +137,7 @@ def _entries(
 
 
 def _entry(entry: api_types.HierarchyEntry, where: str, seen: dict[str, str], registry: Registry) -> HierarchyEntry:
-    """One entry with all below it. ``seen`` says where each name stands: all become queues."""
+    """One entry with all entries below it. ``seen`` has the location of each name: all become queues."""
     if not entry.name or "/" in entry.name or not entry.name.isprintable():
         raise FieldError(f"{where}.name", f"Invalid value: {entry.name!r}: must be a queue name such as dev")
     if entry.name in seen:

@@ -42,7 +42,7 @@ _TIME = "an RFC 3339 timestamp with a time zone (such as 2024-05-01T12:00:00Z)"
 
 
 def read(document: object, kind: type[T], *, where: str = "", strict: bool = True) -> T:
-    """Decode what stands at ``where`` in an object; if not strict, numbers and booleans may be text."""
+    """Decode the value at ``where`` in an object; if not strict, numbers and booleans may be text."""
     decode: Callable[[object], T] = partial(msgspec.convert, type=kind, strict=strict)
     while True:
         try:
@@ -86,7 +86,7 @@ def shown(value: object) -> str:
 
 
 class _Refusal:
-    """What the decoder refused: the path to it, its value and the decoder's reason."""
+    """An error of the decoder: the path, the value and the decoder's reason."""
 
     def __init__(self, document: Any, error: str, decode: Callable[[object], object]) -> None:
         match = _REFUSAL.fullmatch(error)
@@ -122,7 +122,7 @@ class _Refusal:
         return f"{where}{self.text}{f'.{missing[1]}' if missing else ''}".removeprefix(".")
 
     def message(self) -> str:
-        """What is wrong and what would be right."""
+        """The error message: the value, and what it must be."""
         if _MISSING.fullmatch(self.reason):
             return "Required value"
         expected = _EXPECTED.fullmatch(self.reason)
@@ -139,7 +139,7 @@ class _Refusal:
 
 
 def _edited(node: Any, path: list[Any], edit: Callable[[Any], Any]) -> Any:
-    """A copy of a document with one part changed; what lies beside the path is shared."""
+    """A copy of a document with one part changed; the rest is shared."""
     if not path:
         return edit(node)
     copy = list(node) if isinstance(node, list) else dict(node)

@@ -1,4 +1,4 @@
-"""What ``/metrics`` of the webhooks says: what was asked, and what came of it."""
+"""The metrics of the webhooks: admission reviews by result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AdmissionMetrics:
         self._webhooks = webhooks
 
     def collect(self) -> list[Metric]:
-        """All there is to say."""
+        """All metrics."""
         return list(self._all())
 
     def _all(self) -> Iterator[Metric]:

@@ -1,8 +1,8 @@
-"""What is counted as it happens: cycles, what they took, what they decided, and how long jobs and pods waited for it.
+"""Counters and histograms of cycles: their durations, their decisions, and how long jobs and pods waited.
 
-Everything that is so at a moment (who holds what, how many jobs wait) is not kept here but looked up when somebody
-asks; see ``scheduler_metrics``. Names that begin with ``volcano_`` mean what they mean in Volcano, with the same labels
-and units, so that dashboards go on working.
+The current state (usage of queues, number of pending jobs) is not kept here but read at each scrape; see
+``scheduler_metrics``. Metrics that begin with ``volcano_`` have the meaning, labels and units of Volcano's, so that
+dashboards keep working.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series b
 
 
 class CycleMetrics:
-    """Hears what the loop does: of each part of a cycle (``enter``), and of the whole when it is over (``watch``)."""
+    """Measures the loop: each part of a cycle (``enter_phase``), and the whole cycle at its end (``observe_cycle``)."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.registry = CollectorRegistry()
@@ -40,17 +40,17 @@ class CycleMetrics:
         self._entered = self._inside = 0.0
         self._part = ""
         self.part_seconds: dict[str, float] = {}
-        """Seconds that went into each part of cycles; ``around``: into taking in and carrying out."""
+        """Seconds spent in each part of the cycles; ``around``: in applying events and executing decisions."""
         self.events: Counter[str] = Counter()
         self.decisions: Counter[str] = Counter()
         self.victims = 0
-        """How many pods went in the last cycle in which a job took from its own queue."""
+        """Pods evicted in the last cycle with a preemption within a queue."""
         self.unschedulable = 0
-        """How often it was said of any job that it finds no room."""
+        """Number of times that any job was reported as unschedulable."""
         self.unschedulable_by_job: dict[str, int] = {}
-        """The same by job, as long as it is there."""
+        """The same by job, until the job is deleted."""
         self.service_times: dict[str, tuple[int, int, int]] = {}
-        """Of jobs that have got something: when they came, and were first and last served (microseconds)."""
+        """By job: the times of creation, first and last placement, in microseconds."""
 
         def histogram(name: str, text: str, steps: Iterable[float], *labels: str) -> Histogram:
             return Histogram(name, text, labels, buckets=tuple(steps), registry=self.registry)
@@ -86,7 +86,7 @@ class CycleMetrics:
         )
 
     def enter_phase(self, part: str) -> None:
-        """The engine enters a part of its cycle, an action say; an empty one ends it."""
+        """The engine enters a part of its cycle, such as an action; an empty name ends the last part."""
         now = self._clock()
         took, before = now - self._entered, self._part
         if before:
@@ -99,7 +99,7 @@ class CycleMetrics:
         self._entered, self._part = now, part
 
     def observe_cycle(self, cycle: Cycle) -> None:
-        """A cycle is over, and what it decided is under way."""
+        """A cycle has ended, and its decisions are being executed."""
         self._cycle.observe(cycle.seconds)
         self._session.observe(cycle.seconds * 1000)
         self.part_seconds["around"] = self.part_seconds.get("around", 0.0) + cycle.seconds - self._inside

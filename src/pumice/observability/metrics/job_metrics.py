@@ -1,7 +1,7 @@
-"""What ``/metrics`` of the controllers says: how jobs ended, and what is still to be looked at.
+"""The metrics of the controllers: how jobs ended, and the state of the informers.
 
-It listens to the changes that the controllers hear. A job that was over when it was first seen does not count: who
-counts rates must not see a jump at every start.
+They observe the changes that the controllers receive. A job that had already ended when it was first seen does not
+count: rates would jump at every start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pumice.kube.watch.informer import Informer
 
 ENDS = {"Completed": "volcano_job_completed_phase_count", "Failed": "volcano_job_failed_phase_count"}
-"""Phases of jobs that are counted, and as what."""
+"""The phases of jobs that are counted, with their names in metrics."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -47,7 +47,7 @@ class JobMetrics:
             self._ended[phase][change.key] = (("job_name", change.key), ("queue_name", queue)), times + 1
 
     def collect(self) -> list[Metric]:
-        """All there is to say."""
+        """All metrics."""
         return list(self._all())
 
     def _all(self) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
-"""What ``/metrics`` says of queues and namespaces, from one walk over the engine's tree.
+"""The metrics of queues and namespaces, from one walk over the engine's tree.
 
-Amounts are as Volcano writes them: cpu in thousandths, memory in bytes, other resources in thousandths too, in one
-metric with the resource as a label. A parent queue counts for its whole subtree.
+Units are Volcano's: cpu in thousandths, memory in bytes, other resources in thousandths too, in one metric with the
+resource as a label. A parent queue counts for its whole subtree.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ _NONE: Counter[JobPhase] = Counter()
 def _counted(
     engine: Engine,
 ) -> tuple[dict[ShareNode, Counter[JobPhase]], dict[ShareNode, list[int]], dict[ShareNode, float]]:
-    """By queue, each with all below it: jobs by phase, what they ask for, how far they are below their targets."""
+    """By queue, including the queues below: jobs by phase, their requests, and the distance to their targets."""
     phases: dict[ShareNode, Counter[JobPhase]] = {}
     asked: dict[ShareNode, list[int]] = {}
     missing: dict[ShareNode, float] = {}
@@ -164,7 +164,7 @@ def _missing(leaf: JobNode, capacity: Sequence[int]) -> float:
 
 
 def _part(held: Sequence[int], due: Sequence[int]) -> float:
-    """The largest part held of anything that is due; what is held without being due is all of it."""
+    """The largest ratio of usage to the deserved amount; 1 for usage of which nothing is deserved."""
     parts = [h / d if d else 1.0 for j, (h, d) in enumerate(zip(held, due, strict=False)) if h and j != PODS]
     return max(parts, default=0.0)
 

@@ -1,8 +1,8 @@
-"""What ``/metrics`` says: what was counted (``cycle_metrics``), and what is so now, looked up in the engine when asked.
+"""The metrics of the scheduler: counters (``cycle_metrics``), and the current state, read from the engine when scraped.
 
-A scrape costs a walk over queues and jobs, a cycle nothing. What is gone is not in the engine, so it is not in the
-answer either: the number of series follows the cluster. Of jobs, which may be many, only the oldest that are not over
-are shown one by one; how many are left out is said too.
+A scrape costs a walk over queues and jobs; cycles cost nothing. Deleted objects are not in the engine and so have no
+series: their number follows the cluster. Of jobs, which may be many, only the oldest unfinished ones have series of
+their own; another metric counts the rest.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SchedulerMetrics:
         scheduler.on_step = self._meter.enter_phase
 
     def collect(self) -> list[Metric]:
-        """All there is to say."""
+        """All metrics."""
         engine = self._scheduler.engine
         found: list[Metric] = list(self._meter.registry.collect())
         found += self._loop(engine)
