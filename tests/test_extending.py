@@ -86,7 +86,9 @@ def test_arguments_that_the_example_refuses(tmp_path: Path) -> None:
     scenario.write_text(text.replace("joblimit.most: 2", "joblimit.most: none"), encoding="utf-8")
     done = command(f"pumice check {scenario}", tmp_path)
     assert done.returncode != 0
-    message = "spec.config: line 6: joblimit: joblimit.most: 'none' given; write a whole number, 1 or more"
+    message = (
+        "spec.config: line 6: plugin joblimit: argument joblimit.most: 'none' given; write a whole number, 1 or more"
+    )
     assert message in done.stdout + done.stderr
 
 
@@ -224,7 +226,7 @@ def test_without_bounds_the_job_stays_owed() -> None:
     why = LimitedCluster(cpu_limit("set_bounds")).why()
     assert "entitled to 5 tasks" in why
     assert "which it is owed" in why
-    assert re.search("room will be kept in .* for it on n1", why)
+    assert re.search("capacity will be reserved in .* for it on n1", why)
     why = LimitedCluster(cpu_limit()).why()
     assert "entitled to 2 tasks" in why
     assert "which it is not owed" in why
@@ -235,7 +237,7 @@ def test_what_why_says_of_a_limit_of_a_third_party() -> None:
     why = LimitedCluster(cpu_limit("set_bounds")).why()
     assert why.startswith("d/solvers runs 2 of 6 tasks and waits: queue solvers may hold cpu 2\n")
     assert "LIMITS\n  queue solvers may hold cpu 2\n" in why
-    assert "TO START\n  - the plugin cpulimit has to agree\n" in why
+    assert "TO START\n  - wait until plugin cpulimit accepts it\n" in why
     assert "AT MOST" not in why
     assert "AT MOST" in LimitedCluster(cpu_limit(), capacity=False).why()
 

@@ -43,18 +43,18 @@ HEAD = f"""\
 
 <!-- Written by tools/metrics_page.py from the code. Change that instead. -->
 
-What `/metrics` of each process says, in the text format of Prometheus; where it is served is in
-[operations.md](operations.md#metrics-and-health). Names that begin with `volcano_` mean what they mean in Volcano, with
-its labels and units, so that dashboards go on working; the others are Pumice's own.
+The metrics that each process serves at `/metrics`, in the text format of Prometheus;
+[operations.md](operations.md#metrics-and-health) says on which address. Metrics that begin with `volcano_` have the
+meaning, labels and units of Volcano's, so that dashboards for Volcano keep working; the others are Pumice's own.
 
 - A counter ends in `_total` here as when it is scraped. Counters of Volcano whose names end otherwise keep their names,
   and have no type.
 - A histogram is scraped as `..._bucket`, `..._sum` and `..._count`.
-- What is gone from the cluster is gone from the answer. Of jobs that are not over, the {JOBS_SHOWN:,} oldest have
-  series of their own; `pumice_jobs_not_shown` says how many have none.
-- A queue counts with all below it. An inner node of the tree that only hierarchy annotations name has no Queue object
-  and is shown by its path: `queue_name="root/eng"`.
-- Besides, all give what the client library says of any process: `process_` and `python_`, such as
+- A deleted object has no series. Of the unfinished jobs, the {JOBS_SHOWN:,} oldest have series of their own;
+  `pumice_jobs_not_shown` is the number of the others.
+- The values of a queue include the queues below it. An inner node of the tree that only hierarchy annotations name has
+  no Queue object and is named by its path: `queue_name="root/eng"`.
+- Every process also serves the `process_` and `python_` metrics of the client library, such as
   `process_resident_memory_bytes`.
 """
 

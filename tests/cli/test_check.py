@@ -93,7 +93,7 @@ def test_a_refused_event_that_nobody_expects_fails_the_check_and_not_the_run(tmp
     file = tmp_path / "a.yaml"
     file.write_text(REFUSED_EVENT + CLUSTER)
     done = pumice_command("check", file)
-    words = "spec.parent: there is no queue 'nowhere'; create it first or use 'root'"
+    words = "spec.parent: Not found: 'nowhere': create that queue first, or use 'root'"
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         f"FAIL late (expects nothing) ({file})",

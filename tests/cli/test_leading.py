@@ -111,4 +111,4 @@ def test_who_loses_the_lease_ends(tmp_path: Path) -> None:
         client.merge(f"{LEASES}/pumice-scheduler", {"spec": lease["spec"]})
         until(lambda: replica.process.poll() is not None, "it ends")
         assert replica.process.returncode == 1
-        assert replica.says("no longer leads")
+        assert replica.says("lost the lease")

@@ -160,7 +160,7 @@ def test_stopped_queues_and_kept_room_are_mentioned():
     simulation.run()
     stopped = overview_of_run(simulation)
     (line,) = plain(notice_lines(stopped))
-    assert line.startswith("stopped queue eng: the queues below 'root/eng' would have deserved cpu 6 together")
+    assert line.startswith("stopped queue eng: the children of queue 'root/eng' have deserved cpu 6 in total")
     assert "queue eng is stopped" in plain(job_lines(stopped, wide=True))[1]
     # 8 cpu on two nodes, half of them are big's; small fills both, and nobody is evicted.
     config = "actions: allocate\ntiers:\n- plugins:\n  - {name: drf, enableHierarchy: true, arguments: %s}\n"

@@ -78,7 +78,7 @@ def test_wide_shows_more():
 def test_what_was_refused_on_the_way_is_shown_and_is_no_failure():
     done = pumice_command("run", GOLDEN / "two-queues.yaml")
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1].startswith("refused Queue/lost: spec.parent: there is no queue 'nowhere'")
+    assert done.stdout.splitlines()[-1].startswith("refused Queue/lost: spec.parent: Not found: 'nowhere'")
 
 
 def test_several_files_a_folder_and_standard_input_are_one_scenario(tmp_path):

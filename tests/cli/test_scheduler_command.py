@@ -120,4 +120,7 @@ def ask(url: str) -> tuple[int, str]:
 
 def test_an_address_that_is_none_is_named() -> None:
     done = pumice_command("scheduler", "--metrics-address", "8080")
-    assert done.returncode == 2 and "'8080' is no address to listen at; write for example 127.0.0.1:8080" in done.stderr
+    assert (
+        done.returncode == 2
+        and "Invalid value: '8080': must be an address to listen on, such as 127.0.0.1:8080" in done.stderr
+    )

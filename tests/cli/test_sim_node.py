@@ -101,4 +101,4 @@ def test_nobody_answers(tmp_path, asked):
 def test_a_kubeconfig_that_is_not_there(tmp_path):
     result = call("lose", "n", KUBECONFIG=str(tmp_path / "no"))
     assert result.exit_code == 1
-    assert f"{tmp_path / 'no'}: no kubeconfig there" in result.output
+    assert f"{tmp_path / 'no'}: file not found" in result.output

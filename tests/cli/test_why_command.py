@@ -72,13 +72,13 @@ def test_a_gang_that_finds_no_room(live: tuple[Client, Path]) -> None:
     first, *rest = said.splitlines()
     # 4 cpu, two jobs that want 4 each: 2 each.
     assert first == (
-        "default/late waits: no room for the 4 tasks it must start together (cpu 4). "
-        "It is entitled to less than that, so it runs on what others leave."
+        "default/late waits: not enough free capacity for the 4 tasks it must start together (cpu 4). "
+        "The job is entitled to less than that, so it can only start on spare capacity."
     )
     assert "  tasks: 0 running, 4 waiting; at least 4 start together" in rest
     assert "  entitled to 2 tasks, in whole ones nothing" in rest
     assert "  0 of 1 node have room for one of its tasks (cpu 1)" in rest
-    assert "    1 node:  too little cpu (need 1, most free 0)  node-000" in rest
+    assert "    1 node:  insufficient cpu (need 1, most free 0)  node-000" in rest
     assert [line for line in rest if line and not line.startswith(" ")] == ["JOB", "TURN", "NODES", "TO START"]
 
 
@@ -90,7 +90,7 @@ def test_for_programs(live: tuple[Client, Path]) -> None:
         "count": 1,
         "lacks": [{"most": "0", "needs": "1", "resource": "cpu"}],
         "nodes": ["node-000"],
-        "reason": "too little cpu",
+        "reason": "insufficient cpu",
     }
     assert answer["created"] <= answer["now"] and answer["now"].endswith("Z")
     assert [rung["ours"]["name"] for rung in answer["contest"]["rungs"]] == [
@@ -101,11 +101,13 @@ def test_for_programs(live: tuple[Client, Path]) -> None:
 
 
 def test_jobs_that_do_not_wait_and_never_start(live: tuple[Client, Path]) -> None:
-    assert why(live[1], "busy")[1].startswith("default/busy is not waiting: all its 4 tasks have a place\n")
+    assert why(live[1], "busy")[1].startswith("default/busy is not waiting: all its 4 tasks have a node\n")
     status, said, _ = why(live[1], "job/huge")
     assert status == 0
-    assert said.startswith("default/huge waits and will never start: 1 task would fit no node even if it were empty\n")
-    assert "1 node:  too little cpu (need 64, most free 4)" in said
+    assert said.startswith(
+        "default/huge waits and can never start: 1 task would not fit any node even if it were empty\n"
+    )
+    assert "1 node:  insufficient cpu (need 64, most free 4)" in said
 
 
 def test_pods(live: tuple[Client, Path]) -> None:
@@ -144,8 +146,8 @@ def test_a_scenario() -> None:
     done = pumice_command("why", "daves", "-f", EXAMPLES / "users.yaml")
     assert done.returncode == 0
     assert done.stdout.startswith(
-        "default/daves runs 6 of 10 tasks and waits: user dave holds cpu 6 in queue root/dev and asks for 1 more; "
-        "a user may hold 6 = 12 x 0.5\n"
+        "default/daves runs 6 of 10 tasks and waits: user dave holds cpu 6 in queue root/dev and requests 1 more; "
+        "the user limit is 6 = 12 x 0.5\n"
     )
     done = pumice_command("why", "nobody", "-f", EXAMPLES / "users.yaml")
     assert (done.returncode, done.stdout) == (1, "")

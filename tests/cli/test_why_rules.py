@@ -87,7 +87,7 @@ def test_on_a_cluster_whose_scheduler_has_a_configuration_of_its_own(tmp_path: P
         client.create(POD_GROUPS.path("default"), {**about, "spec": {**spec, "queue": "leaf"}})
         client.create(PODS.path("default"), _pod("held-0", "held"))
         done = pumice_command("why", "held", "--kubeconfig", kubeconfig)
-        assert done.stdout.splitlines()[0] == "default/held waits: queue org, above its own, is Paused"
+        assert done.stdout.splitlines()[0] == "default/held waits: queue org, an ancestor of its queue, is Paused"
 
 
 def _pod(name: str, group: str) -> dict[str, Any]:

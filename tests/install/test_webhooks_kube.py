@@ -43,7 +43,7 @@ def test_a_refusal_reaches_whoever_asked(day):
     assert status == 1
     assert "Error from server (Forbidden)" in said
     assert 'admission webhook "queues.admission.pumice.dev" denied the request: ' in said
-    assert "spec.parent: there is no queue 'nowhere'; create it first or use 'root'" in said
+    assert "spec.parent: Not found: 'nowhere': create that queue first, or use 'root'" in said
 
 
 def test_a_protected_queue_stays(day):

@@ -87,10 +87,10 @@ def test_binds_are_compared_as_a_whole():
 
 def test_an_error_is_found_by_its_object_and_what_it_says():
     event = {"cycle": 2, "apply": queue("x", parent="nope")}
-    assert found({"errors": [{"object": "Queue/x", "contains": "no queue 'nope'"}]}, events=[event]) == []
+    assert found({"errors": [{"object": "Queue/x", "contains": "Not found: 'nope'"}]}, events=[event]) == []
     ((where, _, actual),) = found({"errors": [{"object": "Queue/x", "contains": "exceeds"}]}, events=[event])
     assert where == "errors[0].Queue/x"
-    assert "no queue 'nope'" in actual
+    assert "Not found: 'nope'" in actual
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,10 @@ class TestQueues:
     def test_hierarchies_that_contradict_are_refused(self):
         found = loaded(queue("a", hierarchy=[{"name": "x"}]), queue("b", hierarchy=[{"name": "x"}, {"name": "y"}]))
         assert {(p.object, p.field) for p in found.problems} == {("Queue/b", "spec.hierarchy")}
-        assert found.problems[-1].message == "the hierarchy of 'a' has 'x' below 'a'; take it out there first"
+        assert (
+            found.problems[-1].message
+            == "Forbidden: the hierarchy of queue 'a' names 'x' as a child of 'a'; remove that entry first"
+        )
         assert found.objects.queues.keys() == {"a", "x"}
 
     def test_a_fault_in_a_queue_that_a_hierarchy_made_is_said_of_that_queue(self):
@@ -100,7 +103,7 @@ class TestJobs:
 
     def test_need_a_queue_that_was_let_in(self):
         (_, message) = messages(queue("dev", parent="nope"), group("g", queue="dev"))
-        assert message == "there is no queue 'dev'"
+        assert message == "Not found: queue 'dev'"
 
     def test_for_a_parent_go_to_the_least_used_leaf_below_it(self):
         # b and c weigh the same; the first job goes to b by name, and its 2 cpu send the second to c.
@@ -139,25 +142,28 @@ class TestJobs:
         assert (problem.object, problem.field, problem.message) == (
             "Pod/default/p",
             "metadata.annotations[scheduling.volcano.sh/queue-name]",
-            "there is no queue 'nope'; there are dev",
+            "Not found: queue 'nope'; leaf queues: dev",
         )
 
     @pytest.mark.parametrize(
         ("change", "reason"),
         [
-            ({"tasks": []}, "spec.tasks: is empty; a job needs at least one task"),
-            ({"minAvailable": 3}, "spec.minAvailable: 3 is more than the 2 replicas of all tasks together"),
-            ({"maxRetry": -1}, "spec.maxRetry: -1 given; write 0 or more"),
+            ({"tasks": []}, "spec.tasks: Required value: a job needs at least one task"),
+            (
+                {"minAvailable": 3},
+                "spec.minAvailable: Invalid value: 3: must be less than or equal to the replicas of all tasks (2)",
+            ),
+            ({"maxRetry": -1}, "spec.maxRetry: Invalid value: -1: must be greater than or equal to 0"),
             (
                 {"policies": [{"event": "PodLost", "action": "RestartJob"}]},
-                "spec.policies[0]: 'PodLost' is no event of a policy; write one of *, PodFailed, PodEvicted, "
+                "spec.policies[0]: Unsupported value: 'PodLost': supported values: *, PodFailed, PodEvicted, "
                 "PodPending, PodRunning, Unknown, TaskCompleted, TaskFailed, JobUpdated",
             ),
             (
                 {"volumes": [{"mountPath": "/x"}]},
-                "spec.volumes[0]: names no claim and describes none; write volumeClaimName or volumeClaim",
+                "spec.volumes[0]: Required value: set volumeClaimName or volumeClaim",
             ),
-            ({"policies": 3}, "spec.policies: 3 given, but a list is needed"),
+            ({"policies": 3}, "spec.policies: Invalid value: 3: must be a list"),
         ],
     )
     def test_are_refused_as_a_cluster_refuses_them(self, change, reason):
@@ -170,7 +176,7 @@ class TestJobs:
         document = job("j", "dev", 2, cpu=1)
         document["spec"]["tasks"] *= 2
         (problem,) = loaded(queue("dev"), document).problems
-        assert problem.reason == "spec.tasks[1].name: 't' is the name of task 0 already; rename one"
+        assert problem.reason == "spec.tasks[1].name: Duplicate value: 't': already the name of task 0"
 
     def test_without_a_minimum_start_with_what_their_tasks_need(self):
         document = job("j", "dev", 4, cpu=1)

@@ -133,7 +133,10 @@ class TestOneQueue:
         assert simulation.cluster.objects.queues["q"].state is CLOSING
         assert counts(simulation) == {"default/j": (0, 1)}
         assert [str(error) for error in simulation.errors] == [
-            "try.yaml: Job/default/late: spec.queue: queue 'q' takes no jobs: it is Closing; open it or use another"
+            (
+                "try.yaml: Job/default/late: spec.queue: queue 'q' accepts no jobs, because it is Closing; "
+                "open it or use another queue"
+            )
         ]
 
 

@@ -132,7 +132,7 @@ def test_objects_that_were_refused_are_reported():
     simulation = ran(scenario(events=[{"cycle": 2, "apply": queue("x", parent="nope")}]), node(cpu=1))
     (error,) = run_report(simulation)["errors"]
     assert error["object"] == "Queue/x"
-    assert error["message"].startswith("spec.parent: there is no queue 'nope'")
+    assert error["message"].startswith("spec.parent: Not found: 'nope'")
 
 
 def test_under_churn_figures_are_numbers():

@@ -76,10 +76,10 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
         ({"events": [{"cycle": 1, "finsh": {}}]}, "spec.events[0].finsh", "did you mean 'finish'?"),
         ({"events": [{"cycle": 1, "finish": {"zzz": 1}}]}, "spec.events[0].finish.zzz", "fields are job, tasks, pods"),
         ({"churn": {"seeds": 7, "completions": 1}}, "spec.churn.seeds", "did you mean 'seed'?"),
-        ({"cycles": 0}, "spec.cycles", ">= 1"),
-        ({"cycles": "3"}, "spec.cycles", "a whole number is needed"),
+        ({"cycles": 0}, "spec.cycles", "greater than or equal to 1"),
+        ({"cycles": "3"}, "spec.cycles", "must be an integer"),
         ({"cycleSeconds": 0}, "spec.cycleSeconds", "> 0"),
-        ({"churn": {"completions": 1}}, "spec.churn.seed", "is missing"),
+        ({"churn": {"completions": 1}}, "spec.churn.seed", "Required value"),
         ({"events": [{"cycle": 1}]}, "spec.events[0]", "one of finish, apply, delete, command, config"),
         (
             {"events": [{"cycle": 1, "config": "", "delete": {"kind": "Queue", "name": "a"}}]},
@@ -95,7 +95,11 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
             "'StopQueue' is not known",
         ),
         ({"expect": {"jobs": {"a": {}}}}, "spec.expect.jobs.a", "default/a"),
-        ({"expect": {"jobs": {"ns/a": {"phase": "Runing"}}}}, "spec.expect.jobs.ns/a.phase", "'Runing' is not known"),
+        (
+            {"expect": {"jobs": {"ns/a": {"phase": "Runing"}}}},
+            "spec.expect.jobs.ns/a.phase",
+            "Unsupported value: 'Runing'",
+        ),
         (
             {"expect": {"jobs": {"ns/a": {"allocated": {"memory": "5GB"}}}}},
             "spec.expect.jobs.ns/a.allocated.memory",
@@ -135,7 +139,7 @@ def test_another_version_of_the_object_is_not_guessed_at():
 
 def test_a_scenario_object_needs_a_name():
     document = scenario() | {"metadata": {}}
-    assert problems(document) == [("dir/try.yaml", "Scenario/?", "metadata.name", "is missing, but needed")]
+    assert problems(document) == [("dir/try.yaml", "Scenario/?", "metadata.name", "Required value")]
 
 
 def test_of_two_scenario_objects_the_second_is_refused():
@@ -161,4 +165,4 @@ def test_arguments_that_a_plugin_refuses_are_found_before_anything_runs():
     config = "actions: allocate\ntiers:\n- plugins:\n  - name: drf\n    arguments:\n      drf.rule: papr\n"
     ((_, _, field, message),) = problems(scenario(config=config))
     assert field == "spec.config"
-    assert message.startswith("line 6: drf: drf.rule: 'papr'")
+    assert message.startswith("line 6: plugin drf: argument drf.rule: 'papr'")

@@ -265,7 +265,10 @@ class TestAdmission:
         events = [command(2, "CloseQueue"), submit(2, "no"), command(3, "OpenQueue"), submit(3, "yes")]
         simulation = ran(scenario(events=events), node(cpu=2), queue("a"))
         assert [(error.object, error.reason) for error in simulation.errors] == [
-            ("Job/default/no", "spec.queue: queue 'a' takes no jobs: it is Closed; open it or use another")
+            (
+                "Job/default/no",
+                "spec.queue: queue 'a' accepts no jobs, because it is Closed; open it or use another queue",
+            )
         ]
         assert counts(simulation) == {"default/yes": (1, 0)}
 
@@ -273,7 +276,7 @@ class TestAdmission:
         ("name", "message"),
         [
             ("root", "queue 'root' stands for the cluster and cannot be deleted"),
-            ("default", "queue 'default' cannot be deleted; close it if it is to take no jobs"),
+            ("default", "queue 'default' cannot be deleted; close it to stop new jobs"),
             (
                 "eng",
                 "'prod' is protected (annotation pumice.dev/protected), so nothing was deleted; "
@@ -295,7 +298,7 @@ class TestAdmission:
             happening({"apply": job("j", "q", 1, cpu=2)}), node(cpu=4), queue("q"), job("j", "q", 1, cpu=1)
         )
         (error,) = simulation.errors
-        assert error.reason.startswith("spec: tasks may not change once the job is there; only minAvailable,")
+        assert error.reason.startswith("spec: Forbidden: tasks may not change after creation; only minAvailable,")
         assert simulation.cluster.engine.tree.root.held[0] == 1000
 
     def test_promises_are_judged_by_the_nodes_there_are(self):
@@ -308,7 +311,7 @@ class TestAdmission:
         simulation = ran(scenario(events=events), node(cpu=4), queue("a"))
         (error,) = simulation.errors
         assert error.field == "spec.guarantee.resource"
-        assert error.message.endswith("guarantee cpu 6 together, more than the allocatable cpu 4 of the cluster")
+        assert error.message.endswith("guarantee cpu 6 in total, more than the allocatable cpu 4 of the cluster")
         assert dict(simulation.cluster.objects.queues["a"].guarantee) == {0: 6000}
 
     def test_limits_of_users_come_back_to_a_queue_that_has_none_below_it_any_more(self):

@@ -165,7 +165,7 @@ class PodGroupController:
                 return
             # The owner has other pods, but users look at the one that is pending.
             subject = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": pod["metadata"]}
-            words = f"{POD_GROUPS.kind} {group_name(pod)}: {error.message}"
+            words = f"Failed to create {POD_GROUPS.kind} {group_name(pod)}: {error.message}"
             await record_once(self._api, COMPONENT, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
             raise
 

@@ -238,7 +238,7 @@ def event_of(record: ObjectChanged | ObjectGone | Happened) -> Event:
 
 def _known(name: str, among: dict[str, T]) -> T:
     if name not in among:
-        raise msgspec.ValidationError(f"{name!r} is none of {', '.join(among)}")
+        raise msgspec.ValidationError(f"{name!r} is not one of {', '.join(among)}")
     return among[name]
 
 

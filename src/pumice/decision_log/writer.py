@@ -135,7 +135,7 @@ class DecisionLog:
             self.stop(error)
             return
         if self.trouble:
-            log.warning("the decision log goes on in %s", self.path)
+            log.warning("Continuing the decision log in a new file: path=%s", self.path)
         self.trouble = ""
         self._put(heading)
         was = snapshot.cluster
@@ -225,7 +225,7 @@ class DecisionLog:
         """Suspend recording for ``AGAIN``."""
         file, self._file, self._waiting = self._file, None, []
         if not self.trouble:
-            log.error("the decision log is interrupted, scheduling goes on: %s", error)
+            log.error('Failed to write the decision log, scheduling continues without it: error="%s"', error)
         self.trouble = str(error)
         self._again = self._clock() + AGAIN
         if file is not None:

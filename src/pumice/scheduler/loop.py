@@ -92,7 +92,9 @@ class Scheduler:
         self._wanted: SchedulerConfig | None = None  # to be in force from the next cycle on
         self._config_file = config_file
         self.decision_log = decision_log
-        self.cache = ClusterCache(self._registry, lambda error: log.warning("%s", error), schedulers)
+        self.cache = ClusterCache(
+            self._registry, lambda error: log.warning('Failed to decode an object: error="%s"', error), schedulers
+        )
         self._recorder = EventRecorder(api, "pumice")
         self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate)
         self._phases = PodGroupStatusUpdater(self.binder)
@@ -229,7 +231,7 @@ class Scheduler:
             what = f"{config.source}: {type(error).__name__}: {error}"
             if wanted is not None:
                 self.config_refused = what
-                log.error("%s; the configuration in force stays", what)
+                log.error('Rejected the new configuration, the previous one stays in force: error="%s"', what)
             elif recorded is not None:
                 recorded.stop(error)
             return
@@ -237,7 +239,7 @@ class Scheduler:
         if wanted is not None:
             self.config, self.config_refused = wanted, ""
             self._queues.announce(wanted, self._schedulers)
-            log.warning("%s: in force from now on", config.source)
+            log.warning("Loaded the configuration: source=%s", config.source)
         if self.decision_log is not None:
             self.decision_log.begin(config, engine.cooldown, self._registry, self.cycles, snapshot, now)
 

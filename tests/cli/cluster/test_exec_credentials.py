@@ -96,14 +96,17 @@ def test_errors_say_which_command_of_whom_failed_and_what_it_said(managed: Manag
     done = program("vqueues", "--kubeconfig", managed.kubeconfig)
     assert (done.returncode, done.stderr) == (
         1,
-        f"error: getting credentials: {field}: the command {managed.stub.command} failed with exit code 255\n"
+        f"error: getting credentials: {field}: credential plugin {managed.stub.command} failed with exit code 255\n"
         "The SSO session has expired\n",
     )
     managed.write(command="no-such-plugin", installHint="Install it from https://example.com\n")
     for arguments in (["queue", "list"], ["sim", "node", "cordon", "n"], ["uninstall"], ["top", "--once"]):
         done = pumice_command(*arguments, "--kubeconfig", managed.kubeconfig)
         assert done.returncode == 1
-        assert f"{field}: the command no-such-plugin was not found\nInstall it from https://example.com" in done.stderr
+        assert (
+            f"{field}: credential plugin no-such-plugin executable not found\nInstall it from https://example.com"
+            in done.stderr
+        )
 
 
 def at_terminal(

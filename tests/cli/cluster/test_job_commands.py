@@ -109,7 +109,7 @@ def test_little_need_be_said(call: Caller, client: Client) -> None:
 def test_where_a_job_was_sent_is_said(call: Caller) -> None:
     first, second = call.said("vsub sent -q lab").splitlines()
     assert first == f"{PREFIX}/sent created in queue left"
-    assert second.startswith("  sent to queue 'left': it is the least used of 2 open queues below 'lab'")
+    assert second.startswith("  Routed to queue 'left', the least utilised of 2 open leaf queues below 'lab'")
 
 
 def test_jobs_from_files_and_standard_input(call: Caller, client: Client, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_what_the_server_refuses_names_object_and_field(call: Caller) -> None:
     assert call("vsub a -q nope") == (
         1,
         "",
-        "error: jobs/a: spec.queue: there is no queue 'nope'; there are default, left, right\n",
+        "error: jobs/a: spec.queue: Not found: queue 'nope'; leaf queues: default, left, right\n",
     )
     call.said("vsub a -q left")
     assert call("vsub a -q left") == (1, "", 'error: jobs.batch.volcano.sh "a" already exists\n')

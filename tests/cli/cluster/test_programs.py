@@ -99,13 +99,11 @@ def test_kubeconfigs_that_lead_nowhere(call: Caller, kubeconfig: Path, tmp_path:
     assert call("vqueues --context nope") == (
         2,
         "",
-        f"error: {kubeconfig}: contexts: 'nope' is not among the contexts; there are: pumice\n",
+        f"error: {kubeconfig}: contexts: Not found: 'nope': known contexts are pumice\n",
     )
     call.kubeconfig = tmp_path / "none"
     status, out, err = call("vqueues")
-    assert (status, out) == (2, "") and err.startswith(
-        f"error: {tmp_path / 'none'}: no kubeconfig there; set KUBECONFIG"
-    )
+    assert (status, out) == (2, "") and err.startswith(f"error: {tmp_path / 'none'}: file not found; set KUBECONFIG")
     assert call.said(f"vcctl --kubeconfig {kubeconfig} --context pumice queue get root -o name") == f"{PREFIX}/root\n"
 
 

@@ -166,7 +166,7 @@ def test_what_the_server_refuses_names_object_and_field(call: Caller) -> None:
     assert call("vcctl queue create x -p nope") == (
         1,
         "",
-        "error: queues/x: spec.parent: there is no queue 'nope'; create it first or use 'root'\n",
+        "error: queues/x: spec.parent: Not found: 'nope': create that queue first, or use 'root'\n",
     )
     status, _, err = call("vcctl queue create Bad")
     assert status == 1 and err.startswith('error: Queue.scheduling.volcano.sh "Bad" is invalid: metadata.name: ')
@@ -362,7 +362,7 @@ def test_what_is_protected_stays_with_all_above_it(call: Caller, client: Client,
 
 def test_root_and_default_stay(call: Caller) -> None:
     assert call("vcctl queue delete default --yes").err == (
-        "error: queues/default: queue 'default' cannot be deleted; close it if it is to take no jobs\n"
+        "error: queues/default: queue 'default' cannot be deleted; close it to stop new jobs\n"
     )
 
 

@@ -99,7 +99,7 @@ def test_a_queue_without_a_place_comes_last_with_a_reason() -> None:
     view = QueueView("tree")
     rows = view.rows([queue("lost", parent="gone", running=2), queue("root")])
     assert [row.cells[0] for row in rows.values()] == ["root", "lost"]
-    assert view.notes == ["queue lost: spec.parent: there is no queue 'gone'; create it first or use 'root'"]
+    assert view.notes == ["queue lost: spec.parent: Not found: 'gone': create that queue first, or use 'root'"]
     assert [row.cells[0] for row in QueueView("tree", ["lost"]).rows([queue("lost", parent="gone")]).values()] == [
         "lost"
     ]
@@ -109,7 +109,7 @@ def test_a_circle_is_no_reason_to_turn_for_ever() -> None:
     view = QueueView("tree")
     rows = view.rows([queue("a", parent="b"), queue("b", parent="a"), queue("root")])
     assert list(rows) == ["root", "a", "b"]
-    assert "circle" in view.notes[0]
+    assert "cycle" in view.notes[0]
 
 
 def test_wide_adds_what_each_has_and_should_have() -> None:

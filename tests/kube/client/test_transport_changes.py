@@ -122,7 +122,7 @@ def test_who_leads_no_longer_when_the_connection_is_there_does_not_write(tmp_pat
                 await asyncio.sleep(0.01)
             leads = False
             proxy.held = False
-            with pytest.raises(UnreachableError, match="does not lead") as refused:
+            with pytest.raises(UnreachableError, match="is not the leader") as refused:
                 await asyncio.wait_for(writing, 10)
             assert not refused.value.sent
             assert b'"late"' not in await session.call("GET", "/api/v1/namespaces")  # reading is for everybody

@@ -203,8 +203,8 @@ def test_what_cannot_be_read_stays_as_it_was_until_it_is_gone() -> None:
         (change,) = await world.changes(1)
         assert texts(change) == ["1", "2"]
         assert [str(error) for error in refused] == [
-            "ConfigMap/default/a: data.text: is missing, but needed",
-            "ConfigMap/default/b: data.text: is missing, but needed",
+            "ConfigMap/default/a: data.text: Required value",
+            "ConfigMap/default/b: data.text: Required value",
         ]
         await world.delete("b")
         await world.delete("a")

@@ -148,7 +148,7 @@ class JobController:
                 raise
         for command in commands:
             if why := failure(command, job):
-                log.info("command %s for job %s: %s", command["metadata"]["name"], key, why)
+                log.info('Command failed: command=%s job=%s error="%s"', command["metadata"]["name"], key, why)
                 await record_failure(self._api, command, why, stamp(self._now()))
                 await self._remove(namespace, Remove(COMMANDS, command["metadata"]["name"], command["metadata"]["uid"]))
 
@@ -247,11 +247,20 @@ class JobController:
     async def _say_refused(self, job: Document, document: Document, error: ApiError) -> None:
         what = f"{document['kind']} {document['metadata']['name']}"
         await record_once(
-            self._api, COMPONENT, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning"
+            self._api,
+            COMPONENT,
+            job,
+            "FailedCreate",
+            f"Failed to create {what}: {error.message}",
+            stamp(self._now()),
+            "Warning",
         )
 
     async def _say_taken(self, job: Document, document: Document) -> None:
-        words = f"{document['kind']} {document['metadata']['name']}: is there, and not the job's; it is left as it is"
+        words = (
+            f"Failed to create {document['kind']} {document['metadata']['name']}: an object of that name "
+            "exists and does not belong to this job; delete it or rename the job"
+        )
         await record_once(self._api, COMPONENT, job, "FailedCreate", words, stamp(self._now()), "Warning")
 
     async def _remove(self, namespace: str, write: Remove) -> None:

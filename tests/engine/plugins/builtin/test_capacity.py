@@ -335,7 +335,7 @@ def test_guarantees_that_the_cluster_can_no_longer_keep_are_said_of_root_once() 
     (said,) = [said for said in world.cycle() if isinstance(said, QueueCondition)]
     assert (said.queue, said.type) == ("root", "GuaranteesExceedCapacity")
     assert said.message == (
-        "the queues below 'root' would have guarantee cpu 9m together, more than the allocatable cpu 8m of the cluster"
+        "the children of queue 'root' have guarantee cpu 9m in total, more than the allocatable cpu 8m of the cluster"
     )
     assert not [said for said in world.cycle() if isinstance(said, QueueCondition)]
     world.node(9)
