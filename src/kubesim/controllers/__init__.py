@@ -1,6 +1,6 @@
 """What kube-controller-manager does, where people would miss it. One file answers one question.
 
-Each controller follows what it needs to know and keeps a list of what to look at (``workqueue``). To look at something
+Each controller follows what it needs to know and keeps a list of what to look at (``WorkQueue``). To look at something
 means to read its newest state, decide, and write; whatever changes in between brings it back onto the list. The
 decision is a function of objects and the time, without any I/O, and can be read and tested alone.
 """

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock, stamp
 from kubesim.controllers.conditions import set_condition
 from kubesim.controllers.gc.garbage_collector import drop_finalizer
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY
 from kubesim.registry.registry import Object
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -27,7 +28,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
     async def look(name: str) -> float | None:
         return await clear(api, clock, name)
 
-    work = WorkQueue(look, at_once=4)
+    work = WorkQueue(look, workers=4, retries=RETRY_POLICY)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(work.run())
         async for batch in api.follow(DEFINITIONS):

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kubebase.label_selector import matches
+from kubebase.work_queue import WorkQueue
 from kubesim.api import status as answers
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock, moment, stamp
 from kubesim.controllers.conditions import condition, is_true, set_condition
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
@@ -191,7 +192,7 @@ class DisruptionController:
         self._api = api
         self._clock = clock
         self._known: dict[str, dict[str, Object]] = {}  # by namespace and name
-        self.work = WorkQueue(self._look)
+        self.work = WorkQueue(self._look, workers=WORKERS, retries=RETRY_POLICY)
 
     def take_budget(self, budget: Object, *, deleted: bool) -> None:
         """Take note of a budget."""

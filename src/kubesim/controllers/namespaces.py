@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock, stamp
 from kubesim.controllers.conditions import set_condition
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY
 from kubesim.registry.registry import Object, Resource
 
 FINALIZER = "kubernetes"
@@ -82,7 +83,7 @@ class NamespaceController:
         self._api = api
         self._clock = clock
         self._waited: dict[str, float] = {}
-        self.work = WorkQueue(self._look, at_once=8)
+        self.work = WorkQueue(self._look, workers=8, retries=RETRY_POLICY)
 
     async def _look(self, name: str) -> float | None:
         namespace = self._api.read("namespaces", "", name)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.quota_ledger import QUOTAS
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 
 
@@ -26,7 +27,7 @@ async def run(api: InProcessClient) -> None:
         namespace, name = key.split("/")
         await api.modify(QUOTAS, namespace, name, edit, subresource="status")
 
-    work = WorkQueue(look)
+    work = WorkQueue(look, workers=WORKERS, retries=RETRY_POLICY)
     ledger.moved = work.add
 
     async def follow_quotas() -> None:

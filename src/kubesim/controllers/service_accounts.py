@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 ACCOUNT = "default"
@@ -41,7 +42,7 @@ async def run(api: InProcessClient) -> None:
     async def look(namespace: str) -> None:
         await _ensure_account(api, namespace)
 
-    work = WorkQueue(look)
+    work = WorkQueue(look, workers=WORKERS, retries=RETRY_POLICY)
 
     async def follow_namespaces() -> None:
         async for batch in api.follow("namespaces"):

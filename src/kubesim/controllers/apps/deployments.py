@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock, stamp
@@ -25,7 +26,7 @@ from kubesim.controllers.apps.rollout import (
 from kubesim.controllers.conditions import condition, set_condition
 from kubesim.controllers.controller_refs import ControllerRefs, adopt, controller_of, disown, is_going, owned_by
 from kubesim.controllers.events import EventRecorder
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 
 DEPLOYMENTS = "deployments.apps"
@@ -138,7 +139,7 @@ class DeploymentController:
         self._api = api
         self._clock = clock
         self._events = EventRecorder(api, "deployment-controller", clock)
-        self.work = WorkQueue(self._look)
+        self.work = WorkQueue(self._look, workers=WORKERS, retries=RETRY_POLICY)
         self.sets = ControllerRefs(api, REPLICA_SETS, "apps/v1", "Deployment", self.work.add)
 
     async def _look(self, key: str) -> float | None:

@@ -7,6 +7,7 @@ import copy
 from collections.abc import Sequence
 
 from kubebase.label_selector import matches
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock, moment, stamp
@@ -14,7 +15,7 @@ from kubesim.controllers.conditions import condition, set_condition
 from kubesim.controllers.controller_refs import ControllerRefs, adopt, disown, is_going, owned_by
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.jobs.job_pods import is_active, is_ready, phase
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 
 REPLICA_SETS = "replicasets.apps"
@@ -98,7 +99,7 @@ class ReplicaSetController:
         self._api = api
         self._clock = clock
         self._events = EventRecorder(api, "replicaset-controller", clock)
-        self.work = WorkQueue(self._look)
+        self.work = WorkQueue(self._look, workers=WORKERS, retries=RETRY_POLICY)
         self.pods = ControllerRefs(api, "pods", "apps/v1", "ReplicaSet", self.work.add)
 
     async def _look(self, key: str) -> float | None:

@@ -14,9 +14,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.controllers.gc.gc_decision import FOREGROUND, ORPHAN, Delete, Owner, Unlink, judge
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 
 UNKNOWN_AGAIN = 30.0
@@ -48,7 +49,7 @@ class GarbageCollector:
         self._owners: dict[str, tuple[str, ...]] = {}  # key of a dependent: uids of its owners
         self._dependents: dict[str, dict[str, None]] = {}  # uid of an owner: keys of its dependents
         self._waiting: dict[str, str] = {}  # uid of an owner that waits for its dependents: its key
-        self.work = WorkQueue(self._look)
+        self.work = WorkQueue(self._look, workers=WORKERS, retries=RETRY_POLICY)
 
     def take(self, key: str, value: bytes, *, deleted: bool) -> None:
         """Take note of an object's newest state."""

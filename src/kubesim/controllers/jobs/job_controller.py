@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock
@@ -15,7 +16,7 @@ from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.gc.garbage_collector import drop_finalizer
 from kubesim.controllers.jobs.job_plan import Plan, is_finished, plan
 from kubesim.controllers.jobs.job_pods import TRACKING, is_tracked, new_pod
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 
 JOBS = "jobs.batch"
@@ -29,7 +30,7 @@ class JobController:
         self._api = api
         self._clock = clock
         self._events = EventRecorder(api, "job-controller", clock)
-        self.work = WorkQueue(self._look)
+        self.work = WorkQueue(self._look, workers=WORKERS, retries=RETRY_POLICY)
         self.pods = ControllerRefs(api, "pods", "batch/v1", "Job", self.work.add)
 
     def take_job(self, job: Object, *, deleted: bool) -> None:

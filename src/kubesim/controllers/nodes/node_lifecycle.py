@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock, stamp
 from kubesim.controllers.conditions import condition, is_true, set_condition
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.gc.garbage_collector import place
 from kubesim.controllers.nodes.taints import OUT_OF_SERVICE, Taint, evicting, patience, since, taints
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
@@ -51,7 +52,7 @@ class NodeLifecycleController:
         self._missing: dict[str, float] = {}  # nodes that do not, but have pods: since when
         self._restless: set[str] = set()  # nodes whose pods must be looked at one by one
         self._tainted: dict[str, float] = {}  # nodes that pods must leave: since when
-        self.work = WorkQueue(self._look)
+        self.work = WorkQueue(self._look, workers=WORKERS, retries=RETRY_POLICY)
 
     # ---- what is heard ------------------------------------------------------------------------------------
 
