@@ -28,6 +28,7 @@ import yaml
 
 from benchmarks import kubernetes, live
 from kubesim.kubelet.node_template import complete, nodes, parse_capacity
+from pumice.embedded.identity import PUMICE
 from pumice.install.apply import apply
 from pumice.install.manifests import definitions, first_queues
 from pumice.kube.client.api import Api
@@ -124,7 +125,7 @@ async def _furnish(access: Access) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     hosts = nodes(live.WORKLOAD["nodes"]["count"], capacity)
     for number, host in enumerate(hosts):
-        complete(host, number, now, capacity)
+        complete(host, number, now, capacity, PUMICE)
     for line in apply(Client(access), [*definitions(), *first_queues()]):
         log.info("%s", line)
     async with Session(access) as session:

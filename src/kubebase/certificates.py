@@ -37,20 +37,22 @@ class Certificate:
     key: bytes
 
 
-def issue(names: Iterable[str], now: datetime | None = None, valid: timedelta = VALID) -> Certificate:
+def issue(
+    names: Iterable[str], now: datetime | None = None, valid: timedelta = VALID, *, common_name: str = "server"
+) -> Certificate:
     """A certificate for a server that is called by these names or addresses."""
     now = now or datetime.now(UTC)
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     serial = x509.random_serial_number()
     # Each authority has a name of its own: among several, clients find the right one by it.
-    issuer = _named(f"pumice-ca-{serial & 0xFFFFFFFF:08x}")
+    issuer = _named(f"{common_name}-ca-{serial & 0xFFFFFFFF:08x}")
     authority = (
         _unsigned(issuer, issuer, authority_key, now, valid, serial)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     server = (
-        _unsigned(_named("pumice"), issuer, key, now, valid, x509.random_serial_number())
+        _unsigned(_named(common_name), issuer, key, now, valid, x509.random_serial_number())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([_name(name) for name in dict.fromkeys(names)]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -60,12 +62,14 @@ def issue(names: Iterable[str], now: datetime | None = None, valid: timedelta = 
     return Certificate(authority.public_bytes(_PEM), server.public_bytes(_PEM), secret)
 
 
-def renewed(old: Certificate, names: Iterable[str], now: datetime, valid: timedelta = VALID) -> Certificate:
+def renewed(
+    old: Certificate, names: Iterable[str], now: datetime, valid: timedelta = VALID, *, common_name: str = "server"
+) -> Certificate:
     """Another certificate, also for the names of the old one; who has trusted that is to trust both while they last.
 
     Servers that are called differently, as in the middle of an update, would else renew each other's for ever.
     """
-    new = issue([*names, *_names_in(old)], now, valid)
+    new = issue([*names, *_names_in(old)], now, valid, common_name=common_name)
     try:
         known = x509.load_pem_x509_certificates(old.authorities)
     except ValueError:

@@ -24,6 +24,7 @@ from kubesim.clock import Clock
 from kubesim.controllers import service_accounts
 from kubesim.http.auth import is_loopback, made_tls, made_token, needs_tls, own_tls
 from kubesim.http.listen import bound, compact, listening, working
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.kinds import custom_resources
 from kubesim.kubeconfig import require_ours, write_kubeconfig
 from kubesim.kubelet.kubelets import Kubelets
@@ -48,6 +49,8 @@ class ServerSettings:
     own_certificate: tuple[Path, Path] | None = None
     """A certificate and its key."""
     speed: float = 1.0
+    identity: ServerIdentity = KUBESIM
+    """The product as whose part the server shows itself."""
     admission: AdmissionFactory | None = None
     """Makes the hook that changes or refuses objects before they are stored."""
     prepare: Callable[[InProcessClient], Awaitable[None]] | None = None
@@ -73,17 +76,18 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
     """A cluster that answers. It is stopped, and everything on disk, when the context ends."""
     clock = Clock(settings.speed)
     own = own_tls(*settings.own_certificate) if settings.own_certificate else None
-    require_ours(settings.kubeconfig)
+    require_ours(settings.kubeconfig, settings.identity.name)
     if settings.data:
         require_free(settings.data)
     async with AsyncExitStack() as stack:
         sockets = stack.enter_context(bound(settings.host, settings.port))
-        store = await Store.open(settings.data)
+        store = await Store.open(settings.data, settings.identity)
         stack.push_async_callback(store.close)
         inside = WILDCARDS.get(settings.host, settings.host)
-        tls = own or (made_tls(inside, settings.data) if needs_tls(settings.host, settings.token) else None)
+        secure = needs_tls(settings.host, settings.token)
+        tls = own or (made_tls(inside, settings.data, settings.identity) if secure else None)
         token = settings.token or (made_token(settings.data) if tls else "")
-        api = InProcessClient(store, ResourceRegistry(kinds.resources()))
+        api = InProcessClient(store, ResourceRegistry(kinds.resources()), settings.identity)
         if settings.admission:
             api.writes.admission = settings.admission(store)
         for definition in api.list(custom_resources.QUALIFIED):
@@ -100,7 +104,8 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
         port = await stack.enter_async_context(listening(api, sockets, token=token, tls=context))
         server = _url(inside, port, secure=tls is not None)
         store.announce(server)
-        write_kubeconfig(settings.kubeconfig, server, token=token, authority=tls.authority if tls else b"")
+        authority = tls.authority if tls else b""
+        write_kubeconfig(settings.kubeconfig, server, name=settings.identity.name, token=token, authority=authority)
         yield RunningCluster(api, kubelets, server, _outside(settings.host, port), broken)
 
 

@@ -18,6 +18,7 @@ from kubesim.registry.registry import Object
 from pumice.admission import Settings
 from pumice.embedded import bootstrap
 from pumice.embedded.admission import Admission
+from pumice.embedded.identity import PUMICE
 from tests.support.admitted import group, job, queue
 from tests.support.apiserver import memory_api
 
@@ -26,7 +27,7 @@ QUEUES, PODGROUPS, JOBS = "queues.scheduling.volcano.sh", "podgroups.scheduling.
 
 @asynccontextmanager
 async def served(settings: Settings | None = None) -> AsyncIterator[InProcessClient]:
-    async with memory_api() as api:
+    async with memory_api(identity=PUMICE) as api:
         api.writes.admission = Admission(api.store, settings)
         await bootstrap.furnish(api)
         yield api

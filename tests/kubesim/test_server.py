@@ -263,27 +263,27 @@ def test_what_fails_at_the_start_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_kubeconfig_of_other_clusters_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "config"
-    require_ours(path)  # not there
+    require_ours(path, "kubesim")  # not there
     path.write_text("")
-    require_ours(path)
-    write_kubeconfig(path, "http://127.0.0.1:1")
-    require_ours(path)
+    require_ours(path, "kubesim")
+    write_kubeconfig(path, "http://127.0.0.1:1", name="kubesim")
+    require_ours(path, "kubesim")
     ours = path.read_text()
     for theirs in (
         "clusters: [{name: prod, cluster: {server: https://prod}}]",
-        "contexts: [{name: pumice, context: {cluster: prod}}]",
-        "users: [{name: pumice}, {name: prod, user: {token: x}}]",
+        "contexts: [{name: kubesim, context: {cluster: prod}}]",
+        "users: [{name: kubesim}, {name: prod, user: {token: x}}]",
     ):
         path.write_text(theirs)
         with pytest.raises(FieldError) as refused:
-            require_ours(path)
+            require_ours(path, "kubesim")
         assert str(refused.value).startswith(f"{path}: is a kubeconfig of other clusters (prod), ")
-    for text in ("- a list", "clusters: 7", "clusters: [pumice]", "contexts: [{name: x}]", "a: b: c"):
+    for text in ("- a list", "clusters: 7", "clusters: [kubesim]", "contexts: [{name: x}]", "a: b: c"):
         path.write_text(text)
         with pytest.raises(FieldError, match="is no kubeconfig, and would be replaced"):
-            require_ours(path)
-    path.write_text(ours.replace("current-context: pumice", "current-context: ''"))
-    require_ours(path)
+            require_ours(path, "kubesim")
+    path.write_text(ours.replace("current-context: kubesim", "current-context: ''"))
+    require_ours(path, "kubesim")
 
 
 def test_nobody_else_reads_the_data(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_nobody_else_reads_the_data(tmp_path: Path) -> None:
     async def live() -> None:
         async with running_cluster(settings(tmp_path, data=data)) as running:
             await running.api.create("configmaps", "default", {"metadata": {"name": "a"}})
-            for name in ("pumice.db", "pumice.db-wal", "pumice.db-shm"):
+            for name in ("kubesim.db", "kubesim.db-wal", "kubesim.db-shm"):
                 assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
 
     asyncio.run(live())
@@ -336,7 +336,7 @@ def test_certificates_are_made_once_and_anew_for_another_host(tmp_path: Path) ->
 
 def test_what_is_private_stays_so(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "kubeconfig"
-    write_kubeconfig(path, "http://127.0.0.1:1")
+    write_kubeconfig(path, "http://127.0.0.1:1", name="kubesim")
     write_private(path, b"once more")
     assert path.read_bytes() == b"once more"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -55,7 +55,7 @@ def pod(name: str, *, node: str = "", annotations: dict[str, str] | None = None,
 
 
 def lasting(seconds: float, **more: str) -> dict[str, str]:
-    return {"pumice.dev/run-seconds": str(seconds)} | {f"pumice.dev/{key}": value for key, value in more.items()}
+    return {"kubesim.dev/run-seconds": str(seconds)} | {f"kubesim.dev/{key}": value for key, value in more.items()}
 
 
 @asynccontextmanager

@@ -15,13 +15,13 @@ from kubesim.api.get_list import Reads
 from kubesim.api.request_context import RequestContext
 from kubesim.api.requests import DeleteOptions, Target, WriteOptions
 from kubesim.api.writes import Writes
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 from kubesim.storage import Change, Store
 
 BATCH = 1000
 PAGE = 500
 PATIENCE = 60.0  # how long a follower sleeps at most before it looks again
-ITSELF = "system:pumice"
 GONE = {404, 409}
 
 Batch = Sequence[Change]
@@ -33,16 +33,17 @@ _encode = msgspec.json.Encoder().encode
 class InProcessClient:
     """Everything a client inside this process needs."""
 
-    def __init__(self, store: Store, registry: ResourceRegistry) -> None:
+    def __init__(self, store: Store, registry: ResourceRegistry, identity: ServerIdentity = KUBESIM) -> None:
         self.store = store
         self.registry = registry
+        self.identity = identity
         self.reads = Reads(store)
         self.writes = Writes(store, registry)
         self._positions: dict[object, int] = {}
 
-    def call(self, user: str = ITSELF) -> RequestContext:
-        """A call that is made now."""
-        return RequestContext(self.store, self.registry, user)
+    def call(self, user: str = "") -> RequestContext:
+        """A call that is made now; without a user, by this process itself."""
+        return RequestContext(self.store, self.registry, user or self.identity.system_user)
 
     def read(self, resource: str, namespace: str, name: str) -> Object | None:
         """The newest state of an object, commits under way included."""

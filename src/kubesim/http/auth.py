@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubebase.field_error import FieldError
+from kubesim.identity import ServerIdentity
 from kubesim.private_file import write_private
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def own_tls(certificate: Path, key: Path) -> Tls:
     return Tls(context, certificate.read_bytes())
 
 
-def made_tls(host: str, data: Path | None) -> Tls:
+def made_tls(host: str, data: Path | None, identity: ServerIdentity) -> Tls:
     """TLS with certificates of our own making, for this host."""
     from tempfile import TemporaryDirectory
 
@@ -68,9 +69,9 @@ def made_tls(host: str, data: Path | None) -> Tls:
 
     if data is None:
         with TemporaryDirectory(prefix="kubesim-tls-") as folder:  # OpenSSL reads files only
-            made = certificates(Path(folder), host)
+            made = certificates(Path(folder), host, identity.name)
             return Tls(made.context(), made.authority.read_bytes())
-    made = certificates(data / TLS, host)
+    made = certificates(data / TLS, host, identity.name)
     return Tls(made.context(), made.authority.read_bytes())
 
 

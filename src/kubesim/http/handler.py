@@ -43,7 +43,7 @@ class RequestHandler:
     def __init__(self, api: InProcessClient, *, token: str = "") -> None:
         self._api = api
         self._token = token
-        self._documents = VersionEndpoints(api.registry)
+        self._documents = VersionEndpoints(api.registry, api.identity)
         self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Answer]]] = {
             "get": self._get,
             "list": self._list,
@@ -65,7 +65,7 @@ class RequestHandler:
             return _refusal(status.internal(str(error)))
         except Exception:  # the promise of this module: a Status, whatever happens
             log.exception("%s %s", request.method, request.path)
-            return _refusal(status.internal("this is a mistake in Pumice; its log says more"))
+            return _refusal(status.internal(f"this is a mistake in {self._api.identity.title}; its log says more"))
 
     async def _answer(self, request: Request) -> Answer:
         if request.fault:

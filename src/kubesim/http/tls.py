@@ -36,12 +36,12 @@ class Certificates:
         return context
 
 
-def certificates(folder: Path, host: str) -> Certificates:
+def certificates(folder: Path, host: str, common_name: str = "kubesim") -> Certificates:
     """The certificates of a folder, made if they are missing, have run out, or do not name the host."""
     found = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     if not _usable(found, host):
         folder.mkdir(parents=True, exist_ok=True)
-        _make(found, host)
+        _make(found, host, common_name)
     return found
 
 
@@ -54,8 +54,8 @@ def _usable(found: Certificates, host: str) -> bool:
     return serves(read, [host], datetime.now(UTC), LEAST)
 
 
-def _make(found: Certificates, host: str) -> None:
-    made = issue((host, socket.gethostname(), "localhost", "127.0.0.1", "::1", *_outward()))
+def _make(found: Certificates, host: str, common_name: str) -> None:
+    made = issue((host, socket.gethostname(), "localhost", "127.0.0.1", "::1", *_outward()), common_name=common_name)
     found.authority.write_bytes(made.authorities)
     found.certificate.write_bytes(made.certificate)
     write_private(found.key, made.key)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesim.controllers.conditions import set_condition
+from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object
 
 State = dict[str, Any]
@@ -31,38 +32,40 @@ def terminated(code: int, started: str, finished: str, container_id: str) -> Sta
     return {"terminated": end | {"startedAt": started, "finishedAt": finished}}
 
 
-def report(pod: Object, state: Callable[[Object | None, str], State], *, restarted: int = 0) -> None:
+def report(
+    pod: Object, state: Callable[[Object | None, str], State], identity: ServerIdentity, *, restarted: int = 0
+) -> None:
     """Give every container a new state; ``state`` knows the old entry, if any, and the container's id."""
     status = pod["status"]
     entries = {entry["name"]: entry for entry in status.get("containerStatuses") or ()}
     status["containerStatuses"] = [
-        _entry(pod, container, entries.get(container["name"]), state, restarted)
+        _entry(pod, container, entries.get(container["name"]), state, restarted, identity)
         for container in pod["spec"]["containers"]
     ]
 
 
-def report_init(pod: Object, at: str, *, done: bool, over: bool = False) -> None:
+def report_init(pod: Object, at: str, identity: ServerIdentity, *, done: bool, over: bool = False) -> None:
     """Init containers: waiting, or done; those that go on beside the others run until the pod is over."""
     containers = pod["spec"].get("initContainers")
     if not containers:
         return
 
     def state(sidecar: bool) -> Callable[[Object | None, str], State]:
-        def of(old: Object | None, identity: str) -> State:
+        def of(old: Object | None, container_id: str) -> State:
             if not done:
                 return waiting("PodInitializing")
             if sidecar and not over:
                 return running(_started(old) or at)
             if old is not None and "terminated" in old["state"]:
                 return dict(old["state"])
-            return terminated(0, _started(old) or at, at, identity)
+            return terminated(0, _started(old) or at, at, container_id)
 
         return of
 
     status = pod["status"]
     entries = {entry["name"]: entry for entry in status.get("initContainerStatuses") or ()}
     status["initContainerStatuses"] = [
-        _entry(pod, container, entries.get(container["name"]), state(container.get("restartPolicy") == "Always"), 0)
+        _entry(pod, container, entries.get(container["name"]), state(_is_sidecar(container)), 0, identity)
         for container in containers
     ]
     for entry in status["initContainerStatuses"]:
@@ -75,9 +78,10 @@ def _entry(
     old: Object | None,
     state: Callable[[Object | None, str], State],
     restarted: int,
+    identity: ServerIdentity,
 ) -> Object:
     restarts = (old or {}).get("restartCount", 0) + restarted
-    now = state(old, _identity(pod, container["name"], restarts - restarted))
+    now = state(old, _container_id(identity.name, pod, container["name"], restarts - restarted))
     entry: Object = {
         "name": container["name"],
         "image": container.get("image", ""),
@@ -90,14 +94,18 @@ def _entry(
     }
     if "waiting" not in now:
         entry["imageID"] = container.get("image", "")
-        entry["containerID"] = _identity(pod, container["name"], restarts)
+        entry["containerID"] = _container_id(identity.name, pod, container["name"], restarts)
     return entry
 
 
-def _identity(pod: Object, container: str, restarts: int) -> str:
+def _is_sidecar(container: Object) -> bool:
+    return bool(container.get("restartPolicy") == "Always")
+
+
+def _container_id(runtime: str, pod: Object, container: str, restarts: int) -> str:
     """Which life of which container of which pod it is. No digest: hashlib would bring OpenSSL with it."""
     uid = pod["metadata"]["uid"].replace("-", "")
-    return f"pumice://{uid}{crc32(container.encode()):08x}{restarts:024x}"
+    return f"{runtime}://{uid}{crc32(container.encode()):08x}{restarts:024x}"
 
 
 def _started(entry: Object | None) -> str | None:

@@ -4,7 +4,7 @@ Changes of nodes and pods come in and move what is due on the wheel; when someth
 the API, whose change comes in again. Many are done side by side, because a write waits for the disk and one trip to
 the disk serves all.
 
-A lost node (annotation ``pumice.dev/lost``) does nothing. When it comes back it catches up: what would have happened
+A lost node (annotation ``lost``) does nothing. When it comes back it catches up: what would have happened
 meanwhile is reported with the times at which it did.
 """
 
@@ -26,7 +26,7 @@ from kubesim.kubelet import pod_lifecycle
 from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_well
 from kubesim.kubelet.node_capacity import request_of
 from kubesim.kubelet.node_template import DEFAULT_CAPACITY, parse_capacity
-from kubesim.kubelet.pod_lifecycle import KubeletTiming, PodAction, Stage, Step, began, next_step, restarts, stage
+from kubesim.kubelet.pod_lifecycle import KubeletConfig, PodAction, Stage, Step, began, next_step, restarts, stage
 from kubesim.kubelet.timer_queue import TimerQueue
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
@@ -68,12 +68,12 @@ class Kubelets:
         nodes: Sequence[Object] = (),
         *,
         capacity: Mapping[str, str] | None = None,
-        habits: KubeletTiming | None = None,
+        config: KubeletConfig | None = None,
     ) -> None:
         self._api = api
         self._clock = clock
         self._wanted = nodes
-        self._habits = habits or KubeletTiming()
+        self._config = config or KubeletConfig(api.identity)
         self._events = EventRecorder(api, "kubelet", clock)
         self._registry = Registry()
         self.hosts = NodeAgents(api, clock, capacity or parse_capacity(DEFAULT_CAPACITY), self._registry)
@@ -91,7 +91,7 @@ class Kubelets:
         """Take note of a node."""
         node = change.object
         host = self.hosts.take(node, deleted=change.deleted)
-        alive = not change.deleted and is_alive(node)
+        alive = not change.deleted and is_alive(node, self._api.identity)
         if alive and not is_well(node):
             self._due(f"nodes/{host.name}", self._clock.now())
         if alive != host.alive:
@@ -108,7 +108,7 @@ class Kubelets:
         if pod is not None and pod["metadata"]["uid"] == life.uid:
             if life.deleted is not None:
                 life.deleted = self._clock.now()
-            life.step = next_step(pod, life.entered, life.deleted, self._clock, self._habits)
+            life.step = next_step(pod, life.entered, life.deleted, self._clock, self._config)
         self._plan(key, life.step)
 
     def take_pod(self, change: Change, *, first: bool = False) -> None:
@@ -130,7 +130,7 @@ class Kubelets:
             self._free(life)
         self._note_stage(life, pod, first=first)
         self._note_deletion(life, pod, first=first)
-        self._plan(key, next_step(pod, life.entered, life.deleted, self._clock, self._habits))
+        self._plan(key, next_step(pod, life.entered, life.deleted, self._clock, self._config))
 
     def _begin(self, key: str, pod: Object) -> _PodState:
         host = self.hosts.named(pod["spec"]["nodeName"])
@@ -246,23 +246,24 @@ class Kubelets:
         life = self._lives.get(key)
         if life is None or life.step is None or not life.host.alive:
             return
+        identity = self._config.identity
         at = life.coming = min(life.step.due, self._clock.now())
         match life.step.act:
             case PodAction.ADMIT:
                 await self._admit(key, life, at)
             case PodAction.START:
-                await self._start(key, life, partial(pod_lifecycle.start, at=at))
+                await self._start(key, life, partial(pod_lifecycle.start, at=at, identity=identity))
             case PodAction.CONFIRM:
                 await self._write(key, life, partial(pod_lifecycle.confirm, at=self._clock.now()))
             case PodAction.EXIT:
-                leave = partial(pod_lifecycle.leave, at=at, entered=life.entered, clock=self._clock)
+                leave = partial(pod_lifecycle.leave, at=at, entered=life.entered, clock=self._clock, identity=identity)
                 await self._write(key, life, leave)
             case PodAction.RESTART:
-                await self._write(key, life, partial(pod_lifecycle.restart, at=at))
+                await self._write(key, life, partial(pod_lifecycle.restart, at=at, identity=identity))
             case PodAction.EXPIRE:
-                await self._write(key, life, partial(pod_lifecycle.expire, at=at))
+                await self._write(key, life, partial(pod_lifecycle.expire, at=at, identity=identity))
             case PodAction.STOP:
-                await self._write(key, life, partial(pod_lifecycle.stop, at=at))
+                await self._write(key, life, partial(pod_lifecycle.stop, at=at, identity=identity))
                 await self._remove(key, life)
             case PodAction.REMOVE:
                 await self._remove(key, life)
@@ -279,12 +280,13 @@ class Kubelets:
         if not life.admitted:  # by an attempt that could not be written
             life.address, life.admitted = host.room.new_address(), True
             host.room.hold(life.request, life.address)
-        own = life.address
+        own, identity = life.address, self._config.identity
 
         def admit(pod: Object) -> None:
-            pod_lifecycle.admit(pod, at, host.address, host.address if pod["spec"].get("hostNetwork") else own)
-            if not self._habits.start_seconds:
-                pod_lifecycle.start(pod, at)
+            address = host.address if pod["spec"].get("hostNetwork") else own
+            pod_lifecycle.admit(pod, at, host.address, address, identity)
+            if not self._config.start_seconds:
+                pod_lifecycle.start(pod, at, identity)
 
         await self._start(key, life, admit)
 

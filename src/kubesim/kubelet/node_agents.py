@@ -1,7 +1,7 @@
 """The simulated nodes themselves: who they are, whether they live, and what their kubelets say about them.
 
 Existing nodes are taken over at start; those that somebody creates later are played as well, unless they are
-annotated ``pumice.dev/simulated: "false"``.
+annotated ``simulated: "false"`` (in the domain of the product).
 
 A real kubelet renews its lease every 10 seconds. Thousands of simulated ones would do nothing else, so their leases
 are long and renewed rarely; whether a simulated node lives is decided in this process anyway.
@@ -18,6 +18,7 @@ from kubesim.api.status import ApiError
 from kubesim.clock import Clock, micro_stamp, stamp
 from kubesim.controllers.conditions import is_true
 from kubesim.controllers.nodes.node_lifecycle import LEASE_NAMESPACE, LEASES, is_lost, is_simulated
+from kubesim.identity import ServerIdentity
 from kubesim.kubelet.node_capacity import NodeCapacity
 from kubesim.kubelet.node_template import complete, internal_address, number_of, report
 from kubesim.registry.registry import Object
@@ -111,7 +112,7 @@ class NodeAgents:
         new = {**wanted, "apiVersion": "v1", "kind": "Node", "metadata": dict(wanted["metadata"])}
         new["spec"] = dict(wanted.get("spec") or {})
         new["status"] = dict(wanted.get("status") or {})
-        complete(new, self._new_number(), stamp(self._clock.now()), self._capacity)
+        complete(new, self._new_number(), stamp(self._clock.now()), self._capacity, self._api.identity)
         self._take_number(new)
         try:
             await self._api.create("nodes", "", new)
@@ -139,11 +140,12 @@ class NodeAgents:
         known = number_of(node)
         number = self._new_number() if known is None else known
         now = stamp(self._clock.now())
-        await self._api.modify("nodes", "", name, lambda found: complete(found, number, now, self._capacity))
+        identity = self._api.identity
+        await self._api.modify("nodes", "", name, lambda found: complete(found, number, now, self._capacity, identity))
 
         def edit(found: Object) -> None:
-            if is_simulated(found) and not is_lost(found):
-                report(found, number, now, self._capacity)
+            if is_alive(found, identity):
+                report(found, number, now, self._capacity, identity)
 
         await self._api.modify("nodes", "", name, edit, subresource="status")
 
@@ -167,9 +169,9 @@ class NodeAgents:
         return self._clock.now() + RENEW_SECONDS
 
 
-def is_alive(node: Object) -> bool:
+def is_alive(node: Object, identity: ServerIdentity) -> bool:
     """Whether this process plays the node, and it is not lost."""
-    return is_simulated(node) and not is_lost(node)
+    return is_simulated(node, identity) and not is_lost(node, identity)
 
 
 def is_well(node: Object) -> bool:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import ResourceError, milli_amounts
-from kubesim import __version__
 from kubesim.controllers.conditions import set_condition
+from kubesim.identity import ServerIdentity
 from kubesim.registry.discovery import KUBERNETES
 from kubesim.registry.registry import Object
 
@@ -112,7 +112,7 @@ def as_nodes(documents: list[object], where: str) -> list[Object]:
     return found
 
 
-def complete(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> None:
+def complete(node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity) -> None:
     """Fill in what a kubelet reports when it registers; what the node already says stays."""
     about, spec, status = node["metadata"], node.setdefault("spec", {}), node.setdefault("status", {})
     name = about["name"]
@@ -127,11 +127,11 @@ def complete(node: Object, number: int, now: str, capacity: Mapping[str, str]) -
         base = int(POD_NETWORKS.network_address) + (number % MOST_NODES) * 256
         spec["podCIDR"] = f"{IPv4Address(base)}/24"
         spec["podCIDRs"] = [spec["podCIDR"]]
-    report(node, number, now, capacity)
+    report(node, number, now, capacity, identity)
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 10250}})
 
 
-def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> None:
+def report(node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity) -> None:
     """What the kubelet of a node that is well writes into its status."""
     status, name = node.setdefault("status", {}), node["metadata"]["name"]
     if not status.get("capacity"):
@@ -150,18 +150,18 @@ def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> 
             {"type": "Hostname", "address": name},
         ]
     if not status.get("nodeInfo"):
-        identity = f"{crc32(name.encode()):08x}{number:024x}"  # no digest: hashlib would bring OpenSSL with it
-        uuid = "-".join((identity[:8], identity[8:12], identity[12:16], identity[16:20], identity[20:]))
+        machine = f"{crc32(name.encode()):08x}{number:024x}"  # no digest: hashlib would bring OpenSSL with it
+        uuid = "-".join((machine[:8], machine[8:12], machine[12:16], machine[16:20], machine[20:]))
         status["nodeInfo"] = {
             "architecture": "amd64",
             "bootID": uuid,
-            "containerRuntimeVersion": f"pumice://{__version__}",
+            "containerRuntimeVersion": f"{identity.name}://{identity.version}",
             "kernelVersion": "simulated",
             "kubeProxyVersion": "",
             "kubeletVersion": KUBELET,
-            "machineID": identity,
+            "machineID": machine,
             "operatingSystem": "linux",
-            "osImage": "Pumice simulated node",
+            "osImage": f"{identity.title} simulated node",
             "systemUUID": uuid,
         }
 

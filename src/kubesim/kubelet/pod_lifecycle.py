@@ -18,6 +18,7 @@ from enum import Enum
 
 from kubesim.clock import Clock, moment, stamp
 from kubesim.controllers.conditions import is_true
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.kubelet import container_status
 from kubesim.kubelet.pod_behavior import BadPodBehavior, PodBehavior, program
 from kubesim.registry.registry import Object
@@ -61,9 +62,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class KubeletTiming:
+class KubeletConfig:
     """What all simulated nodes do alike."""
 
+    identity: ServerIdentity = KUBESIM
+    """In its domain are the annotations that pods describe their behaviour with; its name is the container runtime."""
     start_seconds: float = 0.1
 
 
@@ -96,30 +99,30 @@ def began(pod: Object) -> float:
     return moment(pod["metadata"]["creationTimestamp"])
 
 
-def next_step(pod: Object, entered: float, deleted: float | None, clock: Clock, habits: KubeletTiming) -> Step | None:
+def next_step(pod: Object, entered: float, deleted: float | None, clock: Clock, config: KubeletConfig) -> Step | None:
     """What is due next. ``deleted``: since when, more precisely, the pod's deletion has been known."""
     here = stage(pod)
     if "deletionTimestamp" in pod["metadata"]:
-        return _ending(pod, here, entered, deleted, clock)
+        return _ending(pod, here, entered, deleted, clock, config.identity)
     if here is Stage.OVER:
         return None
     if here is Stage.NEW:
         return Step(PodAction.ADMIT, entered)
     if here is Stage.RUNNING and not is_true(pod["status"], "Ready"):
         return Step(PodAction.CONFIRM, entered)
-    steps = [_expiry(pod, clock), _continuation(pod, here, entered, clock, habits)]
+    steps = [_expiry(pod, clock), _continuation(pod, here, entered, clock, config)]
     return min((step for step in steps if step), key=lambda step: step.due, default=None)
 
 
-def _continuation(pod: Object, here: Stage, entered: float, clock: Clock, habits: KubeletTiming) -> Step | None:
+def _continuation(pod: Object, here: Stage, entered: float, clock: Clock, config: KubeletConfig) -> Step | None:
     try:
-        plan = program(pod)
+        plan = program(pod, config.identity)
     except BadPodBehavior:
         # It will be noticed at the start; a pod that already runs goes on as if nothing had been said.
         return Step(PodAction.START, entered) if here is Stage.STARTING else None
     match here:
         case Stage.STARTING:
-            return Step(PodAction.START, entered + clock.real(habits.start_seconds))
+            return Step(PodAction.START, entered + clock.real(config.start_seconds))
         case Stage.MISCONFIGURED:
             return Step(PodAction.START, entered)
         case Stage.BACKING_OFF:
@@ -134,7 +137,9 @@ def _expiry(pod: Object, clock: Clock) -> Step | None:
     return Step(PodAction.EXPIRE, moment(pod["status"]["startTime"]) + clock.real(deadline))
 
 
-def _ending(pod: Object, here: Stage, entered: float, deleted: float | None, clock: Clock) -> Step | None:
+def _ending(
+    pod: Object, here: Stage, entered: float, deleted: float | None, clock: Clock, identity: ServerIdentity
+) -> Step | None:
     about = pod["metadata"]
     grace = about.get("deletionGracePeriodSeconds") or 0
     asked = moment(about["deletionTimestamp"]) - grace
@@ -143,7 +148,7 @@ def _ending(pod: Object, here: Stage, entered: float, deleted: float | None, clo
         return Step(PodAction.REMOVE, since) if grace else None  # without grace only finalizers hold it
     if here is not Stage.RUNNING:
         return Step(PodAction.STOP, since)
-    plan = _program(pod)
+    plan = _program(pod, identity)
     stop = grace if plan.stop_seconds is None else min(plan.stop_seconds, grace)
     end = Step(PodAction.STOP, since + clock.real(stop))
     if plan.seconds is None:
@@ -151,10 +156,10 @@ def _ending(pod: Object, here: Stage, entered: float, deleted: float | None, clo
     return min(Step(PodAction.EXIT, entered + clock.real(plan.seconds)), end, key=lambda step: step.due)
 
 
-def _program(pod: Object) -> PodBehavior:
+def _program(pod: Object, identity: ServerIdentity) -> PodBehavior:
     """The program of containers that run; one that cannot be read any more runs until it is stopped."""
     try:
-        return program(pod)
+        return program(pod, identity)
     except BadPodBehavior:
         return PodBehavior()
 
@@ -182,15 +187,15 @@ def complaint(pod: Object) -> str:
 # ---- what an act writes -----------------------------------------------------------------------------------
 
 
-def admit(pod: Object, at: float, host: str, address: str) -> None:
+def admit(pod: Object, at: float, host: str, address: str, identity: ServerIdentity) -> None:
     """The node takes the pod over: its containers are being made."""
     status, now = pod.setdefault("status", {}), stamp(at)
     status |= {"phase": "Pending", "startTime": now, "hostIP": host, "hostIPs": [{"ip": host}]}
     if address:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
     first = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
-    container_status.report_init(pod, now, done=False)
-    container_status.report(pod, lambda old, identity: container_status.waiting(first))
+    container_status.report_init(pod, now, identity, done=False)
+    container_status.report(pod, lambda old, container_id: container_status.waiting(first), identity)
     container_status.conditions(pod, now)
 
 
@@ -200,18 +205,18 @@ def reject(pod: Object, at: float, reason: str, message: str) -> None:
     status |= {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": stamp(at)}
 
 
-def start(pod: Object, at: float) -> None:
+def start(pod: Object, at: float, identity: ServerIdentity) -> None:
     """The containers start, unless nobody can say what they would do."""
     status, now = pod["status"], stamp(at)
     try:
-        program(pod)
+        program(pod, identity)
     except BadPodBehavior as error:
         text = str(error)
-        container_status.report(pod, lambda old, identity: container_status.waiting(CONFIG_ERROR, text))
+        container_status.report(pod, lambda old, container_id: container_status.waiting(CONFIG_ERROR, text), identity)
     else:
         status["phase"] = "Running"
-        container_status.report_init(pod, now, done=True)
-        container_status.report(pod, lambda old, identity: container_status.running(now))
+        container_status.report_init(pod, now, identity, done=True)
+        container_status.report(pod, lambda old, container_id: container_status.running(now), identity)
     container_status.conditions(pod, now)
 
 
@@ -220,30 +225,30 @@ def confirm(pod: Object, at: float) -> None:
     container_status.conditions(pod, stamp(at))
 
 
-def restart(pod: Object, at: float) -> None:
+def restart(pod: Object, at: float, identity: ServerIdentity) -> None:
     """The containers start again."""
     now = stamp(at)
-    container_status.report(pod, lambda old, identity: container_status.running(now), restarted=1)
+    container_status.report(pod, lambda old, container_id: container_status.running(now), identity, restarted=1)
     container_status.conditions(pod, now)
 
 
-def leave(pod: Object, at: float, entered: float, clock: Clock) -> None:
+def leave(pod: Object, at: float, entered: float, clock: Clock, identity: ServerIdentity) -> None:
     """The containers end by themselves, and the pod with them, unless they failed and are to be restarted then.
 
     Under the policy ``Always`` a real pod never ends. Here somebody has written down when it does, and most manifests
     leave the policy out: so that is its end.
     """
-    code = program(pod).exit_code
+    code = program(pod, identity).exit_code
     fails = code != 0 and pod["spec"].get("restartPolicy") == "OnFailure"
     if not fails or "deletionTimestamp" in pod["metadata"]:
-        _end(pod, at, code)
+        _end(pod, at, code, identity)
         return
     now, wait = stamp(at), backoff(restarts(pod), (at - entered) * clock.speed)
-    _end_containers(pod, now, code)
+    _end_containers(pod, now, code, identity)
     for entry in pod["status"]["containerStatuses"]:
         entry["lastState"] = entry["state"]
     if not wait:
-        restart(pod, at)
+        restart(pod, at, identity)
         return
     about = pod["metadata"]
 
@@ -253,43 +258,43 @@ def leave(pod: Object, at: float, entered: float, clock: Clock) -> None:
         text = f"back-off {_duration(wait)} restarting failed container={name} pod={where}"
         return container_status.waiting(CRASHED, text)
 
-    container_status.report(pod, crashed)
+    container_status.report(pod, crashed, identity)
     container_status.conditions(pod, now)
 
 
-def expire(pod: Object, at: float) -> None:
+def expire(pod: Object, at: float, identity: ServerIdentity) -> None:
     """The pod has been active for longer than it may."""
-    _end(pod, at, container_status.KILLED, failed=True)
+    _end(pod, at, container_status.KILLED, identity, failed=True)
     text = "Pod was active on the node longer than the specified deadline"
     pod["status"] |= {"reason": "DeadlineExceeded", "message": text}
 
 
-def stop(pod: Object, at: float) -> None:
+def stop(pod: Object, at: float, identity: ServerIdentity) -> None:
     """The containers are stopped because the pod is being deleted."""
     about = pod["metadata"]
     grace = about.get("deletionGracePeriodSeconds") or 0
-    seconds = _program(pod).stop_seconds
+    seconds = _program(pod, identity).stop_seconds
     obeys = seconds is not None and seconds < grace
-    _end(pod, at, container_status.STOPPED if obeys else container_status.KILLED, failed=True)
+    _end(pod, at, container_status.STOPPED if obeys else container_status.KILLED, identity, failed=True)
 
 
-def _end(pod: Object, at: float, code: int, *, failed: bool = False) -> None:
+def _end(pod: Object, at: float, code: int, identity: ServerIdentity, *, failed: bool = False) -> None:
     status, now = pod.setdefault("status", {}), stamp(at)
     ran = stage(pod) in {Stage.RUNNING, Stage.BACKING_OFF}
     status["phase"] = "Failed" if failed or code else "Succeeded"
     if ran:
-        _end_containers(pod, now, code)
-        container_status.report_init(pod, now, done=True, over=True)
+        _end_containers(pod, now, code, identity)
+        container_status.report_init(pod, now, identity, done=True, over=True)
     container_status.conditions(pod, now)
 
 
-def _end_containers(pod: Object, now: str, code: int) -> None:
-    def ended(old: Object | None, identity: str) -> container_status.State:
+def _end_containers(pod: Object, now: str, code: int, identity: ServerIdentity) -> None:
+    def ended(old: Object | None, container_id: str) -> container_status.State:
         if old is not None and "waiting" in old["state"] and old.get("lastState"):
             return dict(old["lastState"])
-        return container_status.terminated(code, container_status.started(old, now), now, identity)
+        return container_status.terminated(code, container_status.started(old, now), now, container_id)
 
-    container_status.report(pod, ended)
+    container_status.report(pod, ended, identity)
 
 
 def _duration(seconds: float) -> str:

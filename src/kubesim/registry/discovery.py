@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim import __version__
+from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 
 KUBERNETES: Final = ("1", "36", "4")  # the release whose answers ours are compared with, and that nodes claim to be
@@ -31,13 +31,13 @@ SUBRESOURCES: Final[dict[str, Object]] = {
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
-def version() -> Object:
-    """The page ``/version``: the Kubernetes release whose API this is, and which Pumice serves it."""
+def version(identity: ServerIdentity) -> Object:
+    """The page ``/version``: the Kubernetes release whose API this is, and which product serves it."""
     major, minor, patch = KUBERNETES
     return {
         "major": major,
         "minor": minor,
-        "gitVersion": f"v{major}.{minor}.{patch}+pumice.{__version__}",
+        "gitVersion": f"v{major}.{minor}.{patch}+{identity.name}.{identity.version}",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

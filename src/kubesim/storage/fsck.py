@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.storage.errors import Damaged
 from kubesim.storage.log import FORMAT, Line, read_format, refusal
-from kubesim.storage.store import DATABASE
 
 MOST = 1000
 """After so many findings it is clear how things stand."""
@@ -40,25 +40,25 @@ class _Meta(NamedTuple):
     swept: int
 
 
-def check(directory: Path, most: int = MOST) -> list[Finding]:
+def check(directory: Path, identity: ServerIdentity = KUBESIM, most: int = MOST) -> list[Finding]:
     """Everything that is wrong in a data directory. Raises Damaged if it is none, or one that we cannot judge."""
-    path = directory / DATABASE
+    path = directory / identity.database
     if not path.is_file():
-        raise Damaged(f"{directory} is no data directory: it has no {DATABASE}")
+        raise Damaged(f"{directory} is no data directory: it has no {identity.database}")
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
             connection.execute("BEGIN")  # one moment for all that follows
-            return list(islice(_findings(connection, path), most))
+            return list(islice(_findings(connection, path, identity), most))
     except sqlite3.OperationalError as error:
         raise Damaged(f"{path} cannot be opened: {error}") from error
 
 
-def _findings(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
+def _findings(connection: sqlite3.Connection, path: Path, identity: ServerIdentity) -> Iterator[Finding]:
     try:
         known_format = read_format(connection)
         if not known_format or known_format > FORMAT:
-            raise Damaged(f"{path} {'is empty' if known_format == 0 else refusal(known_format)}")
+            raise Damaged(f"{path} {'is empty' if known_format == 0 else refusal(known_format, identity)}")
         for (message,) in connection.execute("PRAGMA integrity_check"):
             if message != "ok":
                 yield _of_file(message)

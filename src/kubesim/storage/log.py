@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.storage.errors import Damaged, StorageFailed
 
 FORMAT = 1
@@ -75,7 +76,8 @@ class Head(NamedTuple):
 class Log:
     """An open log. ``append``, ``compact`` and ``sweep`` are for one thread, everything else for one other."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, identity: ServerIdentity = KUBESIM) -> None:
+        self.check_hint = identity.check_hint
         self._name = str(path) if path else "the log in memory"
         self._alone: AbstractContextManager[Any] = nullcontext() if path else threading.Lock()
         try:
@@ -85,7 +87,7 @@ class Log:
         except (OSError, sqlite3.Error) as error:
             raise Damaged(f"{self._name} cannot be opened: {error}") from error
         try:
-            _prepare(self._writing, self._name, on_disk=path is not None)
+            _prepare(self._writing, self._name, identity, on_disk=path is not None)
             meta = dict(self._writing.execute("SELECT name, value FROM meta"))
             self.compacted: int = meta["compacted"]
             self._swept: int = meta["swept"]
@@ -97,7 +99,7 @@ class Log:
         except BaseException as error:
             self._writing.close()
             if isinstance(error, sqlite3.Error | KeyError):
-                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
+                raise Damaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
             raise
         # The newest line may have been a deletion that is compacted away; its revision is taken all the same.
         self.newest: int = max(newest or 0, self.compacted)
@@ -188,7 +190,7 @@ class Log:
                     else:
                         found[key] = revision
             except sqlite3.Error as error:
-                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
+                raise Damaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
         return found
 
     def value(self, revision: int) -> bytes | None:
@@ -226,10 +228,9 @@ class Log:
         except sqlite3.Error as error:
             raise StorageFailed(f"{self._name} cannot be read: {error}") from error
 
-
-def _hint(error: Exception) -> str:
-    known = isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
-    return "" if known else "; `pumice fsck` says more"
+    def _hint(self, error: Exception) -> str:
+        known = isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
+        return "" if known else self.check_hint
 
 
 def _connect(name: str) -> sqlite3.Connection:
@@ -237,11 +238,11 @@ def _connect(name: str) -> sqlite3.Connection:
     return sqlite3.connect(name, isolation_level=None, check_same_thread=False)
 
 
-def _prepare(connection: sqlite3.Connection, name: str, *, on_disk: bool) -> None:
+def _prepare(connection: sqlite3.Connection, name: str, identity: ServerIdentity, *, on_disk: bool) -> None:
     """Make sure that the file is a log, and how it is written. An empty file becomes one."""
     known_format = read_format(connection)
     if known_format is None or known_format > FORMAT:
-        raise Damaged(f"{name} {refusal(known_format)}")
+        raise Damaged(f"{name} {refusal(known_format, identity)}")
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
     if on_disk and mode != "wal":
@@ -265,11 +266,11 @@ def read_format(connection: sqlite3.Connection) -> int | None:
     return found[0][0] if found and isinstance(found[0][0], int) else None
 
 
-def refusal(known_format: int | None) -> str:
+def refusal(known_format: int | None, identity: ServerIdentity) -> str:
     """Why a file of this format is not used."""
     if known_format is None:
         return "is the database of something else"
-    return f"was written by a newer Pumice: its format is {known_format}, this one knows up to {FORMAT}"
+    return f"was written by a newer {identity.title}: its format is {known_format}, this one knows up to {FORMAT}"
 
 
 def _json(revisions: Sequence[int]) -> str:

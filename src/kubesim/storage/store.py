@@ -25,6 +25,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.storage.cache import ValueCache
 from kubesim.storage.directory_lock import DirectoryLock
 from kubesim.storage.errors import Compacted, Damaged, Stale, StorageFailed
@@ -34,9 +35,6 @@ from kubesim.storage.notifier import PrefixNotifier
 from kubesim.storage.results import Page, Record
 from kubesim.storage.watch_cache import Change, RecentChanges
 from kubesim.storage.writer import Compaction, Write, Writer
-
-DATABASE = "pumice.db"
-"""The log's file in a data directory."""
 
 CACHED_BYTES = 8 << 20
 RECENT_BYTES = 4 << 20
@@ -81,13 +79,13 @@ class Store:
         self._writer.start()
 
     @classmethod
-    async def open(cls, path: Path | None, *, program: str = "pumice up", address: str = "") -> Self:
+    async def open(cls, path: Path | None, identity: ServerIdentity = KUBESIM) -> Self:
         """Open a data directory, and make it if it is not there. None: in memory, with nothing on disk."""
         with ExitStack() as undo:
-            holder = DirectoryLock.take(path, program, address) if path else None
+            holder = DirectoryLock.take(path, identity.program) if path else None
             if holder:
                 undo.callback(holder.release)
-            log = Log(path / DATABASE if path else None)
+            log = Log(path / identity.database if path else None, identity)
             undo.callback(log.close)
             store = cls(log, holder)
             undo.pop_all()
@@ -179,7 +177,7 @@ class Store:
         if value is None:
             value = self._log.value(revision)
             if value is None:
-                raise Damaged(f"the log has no revision {revision}, the newest of {key}; `pumice fsck` says more")
+                raise Damaged(f"the log has no revision {revision}, the newest of {key}{self._log.check_hint}")
             self._cache.add(revision, value)
         return value
 
@@ -199,7 +197,7 @@ class Store:
         try:
             return [found[revision] for revision in revisions]
         except KeyError as error:
-            raise Damaged(f"the log has no revision {error}; `pumice fsck` says more") from None
+            raise Damaged(f"the log has no revision {error}{self._log.check_hint}") from None
 
     # ---- watching -----------------------------------------------------------------------------------
 

@@ -22,12 +22,13 @@ def fsck(context: click.Context, directory: Path) -> None:
     from kubesim.storage.directory_lock import held_by
     from kubesim.storage.errors import Damaged
     from kubesim.storage.fsck import MOST, check
+    from pumice.embedded.identity import PUMICE
 
     holder = held_by(directory)
     if holder:
         echo(f"{directory} is in use by {holder}")
     try:
-        findings = check(directory)
+        findings = check(directory, PUMICE)
     except Damaged as error:
         complain(str(error))
         context.exit(NOT_DATA)

@@ -156,13 +156,14 @@ def up(
     from kubesim.server import ServerSettings
     from pumice.admission.request import DEEPEST
     from pumice.embedded.cluster import with_pumice
+    from pumice.embedded.identity import PUMICE
 
     folder = None if memory else (data or data_folder()).absolute()
     try:
         capacity = parse_capacity(node_capacity) if node_capacity is not None else None
         if nodes_file:
             wanted = read_nodes(nodes_file)
-        elif nodes is None and folder and (folder / "pumice.db").exists():
+        elif nodes is None and folder and (folder / PUMICE.database).exists():
             wanted = []  # those that are there go on
             if capacity:
                 echo("--node-capacity is ignored without --nodes: the nodes that are there keep theirs", err=True)

@@ -18,7 +18,6 @@ from typing import Final
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.client import ITSELF
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.status import ApiError
 from kubesim.registry.registry import Resource
@@ -36,6 +35,7 @@ from pumice.admission import (
     Verdict,
     admit,
 )
+from pumice.embedded.identity import PUMICE
 
 WEBHOOKS: Final = "admission.pumice.dev"  # of each kind one, as they are installed on a real cluster
 
@@ -68,7 +68,7 @@ class Admission:
 
         What the server itself deletes (the objects of a definition that goes, say) was decided elsewhere.
         """
-        if resource.qualified in ADMITTED and call.user != ITSELF:
+        if resource.qualified in ADMITTED and call.user != PUMICE.system_user:
             self._judged(DELETE, resource, None, old, call, dry_run)
 
     def _judged(
@@ -129,4 +129,4 @@ def _denied(resource: Resource, name: str, verdict: Verdict) -> ApiError:
 
 def _may_impersonate(call: RequestContext) -> Callable[[str], bool]:
     """Administrators may act as anybody."""
-    return lambda _: call.user in {ADMIN, ITSELF}
+    return lambda _: call.user in {ADMIN, PUMICE.system_user}

@@ -31,6 +31,7 @@ from kubesim.storage import Store
 from pumice.embedded import bootstrap as pumice_objects
 from pumice.embedded.admission import Admission
 from pumice.embedded.cluster import with_pumice
+from pumice.embedded.identity import PUMICE
 
 PATIENCE = 20.0
 """Seconds that a client waits for bytes: only a server that hangs takes as long."""
@@ -108,9 +109,9 @@ def alone(loop: Loop) -> Iterator[Served]:
     stack = AsyncExitStack()
 
     async def start() -> Served:
-        store = await Store.open(None)
+        store = await Store.open(None, PUMICE)
         stack.push_async_callback(store.close)
-        api = InProcessClient(store, ResourceRegistry(_resources()))
+        api = InProcessClient(store, ResourceRegistry(_resources()), PUMICE)
         api.writes.admission = Admission(store)
         await service_accounts.furnish(api)
         await bootstrap.create_system_classes(api)

@@ -12,7 +12,7 @@ POD = {"kind": "Pod", "name": "p", "namespace": "default"}
 NEWER = {
     "involvedObject": POD,
     "eventTime": "2026-11-15T11:00:00.123456Z",
-    "reportingComponent": "pumice.dev/x",
+    "reportingComponent": "kubesim.dev/x",
     "reportingInstance": "x-1",
     "action": "Bind",
     "reason": "Bound",
@@ -83,7 +83,7 @@ def test_columns_of_the_newer_style() -> None:
         once = cells(RESOURCE, create(RESOURCE, named(**NEWER)))
         series = {"count": 9, "lastObservedTime": "2026-11-15T11:59:00.000000Z"}
         often = cells(RESOURCE, create(RESOURCE, named(**NEWER, series=series)))
-    assert (once[0], once[5], once[7], once[8]) == ("59m", "pumice.dev/x, x-1", "59m", 1)
+    assert (once[0], once[5], once[7], once[8]) == ("59m", "kubesim.dev/x, x-1", "59m", 1)
     assert (often[0], often[7], often[8]) == ("60s", "59m", 9)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubebase.field_error import FieldError
+from kubesim.identity import KUBESIM
 from kubesim.kubelet.node_template import (
     as_nodes,
     complete,
@@ -51,13 +52,13 @@ def test_names_do_not_change_with_the_number_of_nodes():
 
 def test_a_node_is_completed_and_says_its_number():
     node = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}
-    complete(node, 258, NOW, {})
+    complete(node, 258, NOW, {}, KUBESIM)
     assert node["spec"]["podCIDR"] == "10.1.2.0/24"  # 258 = 1 * 256 + 2
     assert number_of(node) == 258
     assert internal_address(node) == "172.16.1.3"  # 258 + 1 = 1 * 256 + 3
     assert node["status"]["allocatable"] == {"cpu": "4", "memory": "8Gi", "pods": "110"}
     again = {**node}
-    complete(again, 999, NOW, {"cpu": "1"})
+    complete(again, 999, NOW, {"cpu": "1"}, KUBESIM)
     assert again == node
 
 
@@ -71,7 +72,7 @@ def test_what_a_node_says_of_itself_stays():
             "addresses": [{"type": "InternalIP", "address": "1.2.3.4"}],
         },
     }
-    complete(node, 0, NOW, {})
+    complete(node, 0, NOW, {}, KUBESIM)
     assert node["metadata"]["labels"]["kubernetes.io/arch"] == "arm64"
     assert node["status"]["allocatable"] == {"cpu": "3", "memory": "7Gi", "pods": "7"}
     assert internal_address(node) == "1.2.3.4"

@@ -22,7 +22,7 @@ from kubesim.storage.log import Line, Log
 from tests.kubesim.storage.stored import encoder
 
 SECTOR = 512
-DATABASE, WRITE_AHEAD = "pumice.db", "pumice.db-wal"
+DATABASE, WRITE_AHEAD = "kubesim.db", "kubesim.db-wal"
 Files = dict[str, bytes]
 
 

@@ -288,7 +288,7 @@ def test_closed_store_finishes_what_was_under_way(tmp_path: Path, on_disk: bool)
         if on_disk:
             async with opened(tmp_path) as again:
                 assert (again.count("nodes/"), again.revision) == (300, 300)
-            assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "pumice.db"]
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["kubesim.db", "lock"]
 
     asyncio.run(story())
 
@@ -311,7 +311,7 @@ def test_data_directory_has_one_holder(tmp_path: Path) -> None:
         data = tmp_path / "not" / "there" / "yet"
         async with opened(data) as store:
             store.announce("http://127.0.0.1:8001")
-            with pytest.raises(DataHeld, match=r"held by pumice up, process \d+, since 2.*Z, at http://127.0.0.1:8001"):
+            with pytest.raises(DataHeld, match=r"held by kubesim, process \d+, since 2.*Z, at http://127.0.0.1:8001"):
                 await Store.open(data)
             await put(store, "nodes/a")
         async with opened(data) as store:
@@ -321,7 +321,7 @@ def test_data_directory_has_one_holder(tmp_path: Path) -> None:
 
 
 def test_refused_file_is_left_alone_and_not_held(tmp_path: Path) -> None:
-    database = tmp_path / "pumice.db"
+    database = tmp_path / "kubesim.db"
     database.write_bytes(b"these are not the bytes of a database" * 200)
     before = database.read_bytes()
     for _ in range(2):  # the second time, the first one must have let go of the directory

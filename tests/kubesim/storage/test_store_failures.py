@@ -31,7 +31,7 @@ class Fitful(Log):
 
 def test_failed_commit_is_taken_back_with_everything_behind_it(tmp_path: Path) -> None:
     async def story() -> None:
-        log = Failing(tmp_path / "pumice.db")
+        log = Failing(tmp_path / "kubesim.db")
         store = Store(log)
         await put(store, "nodes/a", "kept")
         await put(store, "nodes/b")
@@ -117,7 +117,7 @@ def test_what_was_queued_behind_a_failure_is_not_written_before_the_loop_hears_o
 
 def test_failing_under_load_acknowledges_only_what_is_there(tmp_path: Path) -> None:
     async def story() -> None:
-        log = Fitful(tmp_path / "pumice.db")
+        log = Fitful(tmp_path / "kubesim.db")
         store = Store(log)
         acknowledged: dict[str, int] = {}
         refused = 0
@@ -160,7 +160,7 @@ def test_failed_compaction_says_so_and_is_done_by_the_next() -> None:
 
 def test_failed_batch_is_written_in_no_part(tmp_path: Path) -> None:
     """Whether a batch takes one statement or several; the real thing, not an injected error."""
-    log = Log(tmp_path / "pumice.db")
+    log = Log(tmp_path / "kubesim.db")
     log.append([line(1, "nodes/a")])
     for size in (1, 2, 3, 127, 200):
         # The last line repeats revision 1, which a primary key does not take.
@@ -177,7 +177,7 @@ def test_full_disk_of_sqlite_itself(tmp_path: Path) -> None:
     """SQLite told to let the file grow no further: the same error as a full disk, from the same place."""
 
     async def story() -> None:
-        log = Log(tmp_path / "pumice.db")
+        log = Log(tmp_path / "kubesim.db")
         store = Store(log)
         await put(store, "nodes/a")
         log._writing.execute("PRAGMA max_page_count = 12")

@@ -47,7 +47,7 @@ class StoreMachine(RuleBasedStateMachine):
         small = {"RECENT_CHANGES": 4, "LOOKED_AT": 3, "CACHED_BYTES": 600}
         self.patches = patch.multiple("kubesim.storage.store", **small)
         self.patches.start()
-        self.directory = Path(tempfile.mkdtemp(prefix="pumice-test-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="kubesim-test-"))
         self.runner = asyncio.Runner()
         self.events: list[Event] = []  # on disk
         self.pending: list[tuple[Event, asyncio.Future[Record]]] = []
@@ -56,7 +56,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.log = Failing(self.directory / "pumice.db" if self.on_disk else None)
+        self.log = Failing(self.directory / "kubesim.db" if self.on_disk else None)
 
         async def start() -> Store:
             return Store(self.log)

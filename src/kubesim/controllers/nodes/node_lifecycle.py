@@ -1,7 +1,7 @@
 """What follows from the state of a node: taints, and the end of pods that cannot stay.
 
 A node that is not heard of for a while becomes ``Ready=Unknown``. A simulated node is heard of as long as it is not
-lost (annotation ``pumice.dev/lost``); any other must renew its lease. Taints follow from conditions and from
+lost (annotation ``lost``); any other must renew its lease. Taints follow from conditions and from
 ``kubectl cordon``; pods that do not tolerate NoExecute are deleted, at once or after their time. A pod on a lost node
 stays Terminating, as nobody is there to end it; when its node no longer exists, it is removed.
 """
@@ -19,25 +19,26 @@ from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.gc.garbage_collector import place
 from kubesim.controllers.nodes.taints import OUT_OF_SERVICE, Taint, evicting, patience, since, taints
 from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
+from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
-LOST = "pumice.dev/lost"
-SIMULATED = "pumice.dev/simulated"
+LOST, SIMULATED = "lost", "simulated"  # annotations, in the domain of the product
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
 GRACE = 50.0  # seconds without a sign of life until a node is Unknown
 QUARANTINE = 40.0  # seconds until pods on a node that does not exist are removed
 UNKNOWN = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-def is_lost(node: Object) -> bool:
+def is_lost(node: Object, identity: ServerIdentity) -> bool:
     """Whether somebody has declared the node lost."""
-    return (node["metadata"].get("annotations") or {}).get(LOST, "false").lower() not in {"", "false"}
+    annotations = node["metadata"].get("annotations") or {}
+    return annotations.get(identity.annotation(LOST), "false").lower() not in {"", "false"}
 
 
-def is_simulated(node: Object) -> bool:
+def is_simulated(node: Object, identity: ServerIdentity) -> bool:
     """Whether this process plays the node's kubelet: unless it says otherwise."""
-    return bool((node["metadata"].get("annotations") or {}).get(SIMULATED) != "false")
+    return bool((node["metadata"].get("annotations") or {}).get(identity.annotation(SIMULATED)) != "false")
 
 
 class NodeLifecycleController:
@@ -83,9 +84,10 @@ class NodeLifecycleController:
             self._tainted.pop(name, None)
         else:
             self._missing.pop(name, None)
-            if is_simulated(node):
+            identity = self._api.identity
+            if is_simulated(node, identity):
                 # Nobody hears of it while all is well: the moment at which it is lost is its last sign of life.
-                alive = not (is_lost(node) and is_lost(change.old or node))
+                alive = not (is_lost(node, identity) and is_lost(change.old or node, identity))
             else:
                 alive = change.old is None or _heartbeat(node) != _heartbeat(change.old)
             if alive or name not in self._heard:
@@ -129,7 +131,7 @@ class NodeLifecycleController:
         ready = condition(node.get("status") or {}, "Ready")
         if ready is not None and ready["status"] == "Unknown":
             return None
-        if is_simulated(node) and not is_lost(node):
+        if is_simulated(node, self._api.identity) and not is_lost(node, self._api.identity):
             return None
         return self._heard.setdefault(name, self._clock.now()) + self._clock.real(GRACE) - self._clock.now()
 

@@ -16,7 +16,7 @@ START = "2024-05-01T11:59:00Z"
 
 def job(status=None, restart="Never", **spec):
     template = {
-        "metadata": {"labels": {"job-name": "j"}, "annotations": {"pumice.dev/run-seconds": "5"}},
+        "metadata": {"labels": {"job-name": "j"}, "annotations": {"kubesim.dev/run-seconds": "5"}},
         "spec": {"restartPolicy": restart, "containers": [{"name": "c", "image": "i"}]},
     }
     spec = {"parallelism": 1, "backoffLimit": 6, "template": template, **spec}
@@ -234,7 +234,7 @@ def test_of_two_pods_with_one_index_one_goes():
 def test_the_pod_of_an_index_knows_it():
     made = new_pod(job(completionMode="Indexed", completions=2), 1)
     assert made["metadata"]["generateName"] == "j-1-"
-    assert made["metadata"]["annotations"] == {"pumice.dev/run-seconds": "5", INDEX: "1"}
+    assert made["metadata"]["annotations"] == {"kubesim.dev/run-seconds": "5", INDEX: "1"}
     assert made["metadata"]["labels"] == {"job-name": "j", INDEX: "1"}
     assert made["metadata"]["finalizers"] == [TRACKING]
     assert made["spec"]["hostname"] == "j-1"

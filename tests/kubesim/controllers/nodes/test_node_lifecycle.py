@@ -20,7 +20,7 @@ def ready(c, name="node-000"):
 
 def annotate(value):
     def edit(node):
-        node["metadata"]["annotations"] = {"pumice.dev/lost": value} if value else {}
+        node["metadata"]["annotations"] = {"kubesim.dev/lost": value} if value else {}
 
     return edit
 
@@ -142,7 +142,7 @@ def test_a_node_of_somebody_else_lives_by_its_lease():
     async def scenario():
         async with cluster(0) as c:
             well = [{"type": "Ready", "status": "True", "reason": "x", "message": "y"}]
-            node = {"metadata": {"name": "theirs", "annotations": {"pumice.dev/simulated": "false"}}}
+            node = {"metadata": {"name": "theirs", "annotations": {"kubesim.dev/simulated": "false"}}}
             await c.api.create("nodes", "", {**node, "status": {"conditions": well}})
             lease = {"metadata": {"name": "theirs"}, "spec": {"holderIdentity": "theirs"}}
             await c.api.create("leases.coordination.k8s.io", "kube-node-lease", lease)
