@@ -108,7 +108,7 @@ def test_an_online_backup_is_clean(tmp_path: Path) -> None:
         source, copy = (sqlite3.connect(tmp_path / name / PUMICE.database) for name in ("data", "copy"))
         with closing(source), closing(copy):
             source.backup(copy)
-    assert fsck.check(tmp_path / "copy", PUMICE) == []
+    assert fsck.check_directory(tmp_path / "copy", PUMICE) == []
 
 
 def test_the_figures_are_those_of_the_code() -> None:
@@ -116,10 +116,10 @@ def test_the_figures_are_those_of_the_code() -> None:
     minutes = listen.COMPACT_SECONDS / 60
     assert f"every {minutes:.0f} minutes, so that {minutes:.0f} to {2 * minutes:.0f} minutes of it" in operations
     assert f"{node_template.PODS} pods unless" in operations
-    assert f"room for {node_template.MOST_NODES:,} nodes" in operations
-    assert f"and {node_lifecycle.QUARANTINE:.0f} seconds later its pods" in operations
-    assert f"After {node_lifecycle.GRACE:.0f} seconds (here one) it is NotReady" in trying
-    assert (events.KEPT, certificates.VALID.days, listen.SHUTDOWN_SECONDS) == (
+    assert f"room for {node_template.MAX_NODES:,} nodes" in operations
+    assert f"and {node_lifecycle.POD_GC_QUARANTINE_SECONDS:.0f} seconds later its pods" in operations
+    assert f"After {node_lifecycle.NODE_MONITOR_GRACE_SECONDS:.0f} seconds (here one) it is NotReady" in trying
+    assert (events.EVENT_TTL_SECONDS, certificates.VALID.days, listen.SHUTDOWN_SECONDS) == (
         3600,
         365,
         2,

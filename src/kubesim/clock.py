@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kubebase.timestamps import micro_stamp, stamp
 
-__all__ = ["Clock", "micro_stamp", "moment", "stamp"]
+__all__ = ["Clock", "micro_stamp", "parse_time", "stamp"]
 
 
 class Clock:
@@ -33,9 +33,9 @@ class Clock:
 
     def since(self, stamp: str) -> float:
         """How many seconds of the cluster have passed since this timestamp."""
-        return (self.now() - moment(stamp)) * self.speed
+        return (self.now() - parse_time(stamp)) * self.speed
 
 
-def moment(text: str) -> float:
+def parse_time(text: str) -> float:
     """The moment a timestamp names, in seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()

@@ -19,8 +19,7 @@ from kubesim.api.admission import AdmissionHook
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import not_found
 from kubesim.bootstrap import apply_definitions
-from kubesim.kubelet.node_template import nodes as make_nodes
-from kubesim.kubelet.node_template import parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.registry.registry import Object, Resource
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 

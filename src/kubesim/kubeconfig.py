@@ -15,7 +15,7 @@ from kubesim.private_file import write_private
 INSTEAD = "and would be replaced; name another file with --kubeconfig"
 
 
-def require_ours(path: Path, name: str) -> None:
+def require_own_kubeconfig(path: Path, name: str) -> None:
     """Refuse a file with other clusters than ``name``, before it is replaced: their entries would be lost."""
     try:
         content = path.read_bytes()

@@ -22,15 +22,15 @@ from kubesim.api.admission import AdmissionFactory
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock
 from kubesim.controllers import service_accounts
-from kubesim.http.auth import is_loopback, made_tls, made_token, needs_tls, own_tls
-from kubesim.http.listen import bound, compact, listening, working
+from kubesim.http.auth import generate_tls, is_loopback, load_or_create_token, load_tls, needs_tls
+from kubesim.http.listen import bind_sockets, compact_periodically, run_controllers, serve_http
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.kinds import custom_resources
-from kubesim.kubeconfig import require_ours, write_kubeconfig
+from kubesim.kubeconfig import require_own_kubeconfig, write_kubeconfig
 from kubesim.kubelet.kubelets import Kubelets
 from kubesim.registry.registry import Object, ResourceRegistry
 from kubesim.storage import Store
-from kubesim.storage.directory_lock import require_free
+from kubesim.storage.directory_lock import require_unused
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how an address that means "all" is reached from here
 
@@ -75,33 +75,33 @@ class RunningCluster:
 async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningCluster]:
     """A cluster that answers. It is stopped, and everything on disk, when the context ends."""
     clock = Clock(settings.speed)
-    own = own_tls(*settings.own_certificate) if settings.own_certificate else None
-    require_ours(settings.kubeconfig, settings.identity.name)
+    own = load_tls(*settings.own_certificate) if settings.own_certificate else None
+    require_own_kubeconfig(settings.kubeconfig, settings.identity.name)
     if settings.data:
-        require_free(settings.data)
+        require_unused(settings.data)
     async with AsyncExitStack() as stack:
-        sockets = stack.enter_context(bound(settings.host, settings.port))
+        sockets = stack.enter_context(bind_sockets(settings.host, settings.port))
         store = await Store.open(settings.data, settings.identity)
         stack.push_async_callback(store.close)
         inside = WILDCARDS.get(settings.host, settings.host)
         secure = needs_tls(settings.host, settings.token)
-        tls = own or (made_tls(inside, settings.data, settings.identity) if secure else None)
-        token = settings.token or (made_token(settings.data) if tls else "")
+        tls = own or (generate_tls(inside, settings.data, settings.identity) if secure else None)
+        token = settings.token or (load_or_create_token(settings.data) if tls else "")
         api = InProcessClient(store, ResourceRegistry(kinds.resources()), settings.identity)
         if settings.admission:
             api.writes.admission = settings.admission(store)
         for definition in api.list(custom_resources.QUALIFIED):
             custom_resources.install(api.registry, definition)
-        await service_accounts.furnish(api)
+        await service_accounts.create_system_namespaces(api)
         await bootstrap.create_system_classes(api)
         if settings.prepare:
             await settings.prepare(api)
         kubelets = Kubelets(api, clock, settings.nodes)
         await kubelets.register()
-        work = [*controllers.all_controllers(api, clock), kubelets.run(), compact(api)]
-        broken = await stack.enter_async_context(working(*work))
+        work = [*controllers.all_controllers(api, clock), kubelets.run(), compact_periodically(api)]
+        broken = await stack.enter_async_context(run_controllers(*work))
         context = tls.context if tls else None
-        port = await stack.enter_async_context(listening(api, sockets, token=token, tls=context))
+        port = await stack.enter_async_context(serve_http(api, sockets, token=token, tls=context))
         server = _url(inside, port, secure=tls is not None)
         store.announce(server)
         authority = tls.authority if tls else b""

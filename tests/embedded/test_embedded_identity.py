@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 import pumice
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.embedded.cluster import with_pumice
 from tests.support.simulated import eventually
@@ -26,7 +26,7 @@ def phase(running: RunningCluster) -> str:
 
 
 def test_embedded_server_shows_the_names_of_pumice(tmp_path: Path) -> None:
-    made = nodes(1, parse_capacity("cpu=8,memory=16Gi"))
+    made = make_nodes(1, parse_capacity("cpu=8,memory=16Gi"))
     settings = ServerSettings(data=tmp_path / "data", kubeconfig=tmp_path / "config", nodes=made, speed=100.0)
 
     async def story() -> None:
@@ -40,13 +40,13 @@ def test_embedded_server_shows_the_names_of_pumice(tmp_path: Path) -> None:
             info = running.api.list("nodes")[0]["status"]["nodeInfo"]
             assert info["containerRuntimeVersion"] == f"pumice://{pumice.__version__}"
             assert info["osImage"] == "Pumice simulated node"
-            assert running.api.call().user == "system:pumice"
+            assert running.api.new_context().user == "system:pumice"
             with await asyncio.to_thread(urllib.request.urlopen, f"{running.server}/version") as answer:
                 assert json.load(answer)["gitVersion"].endswith(f"+pumice.{pumice.__version__}")
             await running.api.modify(
                 "nodes", "", "node-000", lambda node: node["metadata"].update(annotations={"pumice.dev/lost": "true"})
             )
-            await eventually(lambda: len(running.kubelets.hosts) == 0)
+            await eventually(lambda: len(running.kubelets.nodes) == 0)
 
     asyncio.run(story())
     config = yaml.safe_load((tmp_path / "config").read_text())

@@ -20,7 +20,7 @@ async def memory_api(path: Path | None = None, identity: ServerIdentity = KUBESI
     store = await Store.open(path, identity)
     try:
         api = InProcessClient(store, ResourceRegistry(kinds.resources()), identity)
-        await service_accounts.furnish(api)
+        await service_accounts.create_system_namespaces(api)
         yield api
     finally:
         await store.close()

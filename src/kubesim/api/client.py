@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.get_list import Reads
+from kubesim.api.get_list import ObjectReader
 from kubesim.api.request_context import RequestContext
 from kubesim.api.requests import DeleteOptions, Target, WriteOptions
-from kubesim.api.writes import Writes
+from kubesim.api.writes import ObjectWriter
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 from kubesim.storage import Change, Store
@@ -37,29 +37,29 @@ class InProcessClient:
         self.store = store
         self.registry = registry
         self.identity = identity
-        self.reads = Reads(store)
-        self.writes = Writes(store, registry)
+        self.reads = ObjectReader(store)
+        self.writes = ObjectWriter(store, registry)
         self._positions: dict[object, int] = {}
 
-    def call(self, user: str = "") -> RequestContext:
+    def new_context(self, user: str = "") -> RequestContext:
         """A call that is made now; without a user, by this process itself."""
         return RequestContext(self.store, self.registry, user or self.identity.system_user)
 
     def read(self, resource: str, namespace: str, name: str) -> Object | None:
         """The newest state of an object, commits under way included."""
-        record = self.store.latest(self._known(resource).key(namespace, name))
+        record = self.store.latest(self._resource(resource).key(namespace, name))
         return _decode(record.value) if record else None
 
     def list(self, resource: str, namespace: str = "") -> list[Object]:
         """All objects of a resource, in a namespace or everywhere."""
-        prefix = self._known(resource).prefix(namespace)
+        prefix = self._resource(resource).prefix(namespace)
         return [_decode(record.value) for record in self.store.list(prefix).records]
 
     async def create(self, resource: str, namespace: str, new: Object) -> Object:
         """Create an object, which need not say of what kind it is. ``ApiError`` if it is refused."""
-        aim = Target(self._known(resource), namespace)
+        aim = Target(self._resource(resource), namespace)
         whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, **new}
-        record = await self.writes.create(aim, _decode(_encode(whole)), WriteOptions(), self.call())
+        record = await self.writes.create(aim, _decode(_encode(whole)), WriteOptions(), self.new_context())
         return _decode(record.value)  # type: ignore[no-any-return]  # what is stored is an object
 
     async def modify(
@@ -73,7 +73,7 @@ class InProcessClient:
         uid: str = "",
     ) -> Object | None:
         """Edit the newest state of an object in place. None if it is gone or, by its uid, another one by now."""
-        aim = Target(self._known(resource), namespace, name, subresource)
+        aim = Target(self._resource(resource), namespace, name, subresource)
 
         def edited(old: Object) -> Object:
             if uid and old["metadata"]["uid"] != uid:
@@ -83,7 +83,7 @@ class InProcessClient:
             return new
 
         try:
-            record = await self.writes.update(aim, edited, WriteOptions(), self.call())
+            record = await self.writes.update(aim, edited, WriteOptions(), self.new_context())
         except status.ApiError as error:
             if error.code == 404:
                 return None
@@ -101,9 +101,9 @@ class InProcessClient:
         propagation: str = "",
     ) -> None:
         """Delete an object. Nothing happens if it is gone or, by its uid, another one by now."""
-        aim = Target(self._known(resource), namespace, name)
+        aim = Target(self._resource(resource), namespace, name)
         try:
-            await self.writes.delete(aim, DeleteOptions(grace, uid, "", propagation), self.call())
+            await self.writes.delete(aim, DeleteOptions(grace, uid, "", propagation), self.new_context())
         except status.ApiError as error:
             if error.code not in GONE:
                 raise
@@ -113,7 +113,7 @@ class InProcessClient:
 
         ``resource`` may be empty, for all of them.
         """
-        prefix = self._known(resource).prefix(namespace) if resource else ""
+        prefix = self._resource(resource).prefix(namespace) if resource else ""
         page = self.store.list(prefix, limit=PAGE)
         position = page.revision
         follower = object()
@@ -133,11 +133,11 @@ class InProcessClient:
         finally:
             del self._positions[follower]
 
-    def compactable(self, revision: int) -> int:
+    def oldest_needed_revision(self, revision: int) -> int:
         """How far the log may be compacted without cutting a follower of this process off."""
         return min([revision, *self._positions.values()])
 
-    def _known(self, resource: str) -> Resource:
+    def _resource(self, resource: str) -> Resource:
         known = self.registry.stored(resource)
         if known is None:
             raise status.page_not_found()

@@ -21,7 +21,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListResult:
     """The answer to a list."""
 
     records: list[Record]
@@ -40,7 +40,7 @@ class Listing:
         return found
 
 
-class Reads:
+class ObjectReader:
     """The reading half of the API."""
 
     def __init__(self, store: Store) -> None:
@@ -54,7 +54,7 @@ class Reads:
             raise status.not_found(aim.resource.plural, aim.resource.group, aim.name)
         return record
 
-    def list(self, aim: Target, chosen: ObjectSelection, when: ReadOptions) -> Listing:
+    def list(self, aim: Target, chosen: ObjectSelection, when: ReadOptions) -> ListResult:
         """The objects of a collection that are chosen, in the order of their names."""
         self._check_reached(when.revision)
         at = when.revision if when.exact else None
@@ -66,20 +66,20 @@ class Reads:
             if chosen.everything:
                 page = self._store.list(prefix, at=at, after=when.start, limit=when.limit)
                 token = continue_token(page.revision, page.last_key, aim) if page.remaining else ""
-                return Listing(page.records, page.revision, token, page.remaining if token else None)
+                return ListResult(page.records, page.revision, token, page.remaining if token else None)
             return self._filtered(aim, chosen, when, at, prefix)
         except Compacted:
             raise self._too_old(aim, when) from None
 
-    def _named(self, aim: Target, chosen: ObjectSelection, name: str) -> Listing:
+    def _named(self, aim: Target, chosen: ObjectSelection, name: str) -> ListResult:
         """A list of one at most: what kubectl asks for when it waits for an object."""
         record = self._store.get(aim.resource.key(aim.namespace, name))
         found = [record] if record and chosen.matches(aim.resource, _decode(record.value)) else []
-        return Listing(found, self._store.revision)
+        return ListResult(found, self._store.revision)
 
     def _filtered(
         self, aim: Target, chosen: ObjectSelection, when: ReadOptions, at: int | None, prefix: str
-    ) -> Listing:
+    ) -> ListResult:
         found: list[Record] = []
         after = when.start
         while True:
@@ -88,10 +88,10 @@ class Reads:
             for record in page.records:
                 if chosen.matches(aim.resource, _decode(record.value)):
                     if when.limit and len(found) == when.limit:
-                        return Listing(found, at, continue_token(at, found[-1].key, aim))
+                        return ListResult(found, at, continue_token(at, found[-1].key, aim))
                     found.append(record)
             if not page.remaining:
-                return Listing(found, at)
+                return ListResult(found, at)
             after = page.last_key
 
     def _check_reached(self, revision: int | None) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kubesim.api import status
-from kubesim.api.requests import Target, as_object, named
+from kubesim.api.requests import Target, as_object, require_same_name
 from kubesim.api.writes import Edit
-from kubesim.apply import APPLY, Application, FieldManager
+from kubesim.apply import APPLY, ApplyRequest, FieldManager
 from kubesim.patches import PatchError, PatchFault, json_patch, merge_patch, strategic_merge
 from kubesim.registry.registry import Object
 
@@ -17,13 +17,13 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-def forms(aim: Target) -> tuple[str, ...]:
+def patch_media_types(aim: Target) -> tuple[str, ...]:
     """The media types of patches that a resource takes. Custom ones have no strategy to merge by."""
     general = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
     return general if aim.resource.custom else (*general, STRATEGIC_PATCH)
 
 
-def patched(aim: Target, media: str, patch: Any) -> Edit:
+def parse_patch(aim: Target, media: str, patch: Any) -> Edit:
     """The edit that a patch describes."""
     resource = aim.resource
 
@@ -44,10 +44,10 @@ def patched(aim: Target, media: str, patch: Any) -> Edit:
     return edit
 
 
-def application(aim: Target, body: Any, manager: str, *, force: bool) -> Application:
+def parse_apply_patch(aim: Target, body: Any, manager: str, *, force: bool) -> ApplyRequest:
     """Somebody applies an object, or its status."""
     resource = aim.resource
-    applied = named(as_object(body), aim)
+    applied = require_same_name(as_object(body), aim)
     version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
     if not version or not kind:
         raise status.bad_request(f"invalid object type: {'' if '/' in version else '/'}{version}, Kind={kind}")
@@ -58,7 +58,7 @@ def application(aim: Target, body: Any, manager: str, *, force: bool) -> Applica
         kept = {name: kept[name] for name in ("apiVersion", "kind", "metadata", aim.subresource) if name in kept}
     elif "status" in resource.subresources:
         kept.pop("status", None)
-    return Application(
+    return ApplyRequest(
         resource.schema, FieldManager(APPLY, manager, resource.api_version, aim.subresource), kept, force=force
     )
 

@@ -48,7 +48,7 @@ def counted_in(name: str) -> str:
     return "pods" if counts(name) else ""
 
 
-class Account:
+class QuotaUsage:
     """One quota, and what is used of it."""
 
     __slots__ = ("_names", "_scopes", "hard", "name", "used")
@@ -70,22 +70,22 @@ class Account:
         """The resources that are counted here."""
         return self._names.keys()
 
-    def _concerns(self, resource: str, found: Object) -> bool:
+    def _applies_to(self, resource: str, found: Object) -> bool:
         """Whether an object falls under the quota. Scopes are about pods: nothing else is in any."""
         if resource not in self._names:
             return False
         return not self._scopes or (resource == "pods" and all(in_scope(found, scope) for scope in self._scopes))
 
-    def share(self, resource: str, found: Object | None) -> Amounts:
+    def usage_of(self, resource: str, found: Object | None) -> Amounts:
         """What an object counts for here."""
-        if found is None or not self._concerns(resource, found):
+        if found is None or not self._applies_to(resource, found):
             return {}
         names = self._names[resource]
         if resource == "pods":
             return {name: amount for name, amount in usage(found).items() if name in names}
         return dict.fromkeys(names, ONE)
 
-    def move(self, before: Amounts, after: Amounts) -> None:
+    def replace_usage(self, before: Amounts, after: Amounts) -> None:
         """Take note that an object no longer counts for this, but for that."""
         for name, amount in before.items():
             self.used[name] = plus(self.used[name], Quantity(-amount.nano, amount.notation))
@@ -94,11 +94,11 @@ class Account:
 
     def refusal(self, resource: str, new: Object) -> str:
         """Why there is no room for a new object; empty if there is."""
-        if not self._concerns(resource, new):
+        if not self._applies_to(resource, new):
             return ""
         if resource == "pods" and (silent := unspecified(new["spec"], self._names[resource])):
             return f"failed quota: {self.name}: must specify {silent}"
-        asked = self.share(resource, new)
+        asked = self.usage_of(resource, new)
         over = [
             name
             for name, amount in sorted(asked.items())
@@ -120,12 +120,12 @@ class QuotaLedger:
     def __init__(self, store: Store, registry: ResourceRegistry) -> None:
         self._store = store
         self._registry = registry
-        self._accounts: dict[str, list[Account]] = {}
+        self._accounts: dict[str, list[QuotaUsage]] = {}
         self._uncounted: set[str] = set()  # namespaces whose accounts, if they have any, are out of date
         self._failures = -1
         self.moved: Callable[[str], None] = lambda key: None
         """Hears of each quota (``NAMESPACE/NAME``) of which more or less is used than before."""
-        store.witnesses.append(self._note)
+        store.write_observers.append(self._note)
 
     def admit(self, resource: Resource, namespace: str, new: Object) -> None:
         """Refuse an object that would exceed a quota, as kube-apiserver does."""
@@ -149,12 +149,12 @@ class QuotaLedger:
 
     # ---- counting -----------------------------------------------------------------------------------------
 
-    def _of(self, namespace: str) -> Sequence[Account]:
+    def _of(self, namespace: str) -> Sequence[QuotaUsage]:
         """The accounts of a namespace, up to date."""
         if self._failures != self._store.failures:
             self._failures = self._store.failures
             self._accounts.clear()
-            self._uncounted = {record.key.split("/")[1] for record in self._store.newest(f"{QUOTAS}/")}
+            self._uncounted = {record.key.split("/")[1] for record in self._store.list_latest(f"{QUOTAS}/")}
         if namespace in self._uncounted:
             self._count(namespace)
         return self._accounts.get(namespace, ())
@@ -162,14 +162,14 @@ class QuotaLedger:
     def _count(self, namespace: str) -> None:
         self._uncounted.discard(namespace)
         self._accounts.pop(namespace, None)
-        accounts = [Account(_decode(record.value)) for record in self._store.newest(f"{QUOTAS}/{namespace}/")]
+        accounts = [QuotaUsage(_decode(record.value)) for record in self._store.list_latest(f"{QUOTAS}/{namespace}/")]
         if not accounts:
             return
         for resource in {resource for account in accounts for resource in account.resources}:
-            for record in self._store.newest(f"{resource}/{namespace}/"):
+            for record in self._store.list_latest(f"{resource}/{namespace}/"):
                 found: Object = _decode(record.value)
                 for account in accounts:
-                    account.move({}, account.share(resource, found))
+                    account.replace_usage({}, account.usage_of(resource, found))
         self._accounts[namespace] = sorted(accounts, key=lambda account: account.name)
 
     def _note(self, key: str, value: bytes | None) -> None:
@@ -190,9 +190,9 @@ class QuotaLedger:
         old = _decode(record.value) if record else None
         new = None if value is None else _decode(value)
         for account in accounts:
-            before, after = account.share(resource, old), account.share(resource, new)
+            before, after = account.usage_of(resource, old), account.usage_of(resource, new)
             if before != after:
-                account.move(before, after)
+                account.replace_usage(before, after)
                 self.moved(f"{namespace}/{account.name}")
 
     def _changes_spec(self, key: str, value: bytes | None) -> bool:

@@ -42,5 +42,5 @@ class RequestContext:
         known = self._registry.stored(resource)
         if known is None:
             return
-        for record in self._store.newest(known.prefix(namespace)):
+        for record in self._store.list_latest(known.prefix(namespace)):
             yield msgspec.json.decode(record.value)

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.selectors import FieldSelector, Selector, field_selector, label_selector
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 
@@ -40,7 +40,7 @@ class Target:
         return self.resource.key(self.namespace, self.name)
 
 
-def target(path: str, registry: ResourceRegistry) -> Target | None:
+def parse_target(path: str, registry: ResourceRegistry) -> Target | None:
     """What a path names, or None if nothing of that name is served."""
     parts = [unquote(part) for part in path.split("/")[1:]]
     if len(parts) > 1 and parts[-1] == "":
@@ -73,7 +73,7 @@ def target(path: str, registry: ResourceRegistry) -> Target | None:
     return Target(resource, namespace, name, subresource)
 
 
-def verb(method: str, aim: Target, watch: bool) -> str:
+def request_verb(method: str, aim: Target, watch: bool) -> str:
     """The verb of a request, as ``kubectl auth can-i`` would name it."""
     named = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
     whole = {"GET": "watch" if watch else "list", "POST": "create", "DELETE": "deletecollection"}
@@ -93,7 +93,7 @@ def as_object(body: object) -> Object:
     return body
 
 
-def named(body: object, aim: Target) -> Object:
+def require_same_name(body: object, aim: Target) -> Object:
     """The body of an update, which must be about the object in the path."""
     new = as_object(body)
     about = new.get("metadata")
@@ -102,11 +102,11 @@ def named(body: object, aim: Target) -> Object:
         words = f"the name of the object ({aim.name} based on URL) was undeterminable: name must be provided"
         raise status.bad_request(words)
     if name != aim.name:
-        raise mismatch(name, aim)
+        raise name_mismatch(name, aim)
     return new
 
 
-def mismatch(name: object, aim: Target) -> status.ApiError:
+def name_mismatch(name: object, aim: Target) -> status.ApiError:
     """The body is about another object than the path."""
     return status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({aim.name})")
 
@@ -114,12 +114,12 @@ def mismatch(name: object, aim: Target) -> status.ApiError:
 # ---- query ------------------------------------------------------------------------------------------------
 
 
-def flag(query: Mapping[str, str], name: str) -> bool:
+def parse_bool(query: Mapping[str, str], name: str) -> bool:
     """A switch: present means on, unless it says false."""
     return name in query and query[name].lower() not in {"false", "0"}
 
 
-def number(query: Mapping[str, str], name: str) -> int | None:
+def parse_int(query: Mapping[str, str], name: str) -> int | None:
     """A whole number, or None if it is not given."""
     text = query.get(name, "")
     if not text:
@@ -183,7 +183,7 @@ def _absent(resource: Resource, path: tuple[str, ...]) -> str:
     return "false" if schema.get("type") == "boolean" and not resource.custom else ""
 
 
-def choice(resource: Resource, query: Mapping[str, str]) -> ObjectSelection:
+def parse_selection(resource: Resource, query: Mapping[str, str]) -> ObjectSelection:
     """The objects that a query's selectors choose."""
     try:
         labels = label_selector(query["labelSelector"]) if query.get("labelSelector") else None
@@ -213,7 +213,7 @@ class ReadOptions:
     match: str = ""
     limit: int = 0
     start: str = ""  # the key to go on after
-    initial: bool | None = None  # sendInitialEvents
+    send_initial_events: bool | None = None  # sendInitialEvents
 
     @property
     def exact(self) -> bool:
@@ -221,25 +221,27 @@ class ReadOptions:
         return bool(self.start) or (self.match == "Exact")
 
 
-def reading(aim: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
+def parse_read_options(aim: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
     """The options of a list or watch that say when, checked against each other as the real server does."""
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
-    initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
-    problems = list(_clashes(text, match, token, initial, watch=watch))
+    initial = parse_bool(query, "sendInitialEvents") if "sendInitialEvents" in query else None
+    problems = list(_read_option_problems(text, match, token, initial, watch=watch))
     if problems:
         raise status.invalid("ListOptions", "meta.k8s.io", "", problems)
-    limit = number(query, "limit") or 0
-    number(query, "timeoutSeconds")  # of a list it is only checked: none takes long
+    limit = parse_int(query, "limit") or 0
+    parse_int(query, "timeoutSeconds")  # of a list it is only checked: none takes long
     if token:
-        at, start = _continued(token, aim)
+        at, start = _parse_continue_token(token, aim)
         if text and text != "0":
             raise status.bad_request("specifying resource version is not allowed when using continue")
         return ReadOptions(at, "", limit, start)
-    return ReadOptions(revision(text), match, max(limit, 0), "", initial)
+    return ReadOptions(parse_resource_version(text), match, max(limit, 0), "", initial)
 
 
-def _clashes(text: str, match: str, token: str, initial: bool | None, *, watch: bool) -> Iterator[Problem]:
+def _read_option_problems(
+    text: str, match: str, token: str, initial: bool | None, *, watch: bool
+) -> Iterator[FieldProblem]:
     field = "resourceVersionMatch"
     if watch:
         if initial is not None and match != "NotOlderThan":
@@ -263,7 +265,7 @@ def _clashes(text: str, match: str, token: str, initial: bool | None, *, watch: 
         yield forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
 
 
-def revision(text: str) -> int | None:
+def parse_resource_version(text: str) -> int | None:
     """A resourceVersion as a client writes it; None if it leaves it out."""
     if not text:
         return None
@@ -284,7 +286,7 @@ def continue_token(revision: int, key: str, aim: Target) -> str:
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
-def _continued(token: str, aim: Target) -> tuple[int, str]:
+def _parse_continue_token(token: str, aim: Target) -> tuple[int, str]:
     refused = status.bad_request("continue key is not valid: it was not issued by this server for this list")
     try:
         found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
@@ -309,7 +311,9 @@ class WriteOptions:
     validation: str = "Warn"
 
 
-def writing(query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False) -> WriteOptions:
+def parse_write_options(
+    query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False
+) -> WriteOptions:
     """The options of a write; ``kind`` is their name. ``dryRun`` may also stand in the body of a deletion."""
     asked = [query["dryRun"]] if "dryRun" in query else dry_run or []
     validation = query.get("fieldValidation", "")
@@ -320,7 +324,7 @@ def writing(query: Mapping[str, str], kind: str, dry_run: object = None, *, appl
         problems.append(unsupported("fieldValidation", validation, VALIDATIONS))
     if applies and not query.get("fieldManager"):
         problems.append(required("fieldManager", "is required for apply patch"))
-    if kind == "PatchOptions" and not applies and flag(query, "force"):
+    if kind == "PatchOptions" and not applies and parse_bool(query, "force"):
         problems.append(forbidden("force", "may not be specified for non-apply patch"))
     if problems:
         raise status.invalid(kind, "meta.k8s.io", "", problems)
@@ -338,23 +342,27 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def deletion(query: Mapping[str, str], body: object) -> DeleteOptions:
+def parse_delete_options(query: Mapping[str, str], body: object) -> DeleteOptions:
     """The options of a deletion, from its body or, without one, from its query."""
     options = body if isinstance(body, dict) else {}
     if (body is not None and not isinstance(body, dict)) or options.get("kind", "DeleteOptions") != "DeleteOptions":
         raise status.bad_request("the body of a deletion must be a DeleteOptions object")
-    grace = options.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
+    grace = options.get("gracePeriodSeconds", parse_int(query, "gracePeriodSeconds"))
     if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
         raise status.bad_request("gracePeriodSeconds must be a whole number")
     uid, at = _preconditions(options.get("preconditions"))
     propagation = options.get("propagationPolicy") or query.get("propagationPolicy", "")
-    orphan = options.get("orphanDependents", flag(query, "orphanDependents") if "orphanDependents" in query else None)
-    problems = list(_deletion_clashes(propagation, orphan))
+    orphan = options.get(
+        "orphanDependents", parse_bool(query, "orphanDependents") if "orphanDependents" in query else None
+    )
+    problems = list(_delete_option_problems(propagation, orphan))
     if problems:
         raise status.invalid("DeleteOptions", "meta.k8s.io", "", problems)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    return DeleteOptions(grace, uid, at, propagation, writing(query, "DeleteOptions", options.get("dryRun")).dry_run)
+    return DeleteOptions(
+        grace, uid, at, propagation, parse_write_options(query, "DeleteOptions", options.get("dryRun")).dry_run
+    )
 
 
 def _preconditions(found: object) -> tuple[str, str]:
@@ -368,8 +376,8 @@ def _preconditions(found: object) -> tuple[str, str]:
     return uid, at
 
 
-def _deletion_clashes(propagation: object, orphan: object) -> list[Problem]:
-    found: list[Problem] = []
+def _delete_option_problems(propagation: object, orphan: object) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
     if propagation and orphan is not None:
         found.append(
             invalid("propagationPolicy", propagation, "orphanDependents and deletionPropagation cannot be both set")

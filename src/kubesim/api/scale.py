@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, invalid
+from kubesim.api.field_errors import FieldProblem, invalid
 from kubesim.api.requests import Target
 from kubesim.api.writes import Edit
-from kubesim.apply import APPLY, Application, FieldManager
-from kubesim.kinds.schema_dsl import expand
+from kubesim.apply import APPLY, ApplyRequest, FieldManager
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import shown
-from kubesim.registry.registry import Column, Object, Path, Resource
+from kubesim.registry.registry import Object, Path, Resource, TableColumn
 from kubesim.schema import Schema
 from kubesim.storage import Record
 from kubesim.tables import AGE, NAME
@@ -26,7 +26,7 @@ IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 def _schema() -> Object:
     from kubesim.openapi.components import SHAPES
 
-    return expand(SHAPES, "Scale")
+    return expand_schema(SHAPES, "Scale")
 
 
 SCALE = Resource(
@@ -37,9 +37,9 @@ SCALE = Resource(
     namespaced=True,
     schema=Schema.sound(_schema),
     columns=(
-        Column("Name", NAME.value, description=NAME.description),
-        Column("Desired", lambda found: found["spec"].get("replicas", 0), "integer", description="Those wanted."),
-        Column("Available", lambda found: found["status"]["replicas"], "integer", description="Those there are."),
+        TableColumn("Name", NAME.value, description=NAME.description),
+        TableColumn("Desired", lambda found: found["spec"].get("replicas", 0), "integer", description="Those wanted."),
+        TableColumn("Available", lambda found: found["status"]["replicas"], "integer", description="Those there are."),
         AGE,
     ),
 )
@@ -105,7 +105,7 @@ def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> 
     return edited
 
 
-def applied(aim: Target, scale: Object, manager: str, *, force: bool) -> Application:
+def applied(aim: Target, scale: Object, manager: str, *, force: bool) -> ApplyRequest:
     """The application to an object that the application of a Scale stands for."""
     where = aim.resource.scale
     assert where is not None
@@ -113,7 +113,7 @@ def applied(aim: Target, scale: Object, manager: str, *, force: bool) -> Applica
     kept = {name: about[name] for name in ("name", "namespace") if name in about}
     whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, "metadata": kept}
     owner = FieldManager(APPLY, manager, aim.resource.api_version, "scale")
-    return Application(aim.resource.schema, owner, _put(whole, where.wanted, replicas), force=force)
+    return ApplyRequest(aim.resource.schema, owner, _put(whole, where.wanted, replicas), force=force)
 
 
 def _read(scale: Object, aim: Target) -> tuple[int, Object]:
@@ -137,7 +137,7 @@ def _read(scale: Object, aim: Target) -> tuple[int, Object]:
     return replicas, about
 
 
-def _negative(resource: Resource, replicas: int) -> Problem:
+def _negative(resource: Resource, replicas: int) -> FieldProblem:
     assert resource.scale is not None
     if resource.custom:
         return invalid(_dotted(resource.scale.wanted), replicas, "should be a non-negative integer")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kubebase.label_selector import Requirement, meets
-from kubesim.api.field_errors import Problem
+from kubesim.api.field_errors import FieldProblem
 from kubesim.api.metadata import check_label_key, check_label_value
 
 LARGEST_BOUND: Final = 2**63 - 1
@@ -168,13 +168,13 @@ def _check_bound(value: str) -> None:
         raise ValueError(f'values[0]: Invalid value: "{value}": {detail}')
 
 
-def _say(problems: Iterator[Problem]) -> None:
+def _say(problems: Iterator[FieldProblem]) -> None:
     """Raise what is wrong with a key or a value, if something is: all of it on one line."""
     found = list(problems)
     if found:
         details = "; ".join(problem.detail for problem in found)
         first = found[0]
-        raise ValueError(str(Problem(first.field, first.fault, details, first.value)))
+        raise ValueError(str(FieldProblem(first.field, first.fault, details, first.value)))
 
 
 # ---- field selectors --------------------------------------------------------------------------------------

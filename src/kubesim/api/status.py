@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kubesim.api.field_errors import Problem
+from kubesim.api.field_errors import FieldProblem
 
 
 class ApiError(Exception):
@@ -158,7 +158,7 @@ def unusable_patch(detail: str) -> ApiError:
     return ApiError(422, "Invalid", f' "" is invalid: patch: {said}', {"causes": causes})
 
 
-def invalid(kind: str, group: str, name: str, problems: Iterable[Problem]) -> ApiError:
+def invalid(kind: str, group: str, name: str, problems: Iterable[FieldProblem]) -> ApiError:
     """The object breaks rules of its kind; one cause for each."""
     found = list(dict.fromkeys((p.field, p.fault, p.body) for p in problems))
     texts = [f"{field}: {body}" for field, _, body in found]

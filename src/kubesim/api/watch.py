@@ -14,7 +14,7 @@ import msgspec
 from kubesim.api import status
 from kubesim.api.requests import ObjectSelection, ReadOptions, Target
 from kubesim.http import content_negotiation
-from kubesim.http.content_negotiation import Format
+from kubesim.http.content_negotiation import ResponseFormat
 from kubesim.registry.registry import Object
 from kubesim.storage import Change, Compacted, Record, Store
 
@@ -29,7 +29,14 @@ class Watch:
     """One client's view of a collection: which objects, in which form, from where on."""
 
     def __init__(
-        self, store: Store, aim: Target, chosen: ObjectSelection, form: Format, *, bookmarks: bool, include: str = ""
+        self,
+        store: Store,
+        aim: Target,
+        chosen: ObjectSelection,
+        form: ResponseFormat,
+        *,
+        bookmarks: bool,
+        include: str = "",
     ) -> None:
         self._store = store
         self._aim = aim
@@ -41,19 +48,19 @@ class Watch:
         self._position = 0
         self._first: list[bytes] = []
         # Watchers whose events look the same share them under this name.
-        self._sort = (form, aim.resource.api_version, include)
+        self._encoding_key = (form, aim.resource.api_version, include)
 
-    def begin(self, when: ReadOptions) -> None:
+    def start(self, when: ReadOptions) -> None:
         """Take position, or refuse. What is there already is the first chunk, if the client wants to hear it."""
-        if when.initial is False or (when.initial is None and when.revision):
+        if when.send_initial_events is False or (when.send_initial_events is None and when.revision):
             self._position = when.revision or self._store.revision
             return
         if when.revision is not None and when.revision > self._store.revision:
             raise status.too_new(when.revision, self._store.revision)
         page = self._store.list(self._prefix)
         self._position = page.revision
-        self._first = [self._added(record) for record in page.records]
-        if when.initial and self._bookmarks:
+        self._first = [self._encode_added(record) for record in page.records]
+        if when.send_initial_events and self._bookmarks:
             self._first.append(self._bookmark(initial_end=True))
 
     async def events(self, deadline: float, now: Callable[[], float]) -> AsyncGenerator[bytes, None]:
@@ -64,9 +71,9 @@ class Watch:
         while True:
             try:
                 changes, upto = self._store.changes(self._prefix, self._position, BATCH)
-                chunk = self._chunk(changes)
+                chunk = self._encode_changes(changes)
             except Compacted:
-                yield self._gone()
+                yield self._expired_event()
                 return
             self._position = upto
             if chunk:
@@ -84,23 +91,23 @@ class Watch:
 
     # ---- events -------------------------------------------------------------------------------------------
 
-    def _added(self, record: Record) -> bytes:
-        if self._chosen.everything and content_negotiation.verbatim(self._aim.resource, record.value, self._form):
+    def _encode_added(self, record: Record) -> bytes:
+        if self._chosen.everything and content_negotiation.is_stored_form(self._aim.resource, record.value, self._form):
             return b'{"type":"ADDED","object":%b}\n' % record.value
         found = _decode(record.value)
-        return self._line("ADDED", found) if self._chosen.matches(self._aim.resource, found) else b""
+        return self._encode_event("ADDED", found) if self._chosen.matches(self._aim.resource, found) else b""
 
-    def _chunk(self, changes: Sequence[Change]) -> bytes:
+    def _encode_changes(self, changes: Sequence[Change]) -> bytes:
         if self._chosen.everything:
-            return b"".join([self._shared(change, _kind(change)) for change in changes])
+            return b"".join([self._encode_shared(change, _kind(change)) for change in changes])
         lines = []
         for change in changes:
-            kind = self._seen_as(change)
+            kind = self._event_type(change)
             if kind:
-                lines.append(self._shared(change, kind))
+                lines.append(self._encode_shared(change, kind))
         return b"".join(lines)
 
-    def _seen_as(self, change: Change) -> str:
+    def _event_type(self, change: Change) -> str:
         """What a change means to somebody who sees only the chosen objects."""
         resource = self._aim.resource
         before = change.old is not None and self._chosen.matches(resource, change.old)
@@ -109,23 +116,23 @@ class Watch:
             return "MODIFIED" if before else "ADDED"
         return "DELETED" if before else ""
 
-    def _shared(self, change: Change, kind: str) -> bytes:
-        name = (self._sort, kind)
+    def _encode_shared(self, change: Change, kind: str) -> bytes:
+        name = (self._encoding_key, kind)
         line = change.encoded.get(name)
         if line is None:
             if kind == "DELETED" and not change.deleted:
-                line = self._line(kind, _last_seen(change))
-            elif content_negotiation.verbatim(self._aim.resource, change.value, self._form):
+                line = self._encode_event(kind, _last_seen(change))
+            elif content_negotiation.is_stored_form(self._aim.resource, change.value, self._form):
                 line = b'{"type":"%b","object":%b}\n' % (kind.encode(), change.value)
             else:
-                line = self._line(kind, change.object)
+                line = self._encode_event(kind, change.object)
             change.encoded[name] = line
         return line
 
-    def _line(self, kind: str, found: Object) -> bytes:
+    def _encode_event(self, kind: str, found: Object) -> bytes:
         resource = self._aim.resource
         served = found if found["apiVersion"] == resource.api_version else {**found, "apiVersion": resource.api_version}
-        shown = content_negotiation.shown(resource, served, self._form, self._include)
+        shown = content_negotiation.object_in_format(resource, served, self._form, self._include)
         return content_negotiation.encode({"type": kind, "object": shown}) + b"\n"
 
     def _bookmark(self, *, initial_end: bool = False) -> bytes:
@@ -146,7 +153,7 @@ class Watch:
             found = content_negotiation.partial(found, self._form)
         return content_negotiation.encode({"type": "BOOKMARK", "object": found}) + b"\n"
 
-    def _gone(self) -> bytes:
+    def _expired_event(self) -> bytes:
         error = status.expired(f"too old resource version: {self._position} ({self._store.compacted})")
         return content_negotiation.encode({"type": "ERROR", "object": error.status()}) + b"\n"
 

@@ -17,11 +17,11 @@ import msgspec
 
 from kubesim.api import metadata, status
 from kubesim.api.admission import AdmissionHook
-from kubesim.api.field_errors import Problem, invalid
+from kubesim.api.field_errors import FieldProblem, invalid
 from kubesim.api.quota_ledger import QuotaLedger
 from kubesim.api.request_context import RequestContext
-from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, as_object, mismatch
-from kubesim.apply import UPDATE, FieldManager, FieldManagers, Updating
+from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, as_object, name_mismatch
+from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
 from kubesim.clock import stamp
 from kubesim.kinds import custom_resources
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
@@ -33,11 +33,10 @@ Edit = Callable[[Object], Object]
 NAME_TRIES = 8  # how often a generated name may be taken before the caller hears of it
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
 
-class Writes:
+class ObjectWriter:
     """The writing half of the API."""
 
     def __init__(self, store: Store, registry: ResourceRegistry) -> None:
@@ -59,31 +58,32 @@ class Writes:
         owners: FieldManagers | None = None,
     ) -> Record:
         """Create an object in a collection. ``new`` is taken over; ``owners`` says who set what, if anybody asks."""
-        record = await self._settled(lambda: self._create(aim, new, options, call, owners))
-        self._redefine(aim, record)
+        record = await self._commit(lambda: self._create(aim, new, options, call, owners))
+        self._update_served_resources(aim, record)
         return record
 
     def _create(
         self, aim: Target, new: Object, options: WriteOptions, call: RequestContext, owners: FieldManagers | None
     ) -> Awaitable[Record]:
         resource = aim.resource
-        unknown = _shape(new, aim)
+        unknown = _decode_metadata(new, aim)
         about = new["metadata"]
         if about.get("resourceVersion"):
             raise status.bad_request("resourceVersion should not be set on objects to be created")
-        _place(about, aim)
+        _set_namespace(about, aim)
         self._check_namespace(aim, about, call)
-        _report(unknown + resource.schema.prune(new), options, call, resource)
+        _report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
         if resource.custom and "status" in resource.subresources:
             new.pop("status", None)  # built-in kinds differ: their strategies decide
-        metadata.begin(about, call.now, generation=resource.strategy.has_generation)
+        metadata.fill_system_fields(about, call.now, generation=resource.strategy.has_generation)
         resource.schema.default(new)
         resource.strategy.on_create(new, call)
         if "get" not in resource.verbs:  # a question: it is answered, not kept
-            _refuse_if_any(resource, "", [*resource.schema.validate(new), *resource.strategy.check(new)])
+            _raise_if_invalid(resource, "", [*resource.schema.validate(new), *resource.strategy.check(new)])
             new["metadata"] = {}
-            return _only_shown("", new)
-        _refuse_if_any(resource, about.get("name", ""), [*_problems(resource, new), *resource.strategy.check(new)])
+            return _dry_run_result("", new)
+        problems = [*_validation_problems(resource, new), *resource.strategy.check(new)]
+        _raise_if_invalid(resource, about.get("name", ""), problems)
         if self.admission:
             new = self.admission.admit(resource, new, None, call, dry_run=options.dry_run)
             about = new["metadata"]
@@ -96,18 +96,18 @@ class Writes:
             if not about.get("generateName"):
                 leaving = "deletionTimestamp" in _decode(there.value)["metadata"]
                 raise status.already_exists(resource.plural, resource.group, about["name"], leaving=leaving)
-            about["name"] = metadata.generated(about["generateName"])
+            about["name"] = metadata.generate_name(about["generateName"])
             key = resource.key(aim.namespace, about["name"])
         else:
             raise status.already_exists(resource.plural, resource.group, about["name"])
         if owners:
-            _note(owners, {}, new, call)
-        self._convert(resource, new)
+            _update_managed_fields(owners, {}, new, call)
+        self._convert_to_stored_version(resource, new)
         if options.dry_run:
-            return _only_shown(key, new)
-        return self._store.put(key, _stamped(new), expected=0)
+            return _dry_run_result(key, new)
+        return self._store.put(key, _encode_with_revision(new), expected=0)
 
-    def _convert(self, resource: Resource, new: Object) -> None:
+    def _convert_to_stored_version(self, resource: Resource, new: Object) -> None:
         """Bring an object into the version in which it is stored, which may know fewer fields."""
         stored = self._registry.stored(resource.qualified)
         if stored is not None and stored is not resource:
@@ -143,11 +143,11 @@ class Writes:
         owners: FieldManagers | None = None,
     ) -> Record:
         """Change an object, or (by the target's subresource) only its status. ``replaces``: as PUT does."""
-        writer = owners or Updating(
+        writer = owners or UpdateOwnership(
             aim.resource.schema, FieldManager(UPDATE, call.manager, aim.resource.api_version, aim.subresource)
         )
-        record = await self._settled(lambda: self._update(aim, edit, options, call, writer, replaces=replaces))
-        self._redefine(aim, record)
+        record = await self._commit(lambda: self._update(aim, edit, options, call, writer, replaces=replaces))
+        self._update_served_resources(aim, record)
         return record
 
     def _update(
@@ -168,8 +168,8 @@ class Writes:
         old["apiVersion"] = resource.api_version
         new = edit(old)
         try:
-            unknown = _shape(new, aim)
-            _report(unknown + resource.schema.prune(new), options, call, resource)
+            unknown = _decode_metadata(new, aim)
+            _report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
         except status.ApiError as error:
             if replaces or error.code != HTTPStatus.BAD_REQUEST:
                 raise
@@ -180,7 +180,7 @@ class Writes:
             case "":
                 if "status" in resource.subresources:
                     _keep(new, old, "status")
-                metadata.carry(new["metadata"], old["metadata"])
+                metadata.preserve_system_fields(new["metadata"], old["metadata"])
                 resource.schema.default(new)
                 resource.strategy.on_update(new, old, call)
             case "status":
@@ -188,42 +188,43 @@ class Writes:
                 resource.schema.default(new)
                 resource.strategy.on_status(new, old, call)
             case _:  # the edit is the server's own (a binding, say): it may touch what clients may not
-                metadata.carry(new["metadata"], old["metadata"])
-        _note(owners, old, new, call)
+                metadata.preserve_system_fields(new["metadata"], old["metadata"])
+        _update_managed_fields(owners, old, new, call)
         if new == old and not problems:
             return self._unchanged(record)
-        problems += _problems(resource, new)
+        problems += _validation_problems(resource, new)
         if not aim.subresource:
             problems += resource.strategy.check(new)
             problems += resource.strategy.check_update(new, old)
         elif aim.subresource == "status":
             problems += resource.strategy.check_status(new, old)
-        _refuse_if_any(resource, aim.name, problems)
+        _raise_if_invalid(resource, aim.name, problems)
         if not aim.subresource:
             if self.admission:
                 new = self.admission.admit(resource, new, old, call, dry_run=options.dry_run)
-                _note(owners, old, new, call)
+                _update_managed_fields(owners, old, new, call)
                 if new == old:
                     return self._unchanged(record)
-            if resource.strategy.has_generation and _body(resource, new) != _body(resource, old):
+            before, after = _spec_without_status(resource, old), _spec_without_status(resource, new)
+            if resource.strategy.has_generation and before != after:
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        self._convert(resource, new)
+        self._convert_to_stored_version(resource, new)
         if options.dry_run:
-            return _only_shown(aim.key, new)
+            return _dry_run_result(aim.key, new)
         if self._may_be_removed(resource, new):
             return self._finish_delete(record, new)
-        return self._store.put(aim.key, _stamped(new), expected=record.revision)
+        return self._store.put(aim.key, _encode_with_revision(new), expected=record.revision)
 
     async def _finish_delete(self, record: Record, new: Object) -> Record:
         """Remove an object that nothing keeps any more. Watchers see it as it was, the caller as it would be."""
         last: Object = _decode(record.value)
-        gone = await self._store.delete(record.key, _stamped(last), expected=record.revision)
-        return Record(record.key, gone.revision, _stamped(new)(gone.revision))
+        gone = await self._store.delete(record.key, _encode_with_revision(last), expected=record.revision)
+        return Record(record.key, gone.revision, _encode_with_revision(new)(gone.revision))
 
     def _check_identity(self, aim: Target, new: Object, old: Object, *, replaces: bool) -> None:
         resource = aim.resource
         if new.get("name", aim.name) != aim.name:
-            raise mismatch(new["name"], aim)
+            raise name_mismatch(new["name"], aim)
         if new.get("namespace", aim.namespace) != aim.namespace:
             raise status.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
@@ -249,8 +250,8 @@ class Writes:
             write, gone = self._delete(aim, how, call)
             return write
 
-        record = await self._settled(begin)
-        self._redefine(aim, record)
+        record = await self._commit(begin)
+        self._update_served_resources(aim, record)
         return record, gone
 
     def _delete(self, aim: Target, how: DeleteOptions, call: RequestContext) -> tuple[Awaitable[Record], bool]:
@@ -263,18 +264,18 @@ class Writes:
         check_preconditions(aim, how, about)
         if self.admission:
             self.admission.admit_deletion(resource, new, call, dry_run=how.dry_run)
-        _propagate(about, how.propagation)
+        _set_propagation_finalizers(about, how.propagation)
         grace = resource.strategy.grace(new, how.grace)
         self._mark_deleted(resource, new, grace, call)
         if grace == 0 and self._may_be_removed(resource, new):
             if how.dry_run:
-                return _only_shown(aim.key, new), True
-            return self._store.delete(aim.key, _stamped(new), expected=record.revision), True
+                return _dry_run_result(aim.key, new), True
+            return self._store.delete(aim.key, _encode_with_revision(new), expected=record.revision), True
         if how.dry_run:
-            return _only_shown(aim.key, new), False
+            return _dry_run_result(aim.key, new), False
         if new == _decode(record.value):
             return self._unchanged(record), False
-        return self._store.put(aim.key, _stamped(new), expected=record.revision), False
+        return self._store.put(aim.key, _encode_with_revision(new), expected=record.revision), False
 
     def _mark_deleted(self, resource: Resource, new: Object, grace: int, call: RequestContext) -> None:
         """Write down that an object is being deleted. A later request can only shorten the grace."""
@@ -295,7 +296,7 @@ class Writes:
             "deletionTimestamp" in about
             and not about.get("deletionGracePeriodSeconds")
             and not about.get("finalizers")
-            and not resource.strategy.holds(new)
+            and not resource.strategy.blocks_removal(new)
         )
 
     async def delete_collection(
@@ -312,24 +313,24 @@ class Writes:
             for one, _ in doomed:  # a refusal must come before the first of them goes
                 self._delete(one, dataclasses.replace(how, dry_run=True), call)
         except status.ApiError:
-            await self._store.flushed()
+            await self._store.wait_for_commits()
             raise
         for written in await asyncio.gather(*[self._delete(one, how, call)[0] for one, _ in doomed]):
-            self._redefine(aim, written)
+            self._update_served_resources(aim, written)
         return [record for _, record in doomed]
 
     # ---- disk ---------------------------------------------------------------------------------------------
 
-    async def _settled(self, decide: Callable[[], Awaitable[Record]]) -> Record:
+    async def _commit(self, decide: Callable[[], Awaitable[Record]]) -> Record:
         """Decide, then wait for the disk. A refusal may rest on writes under way, so it waits for them too."""
         try:
             write = decide()
         except status.ApiError:
-            await self._store.flushed()
+            await self._store.wait_for_commits()
             raise
         return await write
 
-    def _redefine(self, aim: Target, record: Record) -> None:
+    def _update_served_resources(self, aim: Target, record: Record) -> None:
         """What a definition defines is served, or no longer, before its write is answered."""
         if aim.resource.qualified == custom_resources.QUALIFIED and record.revision:
             if self._store.get(record.key) is None:
@@ -338,14 +339,14 @@ class Writes:
                 custom_resources.install(self._registry, _decode(record.value))
 
     async def _unchanged(self, record: Record) -> Record:
-        await self._store.flushed()
+        await self._store.wait_for_commits()
         return record
 
 
 # ---- parts ------------------------------------------------------------------------------------------------
 
 
-def _note(owners: FieldManagers, old: Object, new: Object, call: RequestContext) -> None:
+def _update_managed_fields(owners: FieldManagers, old: Object, new: Object, call: RequestContext) -> None:
     """Keep the books of who has set what."""
     entries = owners.entries(old, new, call.now)
     if entries:
@@ -354,7 +355,7 @@ def _note(owners: FieldManagers, old: Object, new: Object, call: RequestContext)
         new["metadata"].pop("managedFields", None)
 
 
-def _identify(new: Object, resource: Resource) -> None:
+def _set_type_meta(new: Object, resource: Resource) -> None:
     """Kind and version must be those of the collection; a built-in kind need not repeat them."""
     kind, version = new.get("kind"), new.get("apiVersion")
     if resource.custom:
@@ -375,11 +376,11 @@ def _identify(new: Object, resource: Resource) -> None:
     new["kind"], new["apiVersion"] = resource.kind, resource.api_version
 
 
-def _shape(new: Object, aim: Target) -> list[str]:
+def _decode_metadata(new: Object, aim: Target) -> list[str]:
     """Check kind and JSON types of an object; its metadata comes out with known fields only."""
     resource = aim.resource
-    new["metadata"], unknown, fault = metadata.shape(new.get("metadata"))
-    _identify(new, resource)
+    new["metadata"], unknown, fault = metadata.decode_metadata(new.get("metadata"))
+    _set_type_meta(new, resource)
     # A built-in kind must fit its types to be read at all; of a custom one everything that is wrong is said at once.
     mistyped = [] if resource.custom else resource.schema.mistyped(new)
     if fault or mistyped:
@@ -390,7 +391,7 @@ def _shape(new: Object, aim: Target) -> list[str]:
     return unknown
 
 
-def _place(about: Object, aim: Target) -> None:
+def _set_namespace(about: Object, aim: Target) -> None:
     if not aim.resource.namespaced:
         about.pop("namespace", None)
         return
@@ -401,7 +402,7 @@ def _place(about: Object, aim: Target) -> None:
     about["namespace"] = aim.namespace
 
 
-def _report(unknown: list[str], options: WriteOptions, call: RequestContext, resource: Resource) -> None:
+def _report_unknown_fields(unknown: list[str], options: WriteOptions, call: RequestContext, resource: Resource) -> None:
     if options.validation == "Ignore" or not (unknown or call.duplicate_fields):
         return
     texts = [f'duplicate field "{path}"' for path in call.duplicate_fields] + [
@@ -434,7 +435,7 @@ def _keep(new: Object, old: Object, part: str) -> None:
         new.pop(part, None)
 
 
-def _body(resource: Resource, found: Object) -> Object:
+def _spec_without_status(resource: Resource, found: Object) -> Object:
     """What a generation is about: not the metadata, and not a status that is written by itself."""
     apart = {"metadata", "status"} if "status" in resource.subresources else {"metadata"}
     body = {key: value for key, value in found.items() if key not in apart}
@@ -443,12 +444,12 @@ def _body(resource: Resource, found: Object) -> Object:
     return body
 
 
-def _problems(resource: Resource, new: Object) -> list[Problem]:
+def _validation_problems(resource: Resource, new: Object) -> list[FieldProblem]:
     """What is wrong with an object by its metadata and its schema."""
     return [*metadata.check(new["metadata"], faults=resource.strategy.name_faults), *resource.schema.validate(new)]
 
 
-def _refuse_if_any(resource: Resource, name: str, problems: list[Problem]) -> None:
+def _raise_if_invalid(resource: Resource, name: str, problems: list[FieldProblem]) -> None:
     if problems:
         raise status.invalid(resource.kind, resource.group, name, problems)
 
@@ -467,7 +468,7 @@ def check_preconditions(aim: Target, how: DeleteOptions, about: Object) -> None:
             raise status.conflict(aim.resource.kind, aim.resource.group, aim.name, detail)
 
 
-def _propagate(about: Object, propagation: str) -> None:
+def _set_propagation_finalizers(about: Object, propagation: str) -> None:
     """What becomes of the dependents is kept as a finalizer: orphaned, or deleted first."""
     if not propagation:
         return
@@ -479,7 +480,7 @@ def _propagate(about: Object, propagation: str) -> None:
         about.pop("finalizers", None)
 
 
-def _stamped(new: Object) -> Callable[[int], bytes]:
+def _encode_with_revision(new: Object) -> Callable[[int], bytes]:
     def encode(revision: int) -> bytes:
         new["metadata"]["resourceVersion"] = str(revision)
         return _encode(new)
@@ -487,7 +488,7 @@ def _stamped(new: Object) -> Callable[[int], bytes]:
     return encode
 
 
-def _only_shown(key: str, new: Object) -> Awaitable[Record]:
+def _dry_run_result(key: str, new: Object) -> Awaitable[Record]:
     """The answer to a dry run: what would have been stored."""
     shown: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
     shown.set_result(Record(key, 0, _encode(new)))

@@ -10,6 +10,6 @@ who has set what. Whatever was there before then belongs to ``before-first-apply
 object without books.
 """
 
-from kubesim.apply.managed_fields import APPLY, UPDATE, Application, FieldManager, FieldManagers, Updating
+from kubesim.apply.managed_fields import APPLY, UPDATE, ApplyRequest, FieldManager, FieldManagers, UpdateOwnership
 
-__all__ = ["APPLY", "UPDATE", "Application", "FieldManager", "FieldManagers", "Updating"]
+__all__ = ["APPLY", "UPDATE", "ApplyRequest", "FieldManager", "FieldManagers", "UpdateOwnership"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from kubesim.registry.registry import Object
 
 
-def condition(status: Object, kind: str) -> Object | None:
+def find_condition(status: Object, kind: str) -> Object | None:
     """The condition of this type, if there is one."""
     return next((entry for entry in status.get("conditions") or () if entry.get("type") == kind), None)
 
 
-def is_true(status: Object, kind: str) -> bool:
+def is_condition_true(status: Object, kind: str) -> bool:
     """Whether the condition of this type is there and holds."""
-    found = condition(status, kind)
+    found = find_condition(status, kind)
     return found is not None and found.get("status") == "True"
 
 

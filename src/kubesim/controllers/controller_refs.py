@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kubebase.label_selector import matches
 from kubesim.api.client import InProcessClient
-from kubesim.controllers.gc.garbage_collector import place
+from kubesim.controllers.gc.garbage_collector import split_key
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
@@ -26,14 +26,14 @@ class ControllerRefs:
         self._api = api
         self._children = children
         self._kind = (api_version, kind)
-        self._mark = f'"{kind}"'.encode()
-        self._wake = wake
-        self._of: dict[str, set[str]] = {}  # uid of an owner: keys of its children
+        self._kind_in_json = f'"{kind}"'.encode()
+        self._enqueue = wake
+        self._children_by_owner: dict[str, set[str]] = {}  # uid of an owner: keys of its children
         self._selectors: dict[str, dict[str, tuple[str, Object]]] = {}  # namespace, name: uid and selector
 
     # ---- what is heard ------------------------------------------------------------------------------------
 
-    def take_owner(self, owner: Object, *, deleted: bool, claims_existing: bool = True) -> None:
+    def on_owner_change(self, owner: Object, *, deleted: bool, claims_existing: bool = True) -> None:
         """Take note of an owner."""
         about = owner["metadata"]
         known = self._selectors.setdefault(about["namespace"], {})
@@ -43,72 +43,72 @@ class ControllerRefs:
             is_new = about["name"] not in known
             known[about["name"]] = (about["uid"], owner["spec"].get("selector") or {})
             if is_new and claims_existing:
-                self._claim_existing(about["namespace"])
-        self._wake(f"{about['namespace']}/{about['name']}/{about['uid']}")
+                self._offer_existing(about["namespace"])
+        self._enqueue(f"{about['namespace']}/{about['name']}/{about['uid']}")
 
-    def take_child(self, change: Change) -> None:
+    def on_child_change(self, change: Change) -> None:
         """Take note of a child: its owner is looked at again."""
-        if not (self._mark in change.value or self._selectors):
+        if not (self._kind_in_json in change.value or self._selectors):
             return
         child = change.object
         owner = controller_of(child)
         namespace = child["metadata"]["namespace"]
         if owner is None:
             if not change.deleted:
-                self._adoptable(change.key, child)
+                self._offer_to_owners(change.key, child)
         elif (owner["apiVersion"], owner["kind"]) == self._kind:
-            keys = self._of.setdefault(owner["uid"], set())
+            keys = self._children_by_owner.setdefault(owner["uid"], set())
             if change.deleted:
                 keys.discard(change.key)
                 if not keys:
-                    del self._of[owner["uid"]]
+                    del self._children_by_owner[owner["uid"]]
             else:
                 keys.add(change.key)
-            self._wake(f"{namespace}/{owner['name']}/{owner['uid']}")
+            self._enqueue(f"{namespace}/{owner['name']}/{owner['uid']}")
 
-    def note(self, uid: str, key: str) -> None:
+    def add_child(self, uid: str, key: str) -> None:
         """A child was made for this owner: it counts before it is heard of."""
-        self._of.setdefault(uid, set()).add(key)
+        self._children_by_owner.setdefault(uid, set()).add(key)
 
-    def _adoptable(self, key: str, child: Object) -> None:
+    def _offer_to_owners(self, key: str, child: Object) -> None:
         labels = child["metadata"].get("labels") or {}
         namespace = child["metadata"]["namespace"]
         for name, (uid, selector) in self._selectors.get(namespace, {}).items():
             if labels and selector and matches(selector, labels):
-                self.note(uid, key)
-                self._wake(f"{namespace}/{name}/{uid}")
+                self.add_child(uid, key)
+                self._enqueue(f"{namespace}/{name}/{uid}")
 
-    def _claim_existing(self, namespace: str) -> None:
+    def _offer_existing(self, namespace: str) -> None:
         for child in self._api.list(self._children, namespace):
             if controller_of(child) is None:
-                self._adoptable(f"{self._children}/{namespace}/{child['metadata']['name']}", child)
+                self._offer_to_owners(f"{self._children}/{namespace}/{child['metadata']['name']}", child)
 
     # ---- what belongs to whom -----------------------------------------------------------------------------
 
-    def belonging(self, uid: str) -> list[Object]:
+    def children_of(self, uid: str) -> list[Object]:
         """All that belongs, or may come to belong, to an owner."""
         children = []
-        for key in sorted(self._of.get(uid, ())):
-            child = self._api.read(*place(key))
+        for key in sorted(self._children_by_owner.get(uid, ())):
+            child = self._api.read(*split_key(key))
             if child is not None:
                 children.append(child)
             else:
-                self._of[uid].discard(key)
+                self._children_by_owner[uid].discard(key)
         return children
 
-    async def claimed(self, owner: Object, *, adopt: Edit, release: Edit, adopts: bool = True) -> list[Object]:
+    async def claim_children(self, owner: Object, *, adopt: Edit, release: Edit, adopts: bool = True) -> list[Object]:
         """What belongs to an owner, after what matches has been adopted and what no longer matches released."""
         uid, selector = owner["metadata"]["uid"], owner["spec"].get("selector") or {}
         children = []
-        for child in self.belonging(uid):
+        for child in self.children_of(uid):
             holder = controller_of(child)
             fits = matches(selector, child["metadata"].get("labels") or {})
             if holder is not None and holder["uid"] == uid:
                 if fits:
                     children.append(child)
-                elif not is_going(owner):
+                elif not is_being_deleted(owner):
                     await self.modify(child, release)
-            elif holder is None and fits and adopts and not is_going(child) and not is_going(owner):
+            elif holder is None and fits and adopts and not is_being_deleted(child) and not is_being_deleted(owner):
                 adopted = await self.modify(child, adopt)
                 children += [adopted] if adopted else []
         return children
@@ -131,12 +131,12 @@ def controller_of(found: Object) -> Object | None:
     return next((o for o in found["metadata"].get("ownerReferences", ()) if o.get("controller")), None)
 
 
-def is_going(found: Object) -> bool:
+def is_being_deleted(found: Object) -> bool:
     """Whether somebody has asked for an object's deletion."""
     return "deletionTimestamp" in found["metadata"]
 
 
-def owned_by(owner: Object) -> Object:
+def new_controller_ref(owner: Object) -> Object:
     """The reference that makes an object the child of its controller."""
     about = owner["metadata"]
     return {
@@ -149,13 +149,13 @@ def owned_by(owner: Object) -> Object:
     }
 
 
-def adopt(child: Object, owner: Object) -> None:
+def add_controller_ref(child: Object, owner: Object) -> None:
     """Make an object that belongs to nobody the child of this one."""
     about = child["metadata"]
-    about["ownerReferences"] = [*about.get("ownerReferences", ()), owned_by(owner)]
+    about["ownerReferences"] = [*about.get("ownerReferences", ()), new_controller_ref(owner)]
 
 
-def disown(child: Object, uid: str) -> None:
+def remove_controller_ref(child: Object, uid: str) -> None:
     """Take an object from its controller."""
     about = child["metadata"]
     about["ownerReferences"] = [owner for owner in about.get("ownerReferences", ()) if owner["uid"] != uid]

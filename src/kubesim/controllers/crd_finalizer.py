@@ -12,13 +12,13 @@ from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock, stamp
 from kubesim.controllers.conditions import set_condition
-from kubesim.controllers.gc.garbage_collector import drop_finalizer
+from kubesim.controllers.gc.garbage_collector import remove_finalizer
 from kubesim.controllers.retry_policy import RETRY_POLICY
 from kubesim.registry.registry import Object
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-AGAIN = 0.2
+RETRY_SECONDS = 0.2
 AT_ONCE = 200
 
 
@@ -26,7 +26,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
     """Clear away the objects of deleted definitions until cancelled."""
 
     async def look(name: str) -> float | None:
-        return await clear(api, clock, name)
+        return await finalize_definition(api, clock, name)
 
     work = WorkQueue(look, workers=4, retries=RETRY_POLICY)
     async with asyncio.TaskGroup() as tasks:
@@ -37,7 +37,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
                     work.add(change.object["metadata"]["name"])
 
 
-async def clear(api: InProcessClient, clock: Clock, name: str) -> float | None:
+async def finalize_definition(api: InProcessClient, clock: Clock, name: str) -> float | None:
     """Delete the objects of a definition that is being deleted; when there are none, let go of it."""
     definition = api.read(DEFINITIONS, "", name)
     about = definition["metadata"] if definition else {}
@@ -46,7 +46,7 @@ async def clear(api: InProcessClient, clock: Clock, name: str) -> float | None:
     uid = about["uid"]
     left = await _delete_all(api, name) if api.registry.stored(name) else 0
     if not left:
-        await api.modify(DEFINITIONS, "", name, lambda found: drop_finalizer(found, FINALIZER), uid=uid)
+        await api.modify(DEFINITIONS, "", name, lambda found: remove_finalizer(found, FINALIZER), uid=uid)
         return None
     now = stamp(clock.now())
     text = "CustomResource deletion is in progress"
@@ -56,7 +56,7 @@ async def clear(api: InProcessClient, clock: Clock, name: str) -> float | None:
         set_condition(found.setdefault("status", {}), entry, now)
 
     await api.modify(DEFINITIONS, "", name, edit, subresource="status", uid=uid)
-    return AGAIN
+    return RETRY_SECONDS
 
 
 async def _delete_all(api: InProcessClient, resource: str) -> int:

@@ -16,7 +16,7 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 ACCOUNT = "default"
 
 
-async def furnish(api: InProcessClient) -> None:
+async def create_system_namespaces(api: InProcessClient) -> None:
     """Create what is missing of the namespaces that every cluster has."""
     for name in NAMESPACES:
         if api.read("namespaces", "", name) is None:

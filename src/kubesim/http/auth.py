@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TOKEN, TLS = "token", "tls"  # in the data directory
 
 
-class Tls(NamedTuple):
+class TlsSetup(NamedTuple):
     """What the server speaks TLS with, and whom clients trust."""
 
     context: ssl.SSLContext
@@ -41,7 +41,7 @@ def needs_tls(host: str, token: str) -> bool:
     return bool(token) or not is_loopback(host)
 
 
-def own_tls(certificate: Path, key: Path) -> Tls:
+def load_tls(certificate: Path, key: Path) -> TlsSetup:
     """TLS with a certificate that somebody brought along; it vouches for itself."""
     import ssl
 
@@ -58,24 +58,24 @@ def own_tls(certificate: Path, key: Path) -> Tls:
         else:
             problem = "is not an unencrypted private key in PEM"
         raise FieldError(f"--tls-key {key}", problem) from None
-    return Tls(context, certificate.read_bytes())
+    return TlsSetup(context, certificate.read_bytes())
 
 
-def made_tls(host: str, data: Path | None, identity: ServerIdentity) -> Tls:
+def generate_tls(host: str, data: Path | None, identity: ServerIdentity) -> TlsSetup:
     """TLS with certificates of our own making, for this host."""
     from tempfile import TemporaryDirectory
 
-    from kubesim.http.tls import certificates
+    from kubesim.http.tls import load_or_issue_certificates
 
     if data is None:
         with TemporaryDirectory(prefix="kubesim-tls-") as folder:  # OpenSSL reads files only
-            made = certificates(Path(folder), host, identity.name)
-            return Tls(made.context(), made.authority.read_bytes())
-    made = certificates(data / TLS, host, identity.name)
-    return Tls(made.context(), made.authority.read_bytes())
+            made = load_or_issue_certificates(Path(folder), host, identity.name)
+            return TlsSetup(made.context(), made.authority.read_bytes())
+    made = load_or_issue_certificates(data / TLS, host, identity.name)
+    return TlsSetup(made.context(), made.authority.read_bytes())
 
 
-def made_token(data: Path | None) -> str:
+def load_or_create_token(data: Path | None) -> str:
     """A token of our own making: the one that is kept beside the data, if there is one."""
     kept = data / TOKEN if data else None
     if kept and kept.exists() and (token := kept.read_text().strip()):

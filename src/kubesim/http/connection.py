@@ -60,7 +60,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Answer:
+class Response:
     """What goes back: a body, or chunks as they come."""
 
     body: bytes = b""
@@ -71,7 +71,7 @@ class Answer:
     stream: AsyncIterator[bytes] | None = None
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Connection(asyncio.Protocol):
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
                 self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             else:
                 self._expected = True
-                self._encourage()
+                self._send_continue()
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body. What is too much is not kept, but read to its end, so that the refusal arrives."""
@@ -210,9 +210,9 @@ class Connection(asyncio.Protocol):
         request.path = path.partition("#")[0]
         request.body = b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
         self._expected = False
-        self._take(request, stays=request.modern and self._parser.should_keep_alive())
+        self._enqueue_request(request, stays=request.modern and self._parser.should_keep_alive())
 
-    def _take(self, request: Request, *, stays: bool) -> None:
+    def _enqueue_request(self, request: Request, *, stays: bool) -> None:
         """Answer a request when those before it are."""
         self._waiting.append((request, stays))
         if self._task is None:
@@ -242,9 +242,9 @@ class Connection(asyncio.Protocol):
         """Answer something that is no request, when those before it are answered, and hang up."""
         if not self._deaf:
             self._deaf = True
-            self._take(Request(fault=fault.value), stays=False)
+            self._enqueue_request(Request(fault=fault.value), stays=False)
 
-    def _encourage(self) -> None:
+    def _send_continue(self) -> None:
         """Tell a client that waits for it to send its body, unless that would come in the middle of an answer."""
         if self._expected and self._task is None and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -280,9 +280,9 @@ class Connection(asyncio.Protocol):
             self._end()
         finally:
             self._task = None
-            self._encourage()
+            self._send_continue()
 
-    def _send(self, answer: Answer, *, head_only: bool, stays: bool) -> None:
+    def _send(self, answer: Response, *, head_only: bool, stays: bool) -> None:
         assert self._transport is not None  # the caller has looked
         head = _head(answer, stays=stays) + b"Content-Length: %d\r\n\r\n" % len(answer.body)
         if head_only:
@@ -293,7 +293,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(head)
             self._transport.write(answer.body)
 
-    async def _send_stream(self, answer: Answer, request: Request, *, stays: bool) -> None:
+    async def _send_stream(self, answer: Response, request: Request, *, stays: bool) -> None:
         """Write chunks as they come, each after the client has taken most of those before it."""
         assert self._transport is not None and answer.stream is not None  # the caller has looked
         framing = b"Transfer-Encoding: chunked\r\n\r\n" if request.modern else b"\r\n"
@@ -354,7 +354,7 @@ async def _close(stream: AsyncIterator[bytes]) -> None:
 _heads: dict[tuple[int, str, bool], bytes] = {}
 
 
-def _head(answer: Answer, *, stays: bool) -> bytes:
+def _head(answer: Response, *, stays: bool) -> bytes:
     """Status line and headers; those that are always the same are made once."""
     kind = (answer.status, answer.content_type, stays)
     head = _heads.get(kind)

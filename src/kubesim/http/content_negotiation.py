@@ -18,7 +18,7 @@ import msgspec
 
 from kubesim.api import status
 from kubesim.api.field_errors import invalid
-from kubesim.api.get_list import Listing
+from kubesim.api.get_list import ListResult
 from kubesim.registry.registry import Object, Resource
 from kubesim.schema import DEEPEST, deeper
 from kubesim.storage import Record
@@ -34,7 +34,7 @@ decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ResponseFormat:
     """A media type, and as what an object is shown: as itself, as a row of a table, or only its metadata."""
 
     media: str = JSON
@@ -42,11 +42,11 @@ class Format:
     version: str = "v1"
 
 
-PLAIN = Format()
+PLAIN = ResponseFormat()
 
 
 @lru_cache(maxsize=256)
-def accepted(header: str, *, listing: bool = False) -> Format:
+def negotiate_format(header: str, *, listing: bool = False) -> ResponseFormat:
     """The first form in an Accept header that is spoken here."""
     if not header:
         return PLAIN
@@ -58,33 +58,33 @@ def accepted(header: str, *, listing: bool = False) -> Format:
             continue
         shown_as = params.get("as", "")
         if not shown_as:
-            return Format(found)
+            return ResponseFormat(found)
         if params.get("g") == "meta.k8s.io" and params.get("v") in {"v1", "v1beta1"}:
             if shown_as == "Table":
-                return Format(found, shown_as, params["v"])
+                return ResponseFormat(found, shown_as, params["v"])
             if shown_as == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
-                return Format(found, "PartialObjectMetadata", params["v"])
+                return ResponseFormat(found, "PartialObjectMetadata", params["v"])
     raise status.not_acceptable(OFFERED)
 
 
-def serialised(found: Any, form: Format) -> bytes:
+def encode_document(found: Any, form: ResponseFormat) -> bytes:
     """A document in the media type of an answer."""
     if form.media == YAML:
         from kubesim.http import yaml_bodies
 
-        return yaml_bodies.written(found)
+        return yaml_bodies.encode_yaml(found)
     return encode(found)
 
 
-def one(resource: Resource, record: Record, form: Format, include: str = "") -> bytes:
+def encode_object(resource: Resource, record: Record, form: ResponseFormat, include: str = "") -> bytes:
     """One object."""
-    if verbatim(resource, record.value, form):
+    if is_stored_form(resource, record.value, form):
         return record.value
     found = as_served(resource, decode(record.value))
-    return serialised(shown(resource, found, form, include), form)
+    return encode_document(object_in_format(resource, found, form, include), form)
 
 
-def shown(resource: Resource, found: Object, form: Format, include: str = "") -> Object:
+def object_in_format(resource: Resource, found: Object, form: ResponseFormat, include: str = "") -> Object:
     """One object as the client wants to see it."""
     if form.shown_as == "Table":
         about = {"resourceVersion": found["metadata"].get("resourceVersion", "")}
@@ -94,22 +94,22 @@ def shown(resource: Resource, found: Object, form: Format, include: str = "") ->
     return found
 
 
-def many(resource: Resource, listing: Listing, form: Format, include: str = "") -> bytes:
+def encode_list(resource: Resource, listing: ListResult, form: ResponseFormat, include: str = "") -> bytes:
     """A list of objects."""
     records = listing.records
-    if form == PLAIN and all(verbatim(resource, record.value, form) for record in records):
+    if form == PLAIN and all(is_stored_form(resource, record.value, form) for record in records):
         head = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": listing.metadata})
         return b'%b,"items":[%b]}' % (head[:-1], b",".join([record.value for record in records]))
     objects = [as_served(resource, decode(record.value)) for record in records]
     if form.shown_as == "Table":
-        return serialised(_table(resource, objects, listing.metadata, form, include), form)
+        return encode_document(_table(resource, objects, listing.metadata, form, include), form)
     if form.shown_as:
         kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         items = [partial(found, form) for found in objects]
     else:
         kind, version, items = resource.list_kind, resource.api_version, objects
     whole = {"kind": kind, "apiVersion": version, "metadata": listing.metadata, "items": items}
-    return serialised(whole, form)
+    return encode_document(whole, form)
 
 
 def as_served(resource: Resource, found: Object) -> Object:
@@ -118,7 +118,7 @@ def as_served(resource: Resource, found: Object) -> Object:
     return found
 
 
-def partial(found: Object, form: Format) -> Object:
+def partial(found: Object, form: ResponseFormat) -> Object:
     """An object's metadata alone."""
     return {
         "kind": "PartialObjectMetadata",
@@ -127,12 +127,12 @@ def partial(found: Object, form: Format) -> Object:
     }
 
 
-def verbatim(resource: Resource, value: bytes, form: Format) -> bool:
+def is_stored_form(resource: Resource, value: bytes, form: ResponseFormat) -> bool:
     """Whether a stored value can go out as it is. Custom resources may be stored in another version."""
     return form == PLAIN and (not resource.custom or b'"apiVersion":"%b"' % resource.api_version.encode() in value)
 
 
-def _table(resource: Resource, objects: Sequence[Object], about: Object, form: Format, include: str) -> Object:
+def _table(resource: Resource, objects: Sequence[Object], about: Object, form: ResponseFormat, include: str) -> Object:
     if include not in {"", "None", "Metadata", "Object"}:
         problem = invalid("includeObject", include, "must be 'Metadata', 'Object', 'None', or empty")
         raise status.bad_request(f"Unable to convert to Table as requested: {problem}")
@@ -144,7 +144,7 @@ def _table(resource: Resource, objects: Sequence[Object], about: Object, form: F
 # ---- what comes in ----------------------------------------------------------------------------------------
 
 
-def body(content: bytes, content_type: str) -> Any:
+def decode_body(content: bytes, content_type: str) -> Any:
     """The document in a request's body; None if it is empty."""
     if not content:
         return None
@@ -164,11 +164,11 @@ def body(content: bytes, content_type: str) -> Any:
 def read_json(content: bytes) -> Any:
     """A JSON document, or the answer to a broken one."""
     try:
-        return bounded(parse(content), content)
+        return require_depth(parse(content), content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     except RecursionError:
-        raise too_deep() from None
+        raise too_deep_error() from None
 
 
 def duplicate_fields(content: bytes) -> list[str]:
@@ -183,7 +183,7 @@ def duplicate_fields(content: bytes) -> list[str]:
 
     try:
         json.loads(content, object_pairs_hook=look)
-        return list(_doubled(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
+        return list(_duplicate_paths(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
     except (ValueError, RecursionError):
         return []  # whoever reads it for its content says what is wrong
 
@@ -192,7 +192,7 @@ class _Pairs(list[tuple[str, Any]]):
     """An object as it is written, nothing taken for the same."""
 
 
-def _doubled(found: Any, path: str) -> Iterator[str]:
+def _duplicate_paths(found: Any, path: str) -> Iterator[str]:
     if isinstance(found, _Pairs):
         seen: set[str] = set()
         for key, value in found:
@@ -200,20 +200,20 @@ def _doubled(found: Any, path: str) -> Iterator[str]:
             if key in seen:
                 yield where
             seen.add(key)
-            yield from _doubled(value, where)
+            yield from _duplicate_paths(value, where)
     elif isinstance(found, list):
         for index, value in enumerate(found):
-            yield from _doubled(value, f"{path}[{index}]")
+            yield from _duplicate_paths(value, f"{path}[{index}]")
 
 
-def bounded(found: Any, content: bytes) -> Any:
+def require_depth(found: Any, content: bytes) -> Any:
     """A document that everything here can walk through. The bytes tell at once that nearly all of them are."""
     if content.count(b"{") + content.count(b"[") > DEEPEST and deeper(found):
-        raise too_deep()
+        raise too_deep_error()
     return found
 
 
-def too_deep() -> status.ApiError:
+def too_deep_error() -> status.ApiError:
     """The answer to a document that is nested too deeply."""
     return status.bad_request(f"couldn't get version/kind; json parse error: exceeded max depth of {DEEPEST}")
 
@@ -233,4 +233,4 @@ def read_yaml(content: bytes) -> Any:
     """A YAML document, or the answer to a broken one."""
     from kubesim.http import yaml_bodies
 
-    return yaml_bodies.read(content)
+    return yaml_bodies.decode_yaml(content)

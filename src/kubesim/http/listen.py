@@ -27,7 +27,7 @@ BACKLOG = 1024
 
 
 @contextlib.contextmanager
-def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket]]:
+def bind_sockets(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket]]:
     """Take a port (0: any that is free) at the addresses of a host. Who connects waits until somebody answers."""
     with contextlib.ExitStack() as stack:
         sockets: list[socket.socket] = []
@@ -49,7 +49,7 @@ def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket
 
 
 @contextlib.asynccontextmanager
-async def listening(
+async def serve_http(
     api: InProcessClient, sockets: Sequence[socket.socket], *, token: str = "", tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
     """Answer HTTP; gives the port."""
@@ -67,10 +67,10 @@ async def listening(
     finally:
         for server in servers:
             server.close()
-        await _send_away(everyone)
+        await _close_connections(everyone)
 
 
-async def _send_away(everyone: set[Connection]) -> None:
+async def _close_connections(everyone: set[Connection]) -> None:
     """Let requests under way be answered, end everything else, and wait for neither too long."""
     for connection in list(everyone):
         connection.stop()
@@ -80,7 +80,7 @@ async def _send_away(everyone: set[Connection]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[None]]:
+async def run_controllers(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[None]]:
     """Run controllers beside the server. The future is done when one of them ends, which none should."""
     tasks = [asyncio.create_task(each) for each in work]
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -108,13 +108,13 @@ async def working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Fut
             ended.cancel()
 
 
-async def compact(api: InProcessClient, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+async def compact_periodically(api: InProcessClient, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
     """Forget history from time to time, but never what somebody in this process has not seen yet."""
     before = api.store.revision
     while True:
         await pause(COMPACT_SECONDS)
         try:
-            await api.store.compact(api.compactable(before))
+            await api.store.compact(api.oldest_needed_revision(before))
         except StorageFailed as error:
             log.warning("history is kept for now: %s", error)
         before = api.store.revision

@@ -21,7 +21,7 @@ LEAST = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Certificates:
+class CertificateFiles:
     """Where the files are."""
 
     authority: Path
@@ -36,16 +36,16 @@ class Certificates:
         return context
 
 
-def certificates(folder: Path, host: str, common_name: str = "kubesim") -> Certificates:
+def load_or_issue_certificates(folder: Path, host: str, common_name: str = "kubesim") -> CertificateFiles:
     """The certificates of a folder, made if they are missing, have run out, or do not name the host."""
-    found = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    found = CertificateFiles(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     if not _usable(found, host):
         folder.mkdir(parents=True, exist_ok=True)
         _make(found, host, common_name)
     return found
 
 
-def _usable(found: Certificates, host: str) -> bool:
+def _usable(found: CertificateFiles, host: str) -> bool:
     """Whether the files belong together (a crash may have come between one and the next) and are good for a while."""
     try:
         read = Certificate(found.authority.read_bytes(), found.certificate.read_bytes(), found.key.read_bytes())
@@ -54,7 +54,7 @@ def _usable(found: Certificates, host: str) -> bool:
     return serves(read, [host], datetime.now(UTC), LEAST)
 
 
-def _make(found: Certificates, host: str, common_name: str) -> None:
+def _make(found: CertificateFiles, host: str, common_name: str) -> None:
     made = issue((host, socket.gethostname(), "localhost", "127.0.0.1", "::1", *_outward()), common_name=common_name)
     found.authority.write_bytes(made.authorities)
     found.certificate.write_bytes(made.certificate)

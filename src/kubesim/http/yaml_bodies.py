@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from kubesim.api import status
-from kubesim.http.content_negotiation import bounded, encode, parse, too_deep
+from kubesim.http.content_negotiation import encode, parse, require_depth, too_deep_error
 from kubesim.schema import DEEPEST
 
 MOST_NODES = 100_000
@@ -18,12 +18,12 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def written(found: Any) -> bytes:
+def encode_yaml(found: Any) -> bytes:
     """A document as YAML."""
     return yaml.dump(found, Dumper=_DUMPER, sort_keys=False).encode()
 
 
-def read(content: bytes) -> Any:
+def decode_yaml(content: bytes) -> Any:
     """A YAML document, or the answer to a broken one."""
     try:
         _check_bounds(content)
@@ -32,11 +32,11 @@ def read(content: bytes) -> Any:
         if node is not None and _weight(node, {}) > MOST_NODES:
             raise status.bad_request("error converting YAML to JSON: document contains excessive aliasing")
         as_json = encode(loader.construct_document(node) if node is not None else None)
-        return bounded(parse(as_json), as_json)  # dates are text, keys are strings: only what JSON has stays
+        return require_depth(parse(as_json), as_json)  # dates are text, keys are strings: only what JSON has stays
     except status.ApiError:
         raise
     except RecursionError:
-        raise too_deep() from None
+        raise too_deep_error() from None
     except Exception as error:  # the loader fails in many ways on tags that do not fit their values
         known = isinstance(error, yaml.YAMLError | msgspec.MsgspecError)
         detail = " ".join(str(error).split()) if known else "a value does not fit its tag"
@@ -49,7 +49,7 @@ def _check_bounds(content: bytes) -> None:
     for count, event in enumerate(yaml.parse(content, Loader=_LOADER)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise too_deep()
+            raise too_deep_error()
         if count > MOST_NODES:
             raise status.bad_request(f"error converting YAML to JSON: more than {MOST_NODES} values; send JSON instead")
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Final
 
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, invalid
-from kubesim.kinds.schema_dsl import expand
+from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.registry.registry import Context, Object, Resource, Strategy
 from kubesim.schema import Schema
 
@@ -91,7 +91,7 @@ class AccessStrategy(_Question):
         """Yes."""
         new["status"] = {"allowed": True, "reason": REASON}
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """It must be about one thing."""
         spec = new["spec"]
         resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
@@ -139,7 +139,7 @@ def reviews() -> Iterator[Resource]:
             plural=f"{kind.lower()}s",
             kind=kind,
             namespaced=False,
-            schema=Schema.sound(partial(expand, SHAPES, kind)),
+            schema=Schema.sound(partial(expand_schema, SHAPES, kind)),
             strategy=strategy,
             singular=kind.lower(),
             verbs=("create",),

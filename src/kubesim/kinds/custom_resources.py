@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kubesim.registry.discovery import rank
-from kubesim.registry.registry import Object, Resource, ResourceRegistry, Scale, Strategy
+from kubesim.registry.registry import Object, Resource, ResourceRegistry, ScalePaths, Strategy
 from kubesim.schema import Schema
 from kubesim.tables import custom
 
@@ -163,11 +163,11 @@ def _deprecation(definition: Object, version: Object) -> str:
     return str(version.get("deprecationWarning") or words)
 
 
-def _scale(declared: Object | None) -> Scale | None:
+def _scale(declared: Object | None) -> ScalePaths | None:
     if declared is None:
         return None
     selector = declared.get("labelSelectorPath")
-    return Scale(
+    return ScalePaths(
         _steps(declared["specReplicasPath"]),
         _steps(declared["statusReplicasPath"]),
         _steps(selector) if selector else None,

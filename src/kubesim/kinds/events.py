@@ -12,9 +12,9 @@ from typing import Final
 
 from kubebase.ages import age
 from kubesim.api import metadata
-from kubesim.api.field_errors import Problem, invalid, required
-from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand
-from kubesim.registry.registry import Column, Object, Resource, Strategy
+from kubesim.api.field_errors import FieldProblem, invalid, required
+from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand_schema
+from kubesim.registry.registry import Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import NAME
 
@@ -54,7 +54,7 @@ class EventStrategy(Strategy):
 
     creates_on_update = True
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """The namespace and, of the newer style, who says what."""
         about = new["involvedObject"].get("namespace", "")
         if about != new["metadata"].get("namespace", "") if about else new["metadata"].get("namespace") != "default":
@@ -112,24 +112,24 @@ def events() -> Resource:
         plural="events",
         kind="Event",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "Event")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "Event")),
         strategy=EventStrategy(),
         columns=(
-            Column("Last Seen", _last_seen, description="When it last happened."),
-            Column("Type", lambda found: found.get("type", ""), description="Normal or Warning."),
-            Column("Reason", lambda found: found.get("reason", ""), description="What happened, in one word."),
-            Column("Object", _about, description="What it happened to."),
-            Column(
+            TableColumn("Last Seen", _last_seen, description="When it last happened."),
+            TableColumn("Type", lambda found: found.get("type", ""), description="Normal or Warning."),
+            TableColumn("Reason", lambda found: found.get("reason", ""), description="What happened, in one word."),
+            TableColumn("Object", _about, description="What it happened to."),
+            TableColumn(
                 "Subobject",
                 lambda found: found["involvedObject"].get("fieldPath", ""),
                 priority=1,
                 description="Which part of it.",
             ),
-            Column("Source", _source, priority=1, description="Who says so, and where."),
-            Column("Message", lambda found: found.get("message", "").strip(), description="What happened."),
-            Column("First Seen", _first_seen, priority=1, description="When it first happened."),
-            Column("Count", _count, priority=1, description="How often."),
-            Column(NAME.name, NAME.value, NAME.type, NAME.format, 1, NAME.description),
+            TableColumn("Source", _source, priority=1, description="Who says so, and where."),
+            TableColumn("Message", lambda found: found.get("message", "").strip(), description="What happened."),
+            TableColumn("First Seen", _first_seen, priority=1, description="When it first happened."),
+            TableColumn("Count", _count, priority=1, description="How often."),
+            TableColumn(NAME.name, NAME.value, NAME.type, NAME.format, 1, NAME.description),
         ),
         singular="event",
         short_names=("ev",),

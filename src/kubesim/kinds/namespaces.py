@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from kubesim.api import metadata, status
-from kubesim.api.field_errors import Problem, invalid
-from kubesim.kinds.schema_dsl import expand
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -78,11 +78,11 @@ class NamespaceStrategy(Strategy):
             raise status.forbidden("namespaces", "", name, "this namespace may not be deleted")
         new["status"] = {**new.get("status", {}), "phase": "Terminating"}
 
-    def holds(self, old: Object) -> bool:
+    def blocks_removal(self, old: Object) -> bool:
         """Whether it is not known to be empty."""
         return bool(old.get("spec", {}).get("finalizers"))
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Finalizers are names in somebody's domain, but for the one of Kubernetes itself."""
         for finalizer in new.get("spec", {}).get("finalizers", ()):
             yield from metadata.check_label_key(finalizer, "spec.finalizers")
@@ -104,11 +104,13 @@ def namespaces() -> Resource:
         plural="namespaces",
         kind="Namespace",
         namespaced=False,
-        schema=Schema.sound(partial(expand, SHAPES, "Namespace")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "Namespace")),
         strategy=NamespaceStrategy(),
         columns=(
             NAME,
-            Column("Status", lambda found: found["status"].get("phase", ""), description="The phase of the namespace."),
+            TableColumn(
+                "Status", lambda found: found["status"].get("phase", ""), description="The phase of the namespace."
+            ),
             AGE,
         ),
         singular="namespace",

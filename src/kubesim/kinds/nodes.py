@@ -8,11 +8,11 @@ from functools import cache
 from typing import Final
 
 from kubesim import tables
-from kubesim.api.field_errors import Fault, Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.metadata import check_label_key, check_label_value
 from kubesim.kinds.pods.placement import EFFECTS
 from kubesim.kinds.pods.resources import canonical, check_amount
-from kubesim.kinds.schema_dsl import OpenApi, expand
+from kubesim.kinds.schema_dsl import OpenApi, expand_schema
 from kubesim.registry.registry import Context, Object, Resource, Strategy
 from kubesim.schema import Schema
 from kubesim.tables import nodes as table
@@ -86,7 +86,7 @@ NodeSystemInfo
 @cache
 def node_openapi(*, custom: bool = False) -> OpenApi:
     """The schema of a Node without what every object has."""
-    return expand(SHAPES, "Node", custom=custom)
+    return expand_schema(SHAPES, "Node", custom=custom)
 
 
 class NodeStrategy(Strategy):
@@ -104,7 +104,7 @@ class NodeStrategy(Strategy):
         """Complete what a node says of itself."""
         _complete(new)
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """What is wrong with a node."""
         yield from _check_taints(new["spec"].get("taints", ()))
         yield from _check_ranges(new["spec"].get("podCIDRs", []))
@@ -114,7 +114,7 @@ class NodeStrategy(Strategy):
                 if not name.startswith("hugepages-"):
                     yield from check_amount(name, amount, f"status.{which}.{name}")
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """What identifies a node to the network and to its provider stays once it is set."""
         spec, before = new["spec"], old["spec"]
         if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
@@ -141,7 +141,7 @@ def _complete(node: Object) -> None:
     canonical(found.get("allocatable"), "Node")
 
 
-def _check_taints(taints: list[Object]) -> Iterator[Problem]:
+def _check_taints(taints: list[Object]) -> Iterator[FieldProblem]:
     """The real server looks for them in metadata, in its messages at least."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
@@ -154,11 +154,11 @@ def _check_taints(taints: list[Object]) -> Iterator[Problem]:
         elif effect not in EFFECTS:
             yield unsupported(f"{where}.effect", effect, EFFECTS)
         if (key, effect) in seen:
-            yield Problem(where, Fault.DUPLICATE, "taints must be unique by key and effect pair", taint)
+            yield FieldProblem(where, FieldErrorType.DUPLICATE, "taints must be unique by key and effect pair", taint)
         seen.add((key, effect))
 
 
-def _check_ranges(ranges: list[str]) -> Iterator[Problem]:
+def _check_ranges(ranges: list[str]) -> Iterator[FieldProblem]:
     versions: list[int] = []
     for index, text in enumerate(ranges):
         try:

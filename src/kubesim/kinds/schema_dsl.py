@@ -59,12 +59,12 @@ ObjectReference
 _ZEROS: Final[Mapping[str, object]] = {"text": "", "bool": False, "int32": 0, "int64": 0, "number": 0, "int-or-text": 0}
 
 
-def expand(text: str, root: str, *, custom: bool = False) -> OpenApi:
+def expand_schema(text: str, root: str, *, custom: bool = False) -> OpenApi:
     """The OpenAPI schema of the shape ``root``. Shapes that occur more than once are one and the same dict."""
-    return _Expansion(shapes(text), custom).shape(root)
+    return _Expansion(parse_shapes(text), custom).shape(root)
 
 
-def shapes(text: str) -> dict[str, list[str]]:
+def parse_shapes(text: str) -> dict[str, list[str]]:
     """The lines of each shape, one for each of its fields."""
     found: dict[str, list[str]] = {}
     fields: list[str] = []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required
 from kubesim.api.metadata import check_label_key, check_label_value
 from kubesim.registry.registry import Object
 
 NO_OPERATOR = "not a valid selector operator"
 
 
-def check_selector(selector: Object, field: str) -> Iterator[Problem]:
+def check_selector(selector: Object, field: str) -> Iterator[FieldProblem]:
     """What is wrong with a label selector."""
     for key, value in selector.get("matchLabels", {}).items():
         yield from check_label_key(key, f"{field}.matchLabels")
@@ -20,7 +20,7 @@ def check_selector(selector: Object, field: str) -> Iterator[Problem]:
         yield from check_requirement(requirement, f"{field}.matchExpressions[{index}]")
 
 
-def check_requirement(requirement: Object, field: str, *, numeric: bool = False) -> Iterator[Problem]:
+def check_requirement(requirement: Object, field: str, *, numeric: bool = False) -> Iterator[FieldProblem]:
     """What is wrong with a requirement; ``numeric``: of a node selector, which may compare numbers too."""
     key, operator = requirement.get("key", ""), requirement.get("operator", "")
     values: list[str] = requirement.get("values") or []

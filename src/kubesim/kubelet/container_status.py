@@ -32,19 +32,21 @@ def terminated(code: int, started: str, finished: str, container_id: str) -> Sta
     return {"terminated": end | {"startedAt": started, "finishedAt": finished}}
 
 
-def report(
+def set_container_states(
     pod: Object, state: Callable[[Object | None, str], State], identity: ServerIdentity, *, restarted: int = 0
 ) -> None:
     """Give every container a new state; ``state`` knows the old entry, if any, and the container's id."""
     status = pod["status"]
     entries = {entry["name"]: entry for entry in status.get("containerStatuses") or ()}
     status["containerStatuses"] = [
-        _entry(pod, container, entries.get(container["name"]), state, restarted, identity)
+        _container_status(pod, container, entries.get(container["name"]), state, restarted, identity)
         for container in pod["spec"]["containers"]
     ]
 
 
-def report_init(pod: Object, at: str, identity: ServerIdentity, *, done: bool, over: bool = False) -> None:
+def set_init_container_states(
+    pod: Object, at: str, identity: ServerIdentity, *, done: bool, over: bool = False
+) -> None:
     """Init containers: waiting, or done; those that go on beside the others run until the pod is over."""
     containers = pod["spec"].get("initContainers")
     if not containers:
@@ -55,24 +57,24 @@ def report_init(pod: Object, at: str, identity: ServerIdentity, *, done: bool, o
             if not done:
                 return waiting("PodInitializing")
             if sidecar and not over:
-                return running(_started(old) or at)
+                return running(_started_at(old) or at)
             if old is not None and "terminated" in old["state"]:
                 return dict(old["state"])
-            return terminated(0, _started(old) or at, at, container_id)
+            return terminated(0, _started_at(old) or at, at, container_id)
 
         return of
 
     status = pod["status"]
     entries = {entry["name"]: entry for entry in status.get("initContainerStatuses") or ()}
     status["initContainerStatuses"] = [
-        _entry(pod, container, entries.get(container["name"]), state(_is_sidecar(container)), 0, identity)
+        _container_status(pod, container, entries.get(container["name"]), state(_is_sidecar(container)), 0, identity)
         for container in containers
     ]
     for entry in status["initContainerStatuses"]:
         entry["ready"] = done and ("terminated" in entry["state"] or not over)
 
 
-def _entry(
+def _container_status(
     pod: Object,
     container: Object,
     old: Object | None,
@@ -108,17 +110,17 @@ def _container_id(runtime: str, pod: Object, container: str, restarts: int) -> s
     return f"{runtime}://{uid}{crc32(container.encode()):08x}{restarts:024x}"
 
 
-def _started(entry: Object | None) -> str | None:
+def _started_at(entry: Object | None) -> str | None:
     state = (entry or {}).get("state") or {}
     return (state.get("running") or state.get("terminated") or {}).get("startedAt")
 
 
-def started(entry: Object | None, otherwise: str) -> str:
+def started_at(entry: Object | None, otherwise: str) -> str:
     """When a container was started, if it was."""
-    return _started(entry) or otherwise
+    return _started_at(entry) or otherwise
 
 
-def conditions(pod: Object, at: str) -> None:
+def set_pod_conditions(pod: Object, at: str) -> None:
     """Conditions from the states of the containers. Those of others (PodScheduled, DisruptionTarget) stay."""
     status = pod["status"]
     phase, entries = status["phase"], status.get("containerStatuses") or ()
@@ -134,19 +136,21 @@ def conditions(pod: Object, at: str) -> None:
         why = {}
     ready = "False" if why else "True"
     sandbox = phase not in {"Succeeded", "Failed"} and bool(status.get("podIP"))
-    _put(status, "PodReadyToStartContainers", "True" if sandbox else "False", {}, at)
+    _set_pod_condition(status, "PodReadyToStartContainers", "True" if sandbox else "False", {}, at)
     if initialized:
-        _put(status, "Initialized", "True", {"reason": "PodCompleted"} if phase == "Succeeded" else {}, at)
+        _set_pod_condition(
+            status, "Initialized", "True", {"reason": "PodCompleted"} if phase == "Succeeded" else {}, at
+        )
     else:
         names = " ".join(container["name"] for container in pod["spec"].get("initContainers") or ())
         text = f"containers with incomplete status: [{names}]"
-        _put(status, "Initialized", "False", {"reason": "ContainersNotInitialized", "message": text}, at)
-    _put(status, "Ready", ready, why, at)
-    _put(status, "ContainersReady", ready, why, at)
-    _put(status, "PodScheduled", "True", {}, at)
+        _set_pod_condition(status, "Initialized", "False", {"reason": "ContainersNotInitialized", "message": text}, at)
+    _set_pod_condition(status, "Ready", ready, why, at)
+    _set_pod_condition(status, "ContainersReady", ready, why, at)
+    _set_pod_condition(status, "PodScheduled", "True", {}, at)
 
 
-def _put(status: Object, kind: str, holds: str, why: Object, at: str) -> None:
+def _set_pod_condition(status: Object, kind: str, holds: str, why: Object, at: str) -> None:
     set_condition(status, {"type": kind, "status": holds, **why}, at)
     for entry in status["conditions"]:
         if entry["type"] == kind:

@@ -19,14 +19,23 @@ from functools import partial
 from kubebase.resource_vector import Registry, ResourceError, Vector
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
-from kubesim.clock import Clock, moment
+from kubesim.clock import Clock, parse_time
 from kubesim.controllers.events import EventRecorder
-from kubesim.controllers.gc.garbage_collector import place
+from kubesim.controllers.gc.garbage_collector import split_key
 from kubesim.kubelet import pod_lifecycle
-from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_well
-from kubesim.kubelet.node_capacity import request_of
+from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_fully_reported
+from kubesim.kubelet.node_capacity import requested_vector
 from kubesim.kubelet.node_template import DEFAULT_CAPACITY, parse_capacity
-from kubesim.kubelet.pod_lifecycle import KubeletConfig, PodAction, Stage, Step, began, next_step, restarts, stage
+from kubesim.kubelet.pod_lifecycle import (
+    KubeletConfig,
+    PodAction,
+    PodStage,
+    PodStep,
+    next_step,
+    pod_stage,
+    restarts,
+    stage_start,
+)
 from kubesim.kubelet.timer_queue import TimerQueue
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
@@ -50,12 +59,12 @@ class _PodState:
         self.request = request
         self.address = ""
         self.admitted = False
-        self.stage: tuple[Stage, int] | None = None
+        self.stage: tuple[PodStage, int] | None = None
         self.entered = 0.0
         self.coming: float | None = None  # when the next stage begins, if it is known better than by its arrival
         self.deletion: tuple[str, int] | None = None
         self.deleted: float | None = None
-        self.step: Step | None = None
+        self.step: PodStep | None = None
 
 
 class Kubelets:
@@ -72,86 +81,86 @@ class Kubelets:
     ) -> None:
         self._api = api
         self._clock = clock
-        self._wanted = nodes
+        self._initial_nodes = nodes
         self._config = config or KubeletConfig(api.identity)
         self._events = EventRecorder(api, "kubelet", clock)
         self._registry = Registry()
-        self.hosts = NodeAgents(api, clock, capacity or parse_capacity(DEFAULT_CAPACITY), self._registry)
-        self._lives: dict[str, _PodState] = {}
-        self._wheel = TimerQueue()
-        self._news = asyncio.Event()
+        self.nodes = NodeAgents(api, clock, capacity or parse_capacity(DEFAULT_CAPACITY), self._registry)
+        self._pod_states: dict[str, _PodState] = {}
+        self._timers = TimerQueue()
+        self._wake = asyncio.Event()
 
     async def register(self) -> None:
         """Create the nodes that were asked for, unless they are there."""
-        await self.hosts.register(self._wanted)
+        await self.nodes.register(self._initial_nodes)
 
     # ---- what is heard ------------------------------------------------------------------------------------
 
-    def take_node(self, change: Change) -> None:
+    def on_node_change(self, change: Change) -> None:
         """Take note of a node."""
         node = change.object
-        host = self.hosts.take(node, deleted=change.deleted)
+        host = self.nodes.on_node_change(node, deleted=change.deleted)
         alive = not change.deleted and is_alive(node, self._api.identity)
-        if alive and not is_well(node):
-            self._due(f"nodes/{host.name}", self._clock.now())
+        if alive and not is_fully_reported(node):
+            self._set_timer(f"nodes/{host.name}", self._clock.now())
         if alive != host.alive:
             host.alive = alive
-            self._due(f"leases/{host.name}", self._clock.now() if alive else None)
+            self._set_timer(f"leases/{host.name}", self._clock.now() if alive else None)
             for key in list(host.pods):
-                self._resume(key)
-        self.hosts.drop_unused(host)
+                self._resume_pod(key)
+        self.nodes.drop_unused(host)
 
-    def _resume(self, key: str) -> None:
+    def _resume_pod(self, key: str) -> None:
         """Go on with a pod whose node is back (or stop, if it is lost). What was deleted meanwhile is news to it."""
-        life = self._lives[key]
-        pod = self._api.read(*place(key)) if life.host.alive else None
+        life = self._pod_states[key]
+        pod = self._api.read(*split_key(key)) if life.host.alive else None
         if pod is not None and pod["metadata"]["uid"] == life.uid:
             if life.deleted is not None:
                 life.deleted = self._clock.now()
             life.step = next_step(pod, life.entered, life.deleted, self._clock, self._config)
-        self._plan(key, life.step)
+        self._schedule_step(key, life.step)
 
-    def take_pod(self, change: Change, *, first: bool = False) -> None:
+    def on_pod_change(self, change: Change, *, first: bool = False) -> None:
         """Take note of a pod. ``first``: it was there before this process, so its status says since when."""
         pod = change.object
         if not pod["spec"].get("nodeName"):
             return
-        key, here = change.key, stage(pod)
-        life = self._lives.get(key)
-        gone = change.deleted or (here is Stage.OVER and not pod["metadata"].get("deletionGracePeriodSeconds"))
+        key, here = change.key, pod_stage(pod)
+        life = self._pod_states.get(key)
+        gone = change.deleted or (here is PodStage.OVER and not pod["metadata"].get("deletionGracePeriodSeconds"))
         if life is not None and (gone or life.uid != pod["metadata"]["uid"]):
-            self._forget(key, life)
+            self._remove_pod(key, life)
             life = None
         if gone:
             return
         if life is None:
-            life = self._begin(key, pod)
-        if here is Stage.OVER:
-            self._free(life)
+            life = self._add_pod(key, pod)
+        if here is PodStage.OVER:
+            self._free_resources(life)
         self._note_stage(life, pod, first=first)
         self._note_deletion(life, pod, first=first)
-        self._plan(key, next_step(pod, life.entered, life.deleted, self._clock, self._config))
+        self._schedule_step(key, next_step(pod, life.entered, life.deleted, self._clock, self._config))
 
-    def _begin(self, key: str, pod: Object) -> _PodState:
-        host = self.hosts.named(pod["spec"]["nodeName"])
+    def _add_pod(self, key: str, pod: Object) -> _PodState:
+        host = self.nodes.get_or_add(pod["spec"]["nodeName"])
         try:
-            request = request_of(pod, self._registry)
+            request = requested_vector(pod, self._registry)
         except ResourceError:
             request = ()
-        life = self._lives[key] = _PodState(pod["metadata"]["uid"], host, request)
+        life = self._pod_states[key] = _PodState(pod["metadata"]["uid"], host, request)
         host.pods.add(key)
-        if stage(pod) not in {Stage.NEW, Stage.OVER}:
+        if pod_stage(pod) not in {PodStage.NEW, PodStage.OVER}:
             life.admitted = True
             life.address = (pod.get("status") or {}).get("podIP", "")
-            host.room.hold(request, life.address)
+            host.capacity.reserve(request, life.address)
         return life
 
     def _note_stage(self, life: _PodState, pod: Object, *, first: bool) -> None:
-        here = (stage(pod), restarts(pod))
+        here = (pod_stage(pod), restarts(pod))
         if life.stage == here:
             return
-        if first and here[0] is not Stage.NEW:
-            life.entered = began(pod)
+        if first and here[0] is not PodStage.NEW:
+            life.entered = stage_start(pod)
         else:
             life.entered = self._clock.now() if life.coming is None else life.coming
         life.stage, life.coming = here, None
@@ -164,29 +173,29 @@ class Kubelets:
         deletion = (about["deletionTimestamp"], grace)
         if deletion != life.deletion:  # new, or with a shorter grace, which counts from when it was asked for
             life.deletion = deletion
-            life.deleted = moment(deletion[0]) - grace if first else self._clock.now()
+            life.deleted = parse_time(deletion[0]) - grace if first else self._clock.now()
 
-    def _free(self, life: _PodState) -> None:
+    def _free_resources(self, life: _PodState) -> None:
         if life.admitted:
-            life.host.room.free(life.request, life.address)
+            life.host.capacity.release(life.request, life.address)
             life.admitted = False
 
-    def _forget(self, key: str, life: _PodState) -> None:
-        self._free(life)
+    def _remove_pod(self, key: str, life: _PodState) -> None:
+        self._free_resources(life)
         life.host.pods.discard(key)
-        self.hosts.drop_unused(life.host)
-        del self._lives[key]
-        self._wheel.put(key, None)
+        self.nodes.drop_unused(life.host)
+        del self._pod_states[key]
+        self._timers.set_timer(key, None)
 
-    def _plan(self, key: str, step: Step | None) -> None:
-        life = self._lives[key]
+    def _schedule_step(self, key: str, step: PodStep | None) -> None:
+        life = self._pod_states[key]
         life.step = step
-        self._due(key, step.due if step and life.host.alive else None)
+        self._set_timer(key, step.due if step and life.host.alive else None)
 
-    def _due(self, key: str, at: float | None) -> None:
-        self._wheel.put(key, at)
+    def _set_timer(self, key: str, at: float | None) -> None:
+        self._timers.set_timer(key, at)
         if at is not None:
-            self._news.set()
+            self._wake.set()
 
     # ---- what is done -------------------------------------------------------------------------------------
 
@@ -195,7 +204,7 @@ class Kubelets:
         async with asyncio.TaskGroup() as tasks:
             async for batch in self._api.follow("nodes"):
                 for change in batch:
-                    self.take_node(change)
+                    self.on_node_change(change)
                 if not batch:  # now pods can be placed
                     tasks.create_task(self._follow_pods(tasks))
 
@@ -203,83 +212,87 @@ class Kubelets:
         known = False
         async for batch in self._api.follow("pods"):
             for change in batch if known else sorted(batch, key=_admitted_first):
-                self.take_pod(change, first=not known)
+                self.on_pod_change(change, first=not known)
             if not batch:
                 known = True
-                tasks.create_task(self._play())
+                tasks.create_task(self._run_timers())
 
-    async def _play(self) -> None:
+    async def _run_timers(self) -> None:
         while True:
-            self._news.clear()
-            await self.turn()
-            due = self._wheel.next()
+            self._wake.clear()
+            await self.run_due_steps()
+            due = self._timers.next_due()
             wait = None if due is None else max(0.0, due - self._clock.now())
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._news.wait()
+                    await self._wake.wait()
 
-    async def turn(self) -> int:
+    async def run_due_steps(self) -> int:
         """Do what is due now. Returns how much that was."""
         done = 0
-        while keys := self._wheel.pop(self._clock.now(), AT_ONCE):
+        while keys := self._timers.pop_due(self._clock.now(), AT_ONCE):
             done += len(keys)
-            await asyncio.gather(*map(self._act, keys))
+            await asyncio.gather(*map(self._handle_timer, keys))
         return done
 
-    async def _act(self, key: str) -> None:
+    async def _handle_timer(self, key: str) -> None:
         kind, _, name = key.partition("/")
         try:
             if kind == "nodes":
-                await self.hosts.report(name)
+                await self.nodes.report_status(name)
             elif kind == "leases":
-                self._due(key, await self.hosts.renew(name))
+                self._set_timer(key, await self.nodes.renew_lease(name))
             else:
-                await self._live(key)
+                await self._take_step(key)
         except Exception as error:  # one bad pod must not stop all nodes
             if not isinstance(error, ApiError):
                 log.exception("%s: again in %.0f s", key, RETRY_SECONDS)
-            if key in self._lives or kind != "pods":
-                self._due(key, self._clock.now() + RETRY_SECONDS)
+            if key in self._pod_states or kind != "pods":
+                self._set_timer(key, self._clock.now() + RETRY_SECONDS)
 
-    async def _live(self, key: str) -> None:
+    async def _take_step(self, key: str) -> None:
         """Take a pod one step further."""
-        life = self._lives.get(key)
+        life = self._pod_states.get(key)
         if life is None or life.step is None or not life.host.alive:
             return
         identity = self._config.identity
         at = life.coming = min(life.step.due, self._clock.now())
-        match life.step.act:
+        match life.step.action:
             case PodAction.ADMIT:
                 await self._admit(key, life, at)
             case PodAction.START:
                 await self._start(key, life, partial(pod_lifecycle.start, at=at, identity=identity))
             case PodAction.CONFIRM:
-                await self._write(key, life, partial(pod_lifecycle.confirm, at=self._clock.now()))
+                await self._update_status(key, life, partial(pod_lifecycle.confirm, at=self._clock.now()))
             case PodAction.EXIT:
-                leave = partial(pod_lifecycle.leave, at=at, entered=life.entered, clock=self._clock, identity=identity)
-                await self._write(key, life, leave)
+                leave = partial(
+                    pod_lifecycle.exit_containers, at=at, entered=life.entered, clock=self._clock, identity=identity
+                )
+                await self._update_status(key, life, leave)
             case PodAction.RESTART:
-                await self._write(key, life, partial(pod_lifecycle.restart, at=at, identity=identity))
+                await self._update_status(key, life, partial(pod_lifecycle.restart, at=at, identity=identity))
             case PodAction.EXPIRE:
-                await self._write(key, life, partial(pod_lifecycle.expire, at=at, identity=identity))
+                await self._update_status(key, life, partial(pod_lifecycle.expire, at=at, identity=identity))
             case PodAction.STOP:
-                await self._write(key, life, partial(pod_lifecycle.stop, at=at, identity=identity))
-                await self._remove(key, life)
+                await self._update_status(key, life, partial(pod_lifecycle.stop, at=at, identity=identity))
+                await self._delete_pod(key, life)
             case PodAction.REMOVE:
-                await self._remove(key, life)
+                await self._delete_pod(key, life)
 
     async def _admit(self, key: str, life: _PodState, at: float) -> None:
         host = life.host
-        lack = None if life.admitted else host.room.lack(life.request)
+        lack = None if life.admitted else host.capacity.shortage(life.request)
         if lack is not None:
             reason, text = f"OutOf{lack.resource}", str(lack)
-            pod = await self._write(key, life, partial(pod_lifecycle.reject, at=at, reason=reason, message=text))
+            pod = await self._update_status(
+                key, life, partial(pod_lifecycle.reject, at=at, reason=reason, message=text)
+            )
             if pod is not None:
-                await self._events.warn(pod, reason, text, host=host.name)
+                await self._events.record_warning(pod, reason, text, host=host.name)
             return
         if not life.admitted:  # by an attempt that could not be written
-            life.address, life.admitted = host.room.new_address(), True
-            host.room.hold(life.request, life.address)
+            life.address, life.admitted = host.capacity.new_address(), True
+            host.capacity.reserve(life.request, life.address)
         own, identity = life.address, self._config.identity
 
         def admit(pod: Object) -> None:
@@ -291,26 +304,26 @@ class Kubelets:
         await self._start(key, life, admit)
 
     async def _start(self, key: str, life: _PodState, change: Callable[[Object], None]) -> None:
-        pod = await self._write(key, life, change)
-        problem = pod_lifecycle.complaint(pod) if pod else ""
+        pod = await self._update_status(key, life, change)
+        problem = pod_lifecycle.config_error(pod) if pod else ""
         if pod and problem:
-            await self._events.warn(pod, "Failed", problem, host=life.host.name)
+            await self._events.record_warning(pod, "Failed", problem, host=life.host.name)
 
-    async def _write(self, key: str, life: _PodState, change: Callable[[Object], None]) -> Object | None:
+    async def _update_status(self, key: str, life: _PodState, change: Callable[[Object], None]) -> Object | None:
         """Change the status of a pod, if it is still where it was when the change was planned."""
         planned = life.stage, life.deletion is not None
 
         def edit(pod: Object) -> None:
-            if planned == ((stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
+            if planned == ((pod_stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
                 change(pod)
 
-        return await self._api.modify(*place(key), edit, subresource="status", uid=life.uid)
+        return await self._api.modify(*split_key(key), edit, subresource="status", uid=life.uid)
 
-    async def _remove(self, key: str, life: _PodState) -> None:
-        await self._api.delete(*place(key), grace=0, uid=life.uid)
+    async def _delete_pod(self, key: str, life: _PodState) -> None:
+        await self._api.delete(*split_key(key), grace=0, uid=life.uid)
 
 
 def _admitted_first(change: Change) -> tuple[bool, str, str]:
     """Pods that a node has already taken come before those that it has not; these in the order of their creation."""
     pod = change.object
-    return stage(pod) is Stage.NEW, pod["metadata"].get("creationTimestamp", ""), change.key
+    return pod_stage(pod) is PodStage.NEW, pod["metadata"].get("creationTimestamp", ""), change.key

@@ -17,7 +17,7 @@ from kubesim.registry.registry import Object
 FIRST_ADDRESS = 2  # 0 is the network, 1 the node
 
 
-def request_of(pod: Object, registry: Registry) -> Vector:
+def requested_vector(pod: Object, registry: Registry) -> Vector:
     """What a pod takes of its node."""
     spec = pod["spec"]
     return pod_request(
@@ -65,7 +65,7 @@ class NodeCapacity:
         with suppress(ValueError):  # a node whose network is IPv6: its pods get addresses of the first network
             self._network = IPv4Network((node.get("spec") or {}).get("podCIDR") or "10.0.0.0/24", strict=False)
 
-    def lack(self, request: Vector) -> Shortage | None:
+    def shortage(self, request: Vector) -> Shortage | None:
         """The first resource of which there is not enough."""
         names = self._registry.names
         width = len(names)
@@ -80,14 +80,14 @@ class NodeCapacity:
             return Shortage(names[place], wanted // unit, used[place] // unit, total[place] // unit)
         return None
 
-    def hold(self, request: Vector, address: str = "") -> None:
+    def reserve(self, request: Vector, address: str = "") -> None:
         """Count a pod, and the address it already has."""
         self._used = add(self._used, request)
         number = self._number(address)
         if number is not None:
             self._addresses.add(number)
 
-    def free(self, request: Vector, address: str) -> None:
+    def release(self, request: Vector, address: str) -> None:
         """Count a pod no longer."""
         self._used = subtract(self._used, request)
         number = self._number(address)

@@ -20,7 +20,7 @@ PODS = "110"
 KUBELET = f"v{'.'.join(KUBERNETES)}"
 POD_NETWORKS = IPv4Network("10.0.0.0/8")
 NODE_NETWORK = IPv4Network("172.16.0.0/12")
-MOST_NODES = 2**16  # networks of 256 addresses in 10.0.0.0/8
+MAX_NODES = 2**16  # networks of 256 addresses in 10.0.0.0/8
 
 READY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -50,13 +50,13 @@ def parse_capacity(text: str, where: str = "--node-capacity") -> dict[str, str]:
     return {**found, "pods": found.get("pods", PODS)}
 
 
-def nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]:
+def make_nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]:
     """Nodes of one size: node-000, node-001 ... Adding to their number renames none of them.
 
     Without a capacity those that are there keep theirs, and new ones get the default.
     """
-    if count > MOST_NODES:
-        raise FieldError("--nodes", f"{count} is too many; {MOST_NODES} have room for the addresses of their pods")
+    if count > MAX_NODES:
+        raise FieldError("--nodes", f"{count} is too many; {MAX_NODES} have room for the addresses of their pods")
     return [
         {
             "apiVersion": "v1",
@@ -78,7 +78,7 @@ def read_nodes(path: Path) -> list[Object]:
         raise FieldError(str(path), f"cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise FieldError(str(path), f"is not YAML: {' '.join(str(error).split())}") from None
-    found = as_nodes(documents, str(path))
+    found = parse_nodes(documents, str(path))
     names = [node["metadata"]["name"] for node in found]
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
@@ -86,7 +86,7 @@ def read_nodes(path: Path) -> list[Object]:
     return found
 
 
-def as_nodes(documents: list[object], where: str) -> list[Object]:
+def parse_nodes(documents: list[object], where: str) -> list[Object]:
     """The Node objects of a file; anything else in it is refused."""
     found: list[Object] = []
     for position, document in enumerate(documents):
@@ -97,7 +97,7 @@ def as_nodes(documents: list[object], where: str) -> list[Object]:
             kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
             raise FieldError(place, f"{kind} given, but only Nodes are read; write kind: Node")
         if document["kind"] != "Node":
-            found += as_nodes(list(document.get("items") or ()), place)
+            found += parse_nodes(list(document.get("items") or ()), place)
             continue
         about = document.get("metadata")
         if not isinstance(about, dict) or not isinstance(about.get("name"), str):
@@ -112,7 +112,7 @@ def as_nodes(documents: list[object], where: str) -> list[Object]:
     return found
 
 
-def complete(node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity) -> None:
+def fill_in_node(node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity) -> None:
     """Fill in what a kubelet reports when it registers; what the node already says stays."""
     about, spec, status = node["metadata"], node.setdefault("spec", {}), node.setdefault("status", {})
     name = about["name"]
@@ -124,14 +124,16 @@ def complete(node: Object, number: int, now: str, capacity: Mapping[str, str], i
     ):
         labels.setdefault(key, value)
     if not spec.get("podCIDR"):
-        base = int(POD_NETWORKS.network_address) + (number % MOST_NODES) * 256
+        base = int(POD_NETWORKS.network_address) + (number % MAX_NODES) * 256
         spec["podCIDR"] = f"{IPv4Address(base)}/24"
         spec["podCIDRs"] = [spec["podCIDR"]]
-    report(node, number, now, capacity, identity)
+    report_node_status(node, number, now, capacity, identity)
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 10250}})
 
 
-def report(node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity) -> None:
+def report_node_status(
+    node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity
+) -> None:
     """What the kubelet of a node that is well writes into its status."""
     status, name = node.setdefault("status", {}), node["metadata"]["name"]
     if not status.get("capacity"):
@@ -172,11 +174,11 @@ def internal_address(node: Object) -> str:
     return next((entry["address"] for entry in addresses if entry.get("type") == "InternalIP"), "")
 
 
-def number_of(node: Object) -> int | None:
+def node_number(node: Object) -> int | None:
     """The number from which a node's addresses were made, if they were."""
     try:
         network = IPv4Network((node.get("spec") or {}).get("podCIDR") or "")
     except ValueError:
         return None
     offset = int(network.network_address) - int(POD_NETWORKS.network_address)
-    return offset // 256 if network.prefixlen == 24 and 0 <= offset < MOST_NODES * 256 else None
+    return offset // 256 if network.prefixlen == 24 and 0 <= offset < MAX_NODES * 256 else None

@@ -24,13 +24,13 @@ from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object
 
 RUN_SECONDS, FAIL, STOP_SECONDS = "run-seconds", "fail", "stop-seconds"
-LONGEST = 1e9
+MAX_SECONDS = 1e9
 
 _NUMBER = re.compile(r"[0-9]{1,10}(\.[0-9]{1,9})?")
 _FAIL = re.compile(r"(?P<how>true|false|[0-9]{1,3})(\s+after\s+(?P<after>\S+))?")
 
 
-class BadPodBehavior(ValueError):  # noqa: N818 - the pod's program is bad, not this one
+class PodBehaviorError(ValueError):
     """An annotation that does not say what the containers do."""
 
 
@@ -43,11 +43,11 @@ class PodBehavior:
     stop_seconds: float | None = None
 
 
-def program(pod: Object, identity: ServerIdentity) -> PodBehavior:
+def read_behavior(pod: Object, identity: ServerIdentity) -> PodBehavior:
     """The program of a pod's containers."""
     run, stop = _seconds(pod, identity.annotation(RUN_SECONDS)), _seconds(pod, identity.annotation(STOP_SECONDS))
     fail = identity.annotation(FAIL)
-    text = _said(pod, fail)
+    text = _annotation_or_label(pod, fail)
     if text is None:
         return PodBehavior(run, 0, stop)
     match = _FAIL.fullmatch(text.strip().lower())
@@ -55,7 +55,7 @@ def program(pod: Object, identity: ServerIdentity) -> PodBehavior:
     if match and code < 0:
         code = int(match["how"])
     if not match or code > 255:
-        raise BadPodBehavior(
+        raise PodBehaviorError(
             f"{fail}: {text!r} is not known; write true, or an exit code from 1 to 255, and perhaps when: '1 after 30'"
         )
     if code == 0:
@@ -68,7 +68,7 @@ def program(pod: Object, identity: ServerIdentity) -> PodBehavior:
     return PodBehavior(after, code, stop)
 
 
-def _said(pod: Object, key: str) -> str | None:
+def _annotation_or_label(pod: Object, key: str) -> str | None:
     about = pod["metadata"]
     for where in ("annotations", "labels"):
         text = (about.get(where) or {}).get(key)
@@ -78,11 +78,11 @@ def _said(pod: Object, key: str) -> str | None:
 
 
 def _seconds(pod: Object, key: str) -> float | None:
-    text = _said(pod, key)
+    text = _annotation_or_label(pod, key)
     return None if text is None else _number(text, key, text)
 
 
 def _number(number: str, key: str, text: str) -> float:
-    if not _NUMBER.fullmatch(number.strip()) or float(number) > LONGEST:
-        raise BadPodBehavior(f"{key}: {text!r} has no number of seconds; write for example 30, or 0.5")
+    if not _NUMBER.fullmatch(number.strip()) or float(number) > MAX_SECONDS:
+        raise PodBehaviorError(f"{key}: {text!r} has no number of seconds; write for example 30, or 0.5")
     return float(number)

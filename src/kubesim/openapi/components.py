@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand
+from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand_schema
 from kubesim.registry.registry import Object, Resource
 from kubesim.schema.embedded import APPLIED_KEYS
 
@@ -145,7 +145,7 @@ def name_of(resource: Resource) -> str:
 def schemas(resources: Iterable[Resource]) -> Object:
     """Every schema that the operations of these resources refer to."""
     found: Object = {
-        f"{META}.{shape}": expand(SHAPES, shape)
+        f"{META}.{shape}": expand_schema(SHAPES, shape)
         for shape in ("ObjectMeta", "ListMeta", "DeleteOptions", "Status", "Binding", "Eviction", "Scale")
     }
     found[f"{META}.Patch"] = {"type": "object", "description": "The fields to change, and null for those to remove."}

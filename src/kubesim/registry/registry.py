@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kubesim.api import metadata
-from kubesim.api.field_errors import Problem
+from kubesim.api.field_errors import FieldProblem
 from kubesim.schema import Schema
 
 Object = dict[str, Any]
@@ -70,22 +70,22 @@ class Strategy:
     def on_status(self, new: Object, old: Object, context: Context) -> None:
         """Complete a status before it replaces that of ``old`` (all the rest is already that of ``old``)."""
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """What is wrong with an object, on create and on update."""
         yield from ()
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """What is wrong with a change, on update only."""
         yield from ()
 
-    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """What is wrong with a change of the status."""
         yield from ()
 
     def on_deletion(self, new: Object, context: Context) -> None:
         """Mark an object whose deletion has begun, but which stays for now."""
 
-    def holds(self, old: Object) -> bool:
+    def blocks_removal(self, old: Object) -> bool:
         """Whether something besides metadata.finalizers keeps an object that is being deleted."""
         return False
 
@@ -98,7 +98,7 @@ Cell = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column of a resource's table. Priority 0 is always shown, 1 with ``-o wide``."""
 
     name: str
@@ -113,7 +113,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScalePaths:
     """Where a resource has what its ``scale`` shows: how many are wanted, how many there are, and how to find them."""
 
     wanted: Path = ("spec", "replicas")
@@ -132,7 +132,7 @@ class Resource:
     namespaced: bool
     schema: Schema
     strategy: Strategy = field(default_factory=Strategy)
-    columns: tuple[Column, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class Resource:
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What a field selector may name beside metadata.name and metadata.namespace, and where it stands."""
     own_list_kind: str = ""
-    scale: Scale | None = None
+    scale: ScalePaths | None = None
     deprecation: str = ""
     """What to warn everybody of who uses this version."""
     custom: bool = False

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kubesim.schema.value_checks import Check
+from kubesim.schema.value_checks import ValueCheck
 
 
-class Node:
+class SchemaNode:
     """What a schema says about the value at one place."""
 
     __slots__ = (
@@ -56,10 +56,10 @@ class Node:
     def __init__(self) -> None:
         self.types: tuple[str, ...] = ()  # empty: any
         self.nullable = False
-        self.properties: dict[str, Node] = {}
-        self.additional: Node | None = None  # of all other fields
+        self.properties: dict[str, SchemaNode] = {}
+        self.additional: SchemaNode | None = None  # of all other fields
         self.forbids_others = False
-        self.items: Node | None = None
+        self.items: SchemaNode | None = None
         self.preserves = False  # fields nobody knows stay
         self.embedded = False  # an object with apiVersion, kind and metadata of its own
         self.has_default = False
@@ -71,14 +71,14 @@ class Node:
         self.quantity = False
         self.range: tuple[str, float, float] | None = None  # a format of numbers, with what it can hold
         self.enum: tuple[Any, ...] | None = None
-        self.text_checks: tuple[Check, ...] = ()
-        self.number_checks: tuple[Check, ...] = ()
-        self.list_checks: tuple[Check, ...] = ()
-        self.object_checks: tuple[Check, ...] = ()
-        self.any_of: tuple[Node, ...] = ()
-        self.one_of: tuple[Node, ...] = ()
-        self.all_of: tuple[Node, ...] = ()
-        self.none_of: Node | None = None
+        self.text_checks: tuple[ValueCheck, ...] = ()
+        self.number_checks: tuple[ValueCheck, ...] = ()
+        self.list_checks: tuple[ValueCheck, ...] = ()
+        self.object_checks: tuple[ValueCheck, ...] = ()
+        self.any_of: tuple[SchemaNode, ...] = ()
+        self.one_of: tuple[SchemaNode, ...] = ()
+        self.all_of: tuple[SchemaNode, ...] = ()
+        self.none_of: SchemaNode | None = None
         self.merge_key = ""  # what tells the items of a list apart in a strategic merge patch
         self.patch_strategy: frozenset[str] = frozenset()
         self.atomic = False  # an object that somebody applies as a whole
@@ -88,11 +88,11 @@ class Node:
         """Whether a value is certainly all right. If not, the findings say what is wrong, or that nothing is."""
         self.tidy: Callable[[Any], bool] = _unknown
         """Whether a value certainly has no unknown fields."""
-        self.fills: dict[str, Node] = {}  # the properties inside of which there can be something to fill in
-        self.fills_others: Node | None = None
-        self.fills_items: Node | None = None
+        self.fills: dict[str, SchemaNode] = {}  # the properties inside of which there can be something to fill in
+        self.fills_others: SchemaNode | None = None
+        self.fills_items: SchemaNode | None = None
 
-    def child(self, name: str) -> Node | None:
+    def child(self, name: str) -> SchemaNode | None:
         """What is known about a field."""
         return self.properties.get(name, self.additional)
 
@@ -197,7 +197,7 @@ def _anything(value: Any) -> bool:
     return True
 
 
-NOTHING: Final = Node()
+NOTHING: Final = SchemaNode()
 """Says nothing about a value, so that none of an object's fields is known."""
 NOTHING.items = NOTHING
 NOTHING.nullable = True

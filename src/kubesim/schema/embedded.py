@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from kubesim.api.field_errors import Problem, invalid, required
+from kubesim.api.field_errors import FieldProblem, invalid, required
 
 APPLIED_KEYS: Final = "x-kubesim-applied-keys"
 APPLIED_SET: Final = "x-kubesim-applied-set"
@@ -69,9 +69,9 @@ def is_resource(value: dict[str, Any]) -> bool:
     return not problems(value, "")
 
 
-def problems(value: dict[str, Any], path: str) -> list[Problem]:
+def problems(value: dict[str, Any], path: str) -> list[FieldProblem]:
     """What is wrong with an embedded object's ``apiVersion`` and ``kind``, as far as they are texts."""
-    found: list[Problem] = []
+    found: list[FieldProblem] = []
     version, kind = value.get("apiVersion", ""), value.get("kind", "")
     if version == "":
         found.append(required(f"{path}.apiVersion"))

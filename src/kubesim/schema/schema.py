@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from kubesim.api.field_errors import Problem, invalid
-from kubesim.schema.compiled import Node, copied
+from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.schema.compiled import SchemaNode, copied
 from kubesim.schema.compiler import Compilation, compiled_part
 from kubesim.schema.embedded import METADATA
 from kubesim.schema.errors import NOWHERE, findings
-from kubesim.schema.structural import examined
+from kubesim.schema.structural import check_structural
 
 OpenApi = dict[str, Any]
 
@@ -22,7 +22,7 @@ _METADATA = compiled_part(METADATA)
 class SchemaError(ValueError):
     """The OpenAPI dict is not a structural schema, for these reasons."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[FieldProblem]) -> None:
         super().__init__("; ".join(map(str, problems)))
         self.problems = problems
 
@@ -34,7 +34,7 @@ class Schema:
     """
 
     def __init__(self, openapi: OpenApi, where: str = "spec.validation.openAPIV3Schema") -> None:
-        report = examined(openapi, where)
+        report = check_structural(openapi, where)
         if report.problems:
             raise SchemaError(report.problems)
         self._make: Callable[[], OpenApi] = lambda: openapi
@@ -64,11 +64,11 @@ class Schema:
         return self._make()
 
     @cached_property
-    def root(self) -> Node:
+    def root(self) -> SchemaNode:
         """What is known about the whole object, for those who walk along (strategic merge patches)."""
         return Compilation(self.openapi).root
 
-    def mistyped(self, obj: dict[str, Any]) -> list[Problem]:
+    def mistyped(self, obj: dict[str, Any]) -> list[FieldProblem]:
         """The values of the wrong JSON type; null has none, and what the schema does not know may have any."""
         return [] if self._types.holds(obj) else findings(self._types, obj, "")
 
@@ -80,31 +80,31 @@ class Schema:
         """Fill in defaults in place, and drop nulls where the schema does not allow them."""
         self.root.default(obj)
 
-    def validate(self, obj: dict[str, Any]) -> list[Problem]:
+    def validate(self, obj: dict[str, Any]) -> list[FieldProblem]:
         """What is wrong with an object."""
         return [] if self.root.holds(obj) else findings(self.root, obj, "")
 
     @cached_property
-    def applied(self) -> Node:
+    def applied(self) -> SchemaNode:
         """The root as those see it who merge objects: it knows how metadata merges, which all kinds have alike."""
-        root = Node()
+        root = SchemaNode()
         root.properties = {**self.root.properties, "metadata": _METADATA}
         root.additional, root.preserves = self.root.additional, self.root.preserves
         return root
 
     @cached_property
-    def _types(self) -> Node:
+    def _types(self) -> SchemaNode:
         return Compilation(self.openapi, types_only=True).root
 
 
-def _default_problems(node: Node, default: Any, path: str) -> list[Problem]:
+def _default_problems(node: SchemaNode, default: Any, path: str) -> list[FieldProblem]:
     """A default has known fields only and is valid as it stands, without the defaults of its own fields."""
     if node.prune(copied(default)):
         return [invalid(path, default, "must not have unknown fields")]
     return [_below(path, problem) for problem in findings(node, default, "")]
 
 
-def _below(path: str, problem: Problem) -> Problem:
+def _below(path: str, problem: FieldProblem) -> FieldProblem:
     if problem.field == NOWHERE:
         return problem
     dot = "" if not problem.field or problem.field.startswith("[") else "."

@@ -8,9 +8,19 @@ before: a write is answered when it is on disk, and nobody sees it earlier.
 A data directory belongs to one process at a time (``directory_lock``); ``fsck`` checks one, in use or not.
 """
 
-from kubesim.storage.errors import Compacted, Damaged, DataHeld, Stale, StorageFailed
+from kubesim.storage.errors import Compacted, DataDamaged, DataInUse, RevisionConflict, StorageFailed
 from kubesim.storage.results import Page, Record
 from kubesim.storage.store import Store
 from kubesim.storage.watch_cache import Change
 
-__all__ = ["Change", "Compacted", "Damaged", "DataHeld", "Page", "Record", "Stale", "StorageFailed", "Store"]
+__all__ = [
+    "Change",
+    "Compacted",
+    "DataDamaged",
+    "DataInUse",
+    "Page",
+    "Record",
+    "RevisionConflict",
+    "StorageFailed",
+    "Store",
+]

@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 
 from kubesim.clock import stamp
-from kubesim.storage.errors import Damaged, DataHeld
+from kubesim.storage.errors import DataDamaged, DataInUse
 
 LOCK = "lock"
 """The lock's file in a data directory. It stays: to remove it would let two processes lock two files of one name."""
@@ -43,13 +43,13 @@ class DirectoryLock:
         self._write(holding)
 
     @classmethod
-    def take(cls, directory: Path, program: str, address: str = "") -> Self:
+    def acquire(cls, directory: Path, program: str, address: str = "") -> Self:
         """Make the directory if it is not there, and take it. Raises DataHeld, which says who has it."""
         try:
             _make(directory)
             lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise Damaged(
+            raise DataDamaged(
                 f"{directory} cannot be used as a data directory: {error.strerror}: {error.filename}"
             ) from error
         try:
@@ -57,7 +57,7 @@ class DirectoryLock:
         except BlockingIOError:
             holding = _read(lock)
             os.close(lock)
-            raise DataHeld(f"{directory} is held by {holding or 'another process'}") from None
+            raise DataInUse(f"{directory} is held by {holding or 'another process'}") from None
         since = stamp(time.time())
         return cls(lock, LockHolder(program, os.getpid(), since, address))
 
@@ -79,7 +79,7 @@ class DirectoryLock:
             os.ftruncate(self._lock, len(text))
 
 
-def held_by(directory: Path) -> str:
+def holder_of(directory: Path) -> str:
     """Who uses a data directory right now; empty if nobody does."""
     try:
         lock = os.open(directory / LOCK, os.O_RDONLY)
@@ -94,11 +94,11 @@ def held_by(directory: Path) -> str:
     return ""
 
 
-def require_free(directory: Path) -> None:
+def require_unused(directory: Path) -> None:
     """Raise DataHeld if somebody uses a data directory, without touching it."""
-    holder = held_by(directory)
+    holder = holder_of(directory)
     if holder:
-        raise DataHeld(f"{directory} is held by {holder}")
+        raise DataInUse(f"{directory} is held by {holder}")
 
 
 def _read(lock: int) -> LockHolder | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Stale(Exception):  # noqa: N818 - a conflict is an answer, not a mistake
+class RevisionConflict(Exception):  # noqa: N818 - a conflict is an answer, not a mistake
     """A write that was made for another revision of the key than the newest."""
 
     def __init__(self, key: str, expected: int, found: int) -> None:
@@ -26,9 +26,9 @@ class StorageFailed(Exception):  # noqa: N818 - the name says what happened
     """The file could not be written or read. A write that ends so was not acknowledged, and nobody saw it."""
 
 
-class Damaged(Exception):  # noqa: N818 - a state of the file
+class DataDamaged(Exception):  # noqa: N818 - a state of the file
     """The file is no log of ours, of a newer format, or not readable."""
 
 
-class DataHeld(Exception):  # noqa: N818 - a state of the directory
+class DataInUse(Exception):  # noqa: N818 - a state of the directory
     """Another process uses the data directory."""

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubesim.identity import KUBESIM, ServerIdentity
-from kubesim.storage.errors import Damaged, StorageFailed
+from kubesim.storage.errors import DataDamaged, StorageFailed
 
 FORMAT = 1
 """What this version writes, and the newest that it reads."""
@@ -54,7 +54,7 @@ COMMIT;
 """
 
 
-class Line(NamedTuple):
+class LogEntry(NamedTuple):
     """One line of the log, as its table has it."""
 
     revision: int
@@ -64,7 +64,7 @@ class Line(NamedTuple):
     value: bytes
 
 
-class Head(NamedTuple):
+class LogEntryHead(NamedTuple):
     """A line without its value."""
 
     revision: int
@@ -85,7 +85,7 @@ class Log:
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # nobody else reads it, nor what SQLite adds
             self._writing = _connect(str(path) if path else ":memory:")
         except (OSError, sqlite3.Error) as error:
-            raise Damaged(f"{self._name} cannot be opened: {error}") from error
+            raise DataDamaged(f"{self._name} cannot be opened: {error}") from error
         try:
             _prepare(self._writing, self._name, identity, on_disk=path is not None)
             meta = dict(self._writing.execute("SELECT name, value FROM meta"))
@@ -99,7 +99,7 @@ class Log:
         except BaseException as error:
             self._writing.close()
             if isinstance(error, sqlite3.Error | KeyError):
-                raise Damaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
+                raise DataDamaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
             raise
         # The newest line may have been a deletion that is compacted away; its revision is taken all the same.
         self.newest: int = max(newest or 0, self.compacted)
@@ -111,7 +111,7 @@ class Log:
 
     # ---- writing ------------------------------------------------------------------------------------
 
-    def append(self, batch: Sequence[Line]) -> None:
+    def append(self, batch: Sequence[LogEntry]) -> None:
         """Write lines, all or none of them. They are on disk when this returns."""
         # As few statements as possible: each gives the interpreter away to whoever is busy, and waits to get it back.
         sizes = _sizes(len(batch))
@@ -190,7 +190,7 @@ class Log:
                     else:
                         found[key] = revision
             except sqlite3.Error as error:
-                raise Damaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
+                raise DataDamaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
         return found
 
     def value(self, revision: int) -> bytes | None:
@@ -204,13 +204,13 @@ class Log:
         sql = "SELECT log.revision, log.value FROM json_each(?) AS wanted CROSS JOIN log ON log.revision = wanted.value"
         return dict(self._read(sql, (_json(revisions),)))
 
-    def heads(self, after: int, upto: int, limit: int) -> list[Head]:
+    def heads(self, after: int, upto: int, limit: int) -> list[LogEntryHead]:
         """The next lines beyond a revision, without their values."""
         sql = (
             "SELECT revision, key, previous, deleted FROM log WHERE revision > ? AND revision <= ?"
             " ORDER BY revision LIMIT ?"
         )
-        return list(map(Head._make, self._read(sql, (after, upto, limit))))
+        return list(map(LogEntryHead._make, self._read(sql, (after, upto, limit))))
 
     def before(self, prefix: str, after: int, upto: int) -> dict[str, int]:
         """What the keys that changed beyond ``after`` were at it: their revisions, 0 if they did not exist."""
@@ -242,11 +242,11 @@ def _prepare(connection: sqlite3.Connection, name: str, identity: ServerIdentity
     """Make sure that the file is a log, and how it is written. An empty file becomes one."""
     known_format = read_format(connection)
     if known_format is None or known_format > FORMAT:
-        raise Damaged(f"{name} {refusal(known_format, identity)}")
+        raise DataDamaged(f"{name} {format_error(known_format, identity)}")
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
     if on_disk and mode != "wal":
-        raise Damaged(f"{name} is on a file system without what SQLite's write-ahead log needs: use a local one")
+        raise DataDamaged(f"{name} is on a file system without what SQLite's write-ahead log needs: use a local one")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # where fsync alone leaves it in the drive's cache
     connection.execute("PRAGMA secure_delete = OFF")
@@ -266,7 +266,7 @@ def read_format(connection: sqlite3.Connection) -> int | None:
     return found[0][0] if found and isinstance(found[0][0], int) else None
 
 
-def refusal(known_format: int | None, identity: ServerIdentity) -> str:
+def format_error(known_format: int | None, identity: ServerIdentity) -> str:
     """Why a file of this format is not used."""
     if known_format is None:
         return "is the database of something else"
@@ -284,6 +284,6 @@ def _sizes(count: int) -> list[int]:
     return sizes + [1 << bit for bit in reversed(range(rest.bit_length())) if rest & 1 << bit]
 
 
-def _insert(connection: sqlite3.Connection, lines: Sequence[Line]) -> None:
+def _insert(connection: sqlite3.Connection, lines: Sequence[LogEntry]) -> None:
     rows = ",".join(["(?,?,?,?,?)"] * len(lines))
     connection.execute(f"INSERT INTO log VALUES {rows}", [field for line in lines for field in line])

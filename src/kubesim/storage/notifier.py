@@ -37,7 +37,7 @@ class PrefixNotifier:
                 for woken in self._waiting.pop(prefix, ()):
                     _wake(woken)
 
-    def ring_all(self) -> None:
+    def notify_all(self) -> None:
         """Wake everybody."""
         for waiting in self._waiting.values():
             for woken in waiting:

@@ -28,9 +28,9 @@ from typing import Self
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.storage.cache import ValueCache
 from kubesim.storage.directory_lock import DirectoryLock
-from kubesim.storage.errors import Compacted, Damaged, Stale, StorageFailed
+from kubesim.storage.errors import Compacted, DataDamaged, RevisionConflict, StorageFailed
 from kubesim.storage.key_index import KeyIndex
-from kubesim.storage.log import Line, Log
+from kubesim.storage.log import Log, LogEntry
 from kubesim.storage.notifier import PrefixNotifier
 from kubesim.storage.results import Page, Record
 from kubesim.storage.watch_cache import Change, RecentChanges
@@ -67,7 +67,7 @@ class Store:
         """The history before this revision is gone."""
         self._assigned = log.newest
         self._epoch = 0
-        self.witnesses: Witnesses = []
+        self.write_observers: Witnesses = []
         """Called with every write in the moment at which it is judged, before ``latest`` shows it."""
         self._closed = False
         self._pending: deque[Write] = deque()
@@ -82,7 +82,7 @@ class Store:
     async def open(cls, path: Path | None, identity: ServerIdentity = KUBESIM) -> Self:
         """Open a data directory, and make it if it is not there. None: in memory, with nothing on disk."""
         with ExitStack() as undo:
-            holder = DirectoryLock.take(path, identity.program) if path else None
+            holder = DirectoryLock.acquire(path, identity.program) if path else None
             if holder:
                 undo.callback(holder.release)
             log = Log(path / identity.database if path else None, identity)
@@ -97,7 +97,7 @@ class Store:
             return
         self._closed = True
         await self._writer.stop()  # whatever it had to say came before that it has ended
-        self._notifier.ring_all()
+        self._notifier.notify_all()
         self._log.close()
         if self._holder:
             self._holder.release()
@@ -121,7 +121,7 @@ class Store:
             return self.get(key)
         return None if write.line.deleted else Record(key, write.line.revision, write.line.value)
 
-    def newest(self, prefix: str) -> Iterator[Record]:
+    def list_latest(self, prefix: str) -> Iterator[Record]:
         """``latest`` of every key under a prefix; those under way come last."""
         under_way = [(key, write.line) for key, write in self._latest.items() if key.startswith(prefix)]
         passed_over = {key for key, _ in under_way}
@@ -177,7 +177,7 @@ class Store:
         if value is None:
             value = self._log.value(revision)
             if value is None:
-                raise Damaged(f"the log has no revision {revision}, the newest of {key}{self._log.check_hint}")
+                raise DataDamaged(f"the log has no revision {revision}, the newest of {key}{self._log.check_hint}")
             self._cache.add(revision, value)
         return value
 
@@ -197,7 +197,7 @@ class Store:
         try:
             return [found[revision] for revision in revisions]
         except KeyError as error:
-            raise Damaged(f"the log has no revision {error}{self._log.check_hint}") from None
+            raise DataDamaged(f"the log has no revision {error}{self._log.check_hint}") from None
 
     # ---- watching -----------------------------------------------------------------------------------
 
@@ -281,10 +281,10 @@ class Store:
         else:
             found = 0 if under_way.line.deleted else under_way.line.revision
         if found != expected or (deleted and not found):
-            raise Stale(key, expected, found)
+            raise RevisionConflict(key, expected, found)
         revision = self._assigned + 1
-        line = Line(revision, key, expected, deleted, encode(revision))
-        for witness in self.witnesses:
+        line = LogEntry(revision, key, expected, deleted, encode(revision))
+        for witness in self.write_observers:
             witness(key, None if deleted else line.value)
         self._assigned = revision
         write = Write(line, self._epoch, self._loop.create_future())
@@ -293,7 +293,7 @@ class Store:
         self._writer.submit(write)
         return write.future
 
-    async def flushed(self) -> None:
+    async def wait_for_commits(self) -> None:
         """Wait until everything that is under way now is on disk. StorageFailed if it never will be."""
         if self._pending:
             epoch = self._epoch

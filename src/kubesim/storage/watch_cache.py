@@ -85,7 +85,7 @@ class Change:
             self._old = decoded
         return decoded
 
-    def cool(self) -> None:
+    def drop_decoded(self) -> None:
         """Let go of everything that can be made again, for good: most watchers are through with it."""
         self._cold = True
         self._object = self._old = None
@@ -134,7 +134,7 @@ class RecentChanges:
         of_resource.append(change)
         self._bytes += len(change.value) + OVERHEAD
         if len(everything) > WARM:
-            everything[-WARM - 1].cool()
+            everything[-WARM - 1].drop_decoded()
         while len(everything) > self._most or self._bytes > self._most_bytes:
             self._forget()
 

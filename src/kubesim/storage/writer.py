@@ -16,7 +16,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from kubesim.storage.errors import StorageFailed
-from kubesim.storage.log import Line, Log
+from kubesim.storage.log import Log, LogEntry
 from kubesim.storage.results import Record
 
 
@@ -25,7 +25,7 @@ class Write:
 
     __slots__ = ("epoch", "future", "line")
 
-    def __init__(self, line: Line, epoch: int, future: asyncio.Future[Record]) -> None:
+    def __init__(self, line: LogEntry, epoch: int, future: asyncio.Future[Record]) -> None:
         self.line = line
         self.epoch = epoch
         self.future = future

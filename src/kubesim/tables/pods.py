@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubebase.ages import age, seconds
-from kubesim.registry.registry import Column, Object
+from kubesim.registry.registry import Object, TableColumn
 
 NONE: Final = "<none>"
 
@@ -199,16 +199,20 @@ def _gates(pod: Object) -> str:
     return f"{sum(1 for gate in gates if _condition(status, gate.get('conditionType', '')))}/{len(gates)}"
 
 
-def columns(name: Column, created: Column) -> tuple[Column, ...]:
+def columns(name: TableColumn, created: TableColumn) -> tuple[TableColumn, ...]:
     """The columns of pods, around those that every kind has."""
     return (
         name,
-        Column("Ready", ready, description="Containers that are ready, of all."),
-        Column("Status", pod_status, description="What the pod is doing."),
-        Column("Restarts", restarts, description="How often containers were started again, and when last."),
+        TableColumn("Ready", ready, description="Containers that are ready, of all."),
+        TableColumn("Status", pod_status, description="What the pod is doing."),
+        TableColumn("Restarts", restarts, description="How often containers were started again, and when last."),
         created,
-        Column("IP", _ip, priority=1, description="The pod's address."),
-        Column("Node", _node, priority=1, description="The node the pod is bound to."),
-        Column("Nominated Node", _nominated, priority=1, description="The node that is being cleared for the pod."),
-        Column("Readiness Gates", _gates, priority=1, description="Conditions that hold, of those the pod waits for."),
+        TableColumn("IP", _ip, priority=1, description="The pod's address."),
+        TableColumn("Node", _node, priority=1, description="The node the pod is bound to."),
+        TableColumn(
+            "Nominated Node", _nominated, priority=1, description="The node that is being cleared for the pod."
+        ),
+        TableColumn(
+            "Readiness Gates", _gates, priority=1, description="Conditions that hold, of those the pod waits for."
+        ),
     )

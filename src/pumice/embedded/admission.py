@@ -51,7 +51,7 @@ class Admission:
         self._made = ClusterView(self.settings)
         self._failures = -1
         self._news: dict[str, bytes | None] = {}  # by key: what it becomes; None: it is deleted
-        store.witnesses.append(self._note)
+        store.write_observers.append(self._note)
 
     def admit(
         self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool
@@ -106,7 +106,7 @@ class Admission:
             self._news = {
                 record.key: record.value
                 for resource in sorted(FOLLOWED)
-                for record in self._store.newest(f"{resource}/")
+                for record in self._store.list_latest(f"{resource}/")
             }
         if self._news:
             news, self._news = self._news, {}

@@ -103,11 +103,11 @@ def test_a_dry_run_is_judged_and_not_counted():
         await api.create("resourcequotas", "default", quota("q", {"pods": "1"}))
         aim = Target(api.registry.stored("pods"), "default")
         for _ in range(2):
-            await api.writes.create(aim, pod("a"), WriteOptions(dry_run=True), api.call())
+            await api.writes.create(aim, pod("a"), WriteOptions(dry_run=True), api.new_context())
         assert used(api, "q") == {"pods": "0"}
         await api.create("pods", "default", pod("a"))
         with pytest.raises(ApiError, match="exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"):
-            await api.writes.create(aim, pod("b"), WriteOptions(dry_run=True), api.call())
+            await api.writes.create(aim, pod("b"), WriteOptions(dry_run=True), api.new_context())
 
     story(scenario)
 
@@ -296,7 +296,7 @@ async def failing_api():
     store = Store(log)
     try:
         api = InProcessClient(store, CATALOGUE)
-        await service_accounts.furnish(api)
+        await service_accounts.create_system_namespaces(api)
         yield api, log
     finally:
         await store.close()

@@ -22,9 +22,9 @@ from typing import Any
 from kubesim import bootstrap, kinds
 from kubesim.api.client import InProcessClient
 from kubesim.controllers import service_accounts
-from kubesim.http.connection import Answer, Connection, Request
-from kubesim.http.listen import bound, listening
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.http.connection import Connection, Request, Response
+from kubesim.http.listen import bind_sockets, serve_http
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.registry.registry import Resource, ResourceRegistry
 from kubesim.server import ServerSettings, running_cluster
 from kubesim.storage import Store
@@ -113,11 +113,11 @@ def alone(loop: Loop) -> Iterator[Served]:
         stack.push_async_callback(store.close)
         api = InProcessClient(store, ResourceRegistry(_resources()), PUMICE)
         api.writes.admission = Admission(store)
-        await service_accounts.furnish(api)
+        await service_accounts.create_system_namespaces(api)
         await bootstrap.create_system_classes(api)
         await pumice_objects.furnish(api)
-        sockets = stack.enter_context(bound())
-        return Served(await stack.enter_async_context(listening(api, sockets)), api)
+        sockets = stack.enter_context(bind_sockets())
+        return Served(await stack.enter_async_context(serve_http(api, sockets)), api)
 
     yield from _for_a_while(loop, stack, start)
 
@@ -129,7 +129,7 @@ def whole(loop: Loop, speed: float = 100.0) -> Iterator[Served]:
     place = Path(stack.enter_context(TemporaryDirectory(prefix="pumice-wire-")))
 
     async def start() -> Served:
-        wanted = nodes(2, parse_capacity("cpu=8,memory=16Gi"))
+        wanted = make_nodes(2, parse_capacity("cpu=8,memory=16Gi"))
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=speed)
         running = await stack.enter_async_context(running_cluster(with_pumice(settings)))
         return Served(int(running.server.rpartition(":")[2]), running.api, running.broken)
@@ -138,7 +138,7 @@ def whole(loop: Loop, speed: float = 100.0) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def answering(loop: Loop, handler: Callable[[Request], Awaitable[Answer]], most_body: int = 1 << 20) -> Iterator[Any]:
+def answering(loop: Loop, handler: Callable[[Request], Awaitable[Response]], most_body: int = 1 << 20) -> Iterator[Any]:
     """Only connections, over a handler of the test's own: gives the port and the set of those connected."""
     everyone: set[Connection] = set()
 

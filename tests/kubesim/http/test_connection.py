@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesim.http.connection import HIGH_WATER, MOST_HEADER_BYTES, Answer, Request
+from kubesim.http.connection import HIGH_WATER, MOST_HEADER_BYTES, Request, Response
 from tests.kubesim.http import raw_client
 from tests.kubesim.http.raw_client import Client, Loop, Said
 
@@ -39,17 +39,17 @@ class Echo:
         self.most = 1 << 30
         self.ended = asyncio.Event()
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         self.seen.append(request)
         if request.fault:
-            return Answer(b"refused", request.fault)
+            return Response(b"refused", request.fault)
         if request.path == "/wait":
             await self.go.wait()
         if request.path == "/stream":
-            return Answer(stream=self._stream())
+            return Response(stream=self._stream())
         if request.path == "/break":
-            return Answer(stream=self._break())
-        return Answer(f"{request.method} {request.path} ".encode() + request.body)
+            return Response(stream=self._break())
+        return Response(f"{request.method} {request.path} ".encode() + request.body)
 
     async def _stream(self) -> AsyncIterator[bytes]:
         try:
@@ -476,9 +476,9 @@ def test_whatever_comes_is_answered_in_http_or_not_at_all(
     """Every request that the handler saw has an answer, in order, and there are no others; then the server hangs up."""
     seen: list[Request] = []
 
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         seen.append(request)
-        return Answer(b"%d" % len(seen), request.fault or 200)
+        return Response(b"%d" % len(seen), request.fault or 200)
 
     whole = b"".join(PIECES[piece] if isinstance(piece, int) else piece for piece in pieces)
     whole = whole[: len(whole) - cut] if cut < len(whole) else whole

@@ -6,7 +6,7 @@ import pytest
 
 from kubesim.kinds import custom_resources
 from kubesim.kinds.crds import FINALIZER, custom_resource_definitions
-from kubesim.registry.registry import Object, ResourceRegistry, Scale
+from kubesim.registry.registry import Object, ResourceRegistry, ScalePaths
 from tests.kubesim.kinds.written import World, cells, create, headings, named, refusal, update
 
 RESOURCE = custom_resource_definitions()
@@ -205,7 +205,7 @@ def test_the_resources_of_a_definition() -> None:
     assert second.custom and second.namespaced and second.strategy.has_generation
     assert (second.kind, second.singular, second.short_names, second.categories) == ("Foo", "foo", ("f",), ("all",))
     assert (first.subresources, second.subresources) == (frozenset(), frozenset({"scale", "status"}))
-    assert (first.scale, second.scale) == (None, Scale(("spec", "a"), ("spec", "a")))
+    assert (first.scale, second.scale) == (None, ScalePaths(("spec", "a"), ("spec", "a")))
     assert [name for name, _, _ in headings(first)] == ["Name", "Age"]
     assert headings(second) == [("Name", "string", 0), ("A", "string", 1)]
     assert second.fields == {"spec.a": ("spec", "a")}

@@ -36,14 +36,14 @@ def test_an_update_does_not_touch_the_finalizers() -> None:
 
 def test_a_namespace_goes_when_its_last_finalizer_does() -> None:
     found = create(RESOURCE, named("team"))
-    assert RESOURCE.strategy.holds(found)
+    assert RESOURCE.strategy.blocks_removal(found)
     found["metadata"]["deletionTimestamp"] = "2026-11-15T12:00:01Z"
     RESOURCE.strategy.on_deletion(found, World())
     assert found["status"] == {"phase": "Terminating"}
     assert cells(RESOURCE, found)[1] == "Terminating"
-    assert RESOURCE.strategy.holds(update(RESOURCE, found, {"spec": {"finalizers": []}}))
-    assert not RESOURCE.strategy.holds({**found, "spec": {"finalizers": []}})
-    assert not RESOURCE.strategy.holds({**found, "spec": {}})
+    assert RESOURCE.strategy.blocks_removal(update(RESOURCE, found, {"spec": {"finalizers": []}}))
+    assert not RESOURCE.strategy.blocks_removal({**found, "spec": {"finalizers": []}})
+    assert not RESOURCE.strategy.blocks_removal({**found, "spec": {}})
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])

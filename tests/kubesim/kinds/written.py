@@ -41,7 +41,7 @@ def create(resource: Resource, new: Object, world: World | None = None) -> Objec
     about = new["metadata"]
     if resource.namespaced:
         about["namespace"] = about.get("namespace", "default")
-    metadata.begin(about, NOW, generation=resource.strategy.has_generation)
+    metadata.fill_system_fields(about, NOW, generation=resource.strategy.has_generation)
     resource.schema.default(new)
     resource.strategy.on_create(new, world or World())
     _check(resource, new, [])
@@ -86,7 +86,7 @@ def headings(resource: Resource) -> list[tuple[str, str, int]]:
 
 def _read(resource: Resource, new: Object) -> Object:
     new["apiVersion"], new["kind"] = resource.api_version, resource.kind
-    new["metadata"], _, fault = metadata.shape(new.get("metadata"))
+    new["metadata"], _, fault = metadata.decode_metadata(new.get("metadata"))
     mistyped = [fault] if fault else [str(problem) for problem in resource.schema.mistyped(new)]
     if mistyped:
         raise status.bad_request("; ".join(mistyped))

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubesim.clock import moment
+from kubesim.clock import parse_time
 from tests.support.simulated import cluster, eventually, lasting, pod, run
 
 
@@ -240,7 +240,7 @@ def test_a_lost_node_does_nothing_and_catches_up_when_it_is_back():
     while_lost, p, q = run(scenario())
     assert while_lost == ("Running", "Running")
     ends = [found["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] for found in (p, q)]
-    assert moment(ends[0]) <= moment(ends[1])  # reported late, but as it was
+    assert parse_time(ends[0]) <= parse_time(ends[1])  # reported late, but as it was
 
 
 def test_a_node_that_somebody_makes_is_played_unless_it_says_otherwise():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.identity import KUBESIM, ServerIdentity
-from kubesim.kubelet.pod_behavior import BadPodBehavior, PodBehavior, program
+from kubesim.kubelet.pod_behavior import PodBehavior, PodBehaviorError, read_behavior
 
 
 def pod(labels=None, **said):
@@ -34,12 +34,12 @@ def pod(labels=None, **said):
     ],
 )
 def test_what_annotations_mean(said, meant):
-    assert program(pod(**said), KUBESIM) == meant
+    assert read_behavior(pod(**said), KUBESIM) == meant
 
 
 def test_labels_count_where_there_is_no_annotation():
-    assert program(pod(labels={"kubesim.dev/run-seconds": "7"}), KUBESIM) == PodBehavior(7.0)
-    assert program(pod(labels={"kubesim.dev/run-seconds": "7"}, run_seconds="8"), KUBESIM) == PodBehavior(8.0)
+    assert read_behavior(pod(labels={"kubesim.dev/run-seconds": "7"}), KUBESIM) == PodBehavior(7.0)
+    assert read_behavior(pod(labels={"kubesim.dev/run-seconds": "7"}, run_seconds="8"), KUBESIM) == PodBehavior(8.0)
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ def test_labels_count_where_there_is_no_annotation():
     ],
 )
 def test_what_means_nothing_is_refused(said, complaint):
-    with pytest.raises(BadPodBehavior) as refused:
-        program(pod(**said), KUBESIM)
+    with pytest.raises(PodBehaviorError) as refused:
+        read_behavior(pod(**said), KUBESIM)
     assert complaint in str(refused.value)
 
 
 @given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12))
 def test_any_text_is_understood_or_refused(run, fail, stop):
     try:
-        found = program(pod(run_seconds=run, fail=fail, stop_seconds=stop), KUBESIM)
-    except BadPodBehavior:
+        found = read_behavior(pod(run_seconds=run, fail=fail, stop_seconds=stop), KUBESIM)
+    except PodBehaviorError:
         return
     assert 0 <= found.exit_code <= 255
     assert found.seconds is None or found.seconds >= 0
@@ -74,4 +74,4 @@ def test_any_text_is_understood_or_refused(run, fail, stop):
 def test_annotations_are_in_the_domain_of_the_product():
     acme = ServerIdentity(domain="acme.example")
     annotated = {"metadata": {"annotations": {"acme.example/run-seconds": "7", "kubesim.dev/run-seconds": "8"}}}
-    assert program(annotated, acme) == PodBehavior(7.0)
+    assert read_behavior(annotated, acme) == PodBehavior(7.0)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesim.storage import Damaged, Store
-from kubesim.storage.fsck import check
+from kubesim.storage import DataDamaged, Store
+from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log
 from tests.kubesim.storage.stored import line, put
 
@@ -32,12 +32,12 @@ def data(tmp_path: Path) -> Path:
 def damage(data: Path, script: str) -> list[str]:
     with closing(sqlite3.connect(data / "kubesim.db")) as connection:
         connection.executescript(script)
-    return [str(finding) for finding in check(data)]
+    return [str(finding) for finding in check_directory(data)]
 
 
 def test_clean(data: Path) -> None:
     before = (data / "kubesim.db").read_bytes()
-    assert check(data) == []
+    assert check_directory(data) == []
     assert (data / "kubesim.db").read_bytes() == before
 
 
@@ -120,19 +120,21 @@ def test_torn_page_is_found(data: Path) -> None:
     content = bytearray(path.read_bytes())
     content[8192 : 8192 + 512] = b"\xa5" * 512  # the second page is the root of the log
     path.write_bytes(content)
-    assert check(data) != []
+    assert check_directory(data) != []
 
 
 def test_header_of_the_file_is_gone(data: Path) -> None:
     path = data / "kubesim.db"
     path.write_bytes(b"\0" * 100 + path.read_bytes()[100:])
-    assert [str(finding) for finding in check(data)] == ["SQLite cannot read kubesim.db: file is not a database"]
+    assert [str(finding) for finding in check_directory(data)] == [
+        "SQLite cannot read kubesim.db: file is not a database"
+    ]
 
 
 def test_number_of_findings_is_bounded(data: Path) -> None:
     damage(data, "UPDATE log SET value = CAST('{}' AS BLOB)")
-    assert len(check(data)) == 5
-    assert len(check(data, most=2)) == 2
+    assert len(check_directory(data)) == 5
+    assert len(check_directory(data, most=2)) == 2
 
 
 def test_directory_in_use_can_be_checked(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_directory_in_use_can_be_checked(tmp_path: Path) -> None:
         store = await Store.open(tmp_path)
         for number in range(20):
             await put(store, f"nodes/{number}")
-            assert check(tmp_path) == []
+            assert check_directory(tmp_path) == []
         await put(store, "nodes/0")
         await store.close()
 
@@ -148,10 +150,10 @@ def test_directory_in_use_can_be_checked(tmp_path: Path) -> None:
 
 
 def test_what_is_no_log_is_not_judged(data: Path) -> None:
-    with pytest.raises(Damaged, match="newer kubesim: its format is 7"):
+    with pytest.raises(DataDamaged, match="newer kubesim: its format is 7"):
         damage(data, "UPDATE meta SET value = 7 WHERE name = 'format'")
-    with pytest.raises(Damaged, match="something else"):
+    with pytest.raises(DataDamaged, match="something else"):
         damage(data, "DROP TABLE meta")
     (data / "kubesim.db").write_bytes(b"")
-    with pytest.raises(Damaged, match="is empty"):
-        check(data)
+    with pytest.raises(DataDamaged, match="is empty"):
+        check_directory(data)

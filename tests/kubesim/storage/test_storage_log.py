@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kubesim.identity import ServerIdentity
-from kubesim.storage.errors import Damaged
-from kubesim.storage.fsck import check
+from kubesim.storage.errors import DataDamaged
+from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log
 from tests.kubesim.storage.stored import line
 
@@ -44,7 +44,7 @@ def test_other_databases_are_refused(tmp_path: Path, script: str, complaint: str
     path = tmp_path / "kubesim.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(script)
-    with pytest.raises(Damaged) as refused:
+    with pytest.raises(DataDamaged) as refused:
         Log(path)
     assert str(refused.value) == f"{path} {complaint}"
 
@@ -55,15 +55,15 @@ def test_errors_name_the_product_and_its_command_that_checks_data(tmp_path: Path
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("CREATE TABLE log (x); CREATE TABLE meta (name, value)")
         connection.executescript("INSERT INTO meta VALUES ('format', 1)")
-        with pytest.raises(Damaged, match=r"cannot be read: 'compacted'; `acme check` says more$"):
+        with pytest.raises(DataDamaged, match=r"cannot be read: 'compacted'; `acme check` says more$"):
             Log(path, acme)
         connection.executescript("UPDATE meta SET value = 2")
-        with pytest.raises(Damaged, match="written by a newer Acme"):
+        with pytest.raises(DataDamaged, match="written by a newer Acme"):
             Log(path, acme)
 
 
 def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match="cannot be opened"):
+    with pytest.raises(DataDamaged, match="cannot be opened"):
         Log(tmp_path / "missing" / "kubesim.db")
 
 
@@ -75,9 +75,9 @@ def test_torn_pages_are_found_when_opened_or_by_the_check(tmp_path: Path) -> Non
     content = bytearray(path.read_bytes())
     content[2 * 8192 : 4 * 8192] = b"\xff" * (2 * 8192)
     path.write_bytes(content)
-    with pytest.raises(Damaged, match="cannot be read"):
+    with pytest.raises(DataDamaged, match="cannot be read"):
         read_all(path)
-    assert check(tmp_path) != []
+    assert check_directory(tmp_path) != []
 
 
 def read_all(path: Path) -> None:
@@ -107,7 +107,7 @@ def test_sweep_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
         left.append([head.revision for head in log.heads(0, 100, 100)])
         assert log.current() == {"nodes/a": 7, "nodes/b": 6}
         log.close()
-        assert check(tmp_path) == []
+        assert check_directory(tmp_path) == []
         log = Log(path)
         assert (log.newest, log.compacted) == (9, 9)
     # Each step removes what one line superseded: 3 removes 1; 4 removes 2 and itself; 5 removes 3; 7 removes 5;

@@ -18,8 +18,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kubesim.storage import Compacted, Record, Stale, StorageFailed, Store
-from kubesim.storage.fsck import check
+from kubesim.storage import Compacted, Record, RevisionConflict, StorageFailed, Store
+from kubesim.storage.fsck import check_directory
 from tests.kubesim.storage.stored import Failing, encoder
 
 KEYS = st.sampled_from(["nodes/a", "nodes/b", "pods/x/a", "pods/x/b", "pods/xy/a", "pods/y/a", "pods.x/x/a"])
@@ -68,7 +68,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.settle()
             self.runner.run(self.store.close())
             if self.on_disk:
-                assert check(self.directory) == []
+                assert check_directory(self.directory) == []
         self.runner.close()
         self.patches.stop()
         shutil.rmtree(self.directory)
@@ -107,7 +107,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(key=KEYS, off=st.integers(-3, 3).filter(bool), deleted=st.booleans())
     def write_stale(self, key: str, off: int, deleted: bool) -> None:
         found = self.latest[key].revision if key in self.latest else 0
-        with pytest.raises(Stale) as refused:
+        with pytest.raises(RevisionConflict) as refused:
             (self.store.delete if deleted else self.store.put)(key, encoder(key), expected=found + off)
         assert refused.value.found == found
 

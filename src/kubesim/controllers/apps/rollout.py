@@ -18,11 +18,17 @@ from kubesim.registry.registry import Object
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 FORMER_REVISIONS = "deployment.kubernetes.io/revision-history"
-DESIRED = "deployment.kubernetes.io/desired-replicas"
-MOST = "deployment.kubernetes.io/max-replicas"
-LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 HASH_LENGTH = 10
-NOT_CARRIED = {"kubectl.kubernetes.io/last-applied-configuration", REVISION, FORMER_REVISIONS, DESIRED, MOST}
+NOT_COPIED = {
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    FORMER_REVISIONS,
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
+}
 LONGEST_HISTORY = 2000  # characters; the oldest go first
 LONGEST_REVISION = 18  # digits; anybody may write anything there
 
@@ -46,17 +52,17 @@ def template_of(replica_set: Object) -> Any:
     template = replica_set["spec"]["template"]
     about = dict(template.get("metadata") or {})
     about["labels"] = {name: value for name, value in (about.get("labels") or {}).items() if name != HASH_LABEL}
-    return _tidy({**template, "metadata": about})
+    return _normalize_template({**template, "metadata": about})
 
 
-def _tidy(template: Object) -> Object:
+def _normalize_template(template: Object) -> Object:
     about = {name: value for name, value in (template.get("metadata") or {}).items() if value}
     return {"metadata": about, "spec": template.get("spec")}
 
 
-def newest(deployment: Object, sets: list[Object]) -> Object | None:
+def new_replica_set(deployment: Object, sets: list[Object]) -> Object | None:
     """The ReplicaSet of the present template; the oldest if there are several."""
-    wanted = _tidy(deployment["spec"]["template"])
+    wanted = _normalize_template(deployment["spec"]["template"])
     return next((one for one in sorted(sets, key=_age) if template_of(one) == wanted), None)
 
 
@@ -64,20 +70,20 @@ def _age(found: Object) -> tuple[str, str]:
     return found["metadata"].get("creationTimestamp", ""), found["metadata"]["name"]
 
 
-def hash_of(deployment: Object) -> str:
+def template_hash(deployment: Object) -> str:
     """A short name for the present template. Another one if that was taken by something else before."""
     import hashlib  # with it comes OpenSSL, which is much for a cluster without Deployments
 
     collisions = (deployment.get("status") or {}).get("collisionCount", 0)
-    digest = hashlib.sha256(_encode([_tidy(deployment["spec"]["template"]), collisions])).digest()
-    return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:HASH_LENGTH])
+    digest = hashlib.sha256(_encode([_normalize_template(deployment["spec"]["template"]), collisions])).digest()
+    return "".join(HASH_ALPHABET[byte % len(HASH_ALPHABET)] for byte in digest[:HASH_LENGTH])
 
 
-def annotations_of(deployment: Object, one: Object | None, number: int) -> dict[str, str]:
+def replica_set_annotations(deployment: Object, one: Object | None, number: int) -> dict[str, str]:
     """What the ReplicaSet of the present template says: what its Deployment does, and which template it is and was."""
     before = ((one or {}).get("metadata") or {}).get("annotations") or {}
     own = deployment["metadata"].get("annotations") or {}
-    carried = {name: value for name, value in own.items() if name not in NOT_CARRIED}
+    carried = {name: value for name, value in own.items() if name not in NOT_COPIED}
     found = {**before, **carried, REVISION: str(number)}
     former = before.get(REVISION)
     if former and former != str(number):
@@ -88,10 +94,10 @@ def annotations_of(deployment: Object, one: Object | None, number: int) -> dict[
     return found
 
 
-def sizes_of(deployment: Object) -> dict[str, str]:
+def size_annotations(deployment: Object) -> dict[str, str]:
     """What a ReplicaSet says of how many pods its Deployment wants, and how many there may be on the way."""
     wanted = deployment["spec"]["replicas"]
-    return {DESIRED: str(wanted), MOST: str(wanted + room(deployment)[0])}
+    return {DESIRED_REPLICAS: str(wanted), MAX_REPLICAS: str(wanted + surge_and_unavailable(deployment)[0])}
 
 
 def replicas(one: Object) -> int:
@@ -103,7 +109,7 @@ def _available(one: Object) -> int:
     return int((one.get("status") or {}).get("availableReplicas", 0))
 
 
-def room(deployment: Object) -> tuple[int, int]:
+def surge_and_unavailable(deployment: Object) -> tuple[int, int]:
     """How many pods there may be beyond those wanted, and how many of those may be unavailable."""
     wanted = deployment["spec"]["replicas"]
     rolling = deployment["spec"]["strategy"].get("rollingUpdate")
@@ -114,10 +120,10 @@ def room(deployment: Object) -> tuple[int, int]:
     return surge, missing if surge or missing else 1
 
 
-def planned(deployment: Object, sets: list[Object], pods_there: int) -> Rollout:
+def plan_rollout(deployment: Object, sets: list[Object], pods_there: int) -> Rollout:
     """The next step. ``pods_there`` counts the pods of old ReplicaSets that still exist, however they are."""
     spec = deployment["spec"]
-    new = newest(deployment, sets)
+    new = new_replica_set(deployment, sets)
     old = sorted((one for one in sets if one is not new), key=_age)
     rollout = Rollout()
     if spec.get("paused"):
@@ -129,11 +135,11 @@ def planned(deployment: Object, sets: list[Object], pods_there: int) -> Rollout:
         for one in old:
             _scale(rollout, one, 0)
         if not pods_there:
-            _grow(rollout, new, spec["replicas"])
+            _scale_new(rollout, new, spec["replicas"])
     else:
-        _roll(rollout, deployment, new, old)
+        _roll_update(rollout, deployment, new, old)
     if new is not None and not rollout.scale and _available(new) >= spec["replicas"]:
-        _forget(rollout, deployment, old)
+        _delete_beyond_history(rollout, deployment, old)
     return rollout
 
 
@@ -142,26 +148,26 @@ def _scale(rollout: Rollout, one: Object, count: int) -> None:
         rollout.scale[one["metadata"]["name"]] = count
 
 
-def _grow(rollout: Rollout, new: Object | None, count: int) -> None:
+def _scale_new(rollout: Rollout, new: Object | None, count: int) -> None:
     if new is None:
         rollout.create = True
     else:
         _scale(rollout, new, count)
 
 
-def first_size(deployment: Object, sets: list[Object]) -> int:
+def initial_replicas(deployment: Object, sets: list[Object]) -> int:
     """How many pods the ReplicaSet of a new template begins with."""
     spec = deployment["spec"]
     if spec["strategy"]["type"] == "Recreate":
         return int(spec["replicas"])
-    surge, _ = room(deployment)
+    surge, _ = surge_and_unavailable(deployment)
     wanted = int(spec["replicas"])
     return max(0, min(wanted, wanted + surge - sum(map(replicas, sets))))
 
 
-def _roll(rollout: Rollout, deployment: Object, new: Object | None, old: list[Object]) -> None:
+def _roll_update(rollout: Rollout, deployment: Object, new: Object | None, old: list[Object]) -> None:
     wanted = deployment["spec"]["replicas"]
-    surge, missing = room(deployment)
+    surge, missing = surge_and_unavailable(deployment)
     if new is None:
         rollout.create = True
         return
@@ -172,10 +178,10 @@ def _roll(rollout: Rollout, deployment: Object, new: Object | None, old: list[Ob
     elif now < wanted and total < wanted + surge:
         _scale(rollout, new, min(wanted, now + wanted + surge - total))
         return
-    _shrink(rollout, old, total, wanted - missing, now - _available(new))
+    _scale_down_old(rollout, old, total, wanted - missing, now - _available(new))
 
 
-def _shrink(rollout: Rollout, old: list[Object], total: int, least: int, unborn: int) -> None:
+def _scale_down_old(rollout: Rollout, old: list[Object], total: int, least: int, unborn: int) -> None:
     """Take pods from old ReplicaSets as long as enough are available; first those that are no use to anybody."""
     spare = total - least - max(0, unborn)
     left = {one["metadata"]["name"]: replicas(one) for one in old}
@@ -193,7 +199,7 @@ def _shrink(rollout: Rollout, old: list[Object], total: int, least: int, unborn:
         _scale(rollout, one, left[one["metadata"]["name"]])
 
 
-def _forget(rollout: Rollout, deployment: Object, old: list[Object]) -> None:
+def _delete_beyond_history(rollout: Rollout, deployment: Object, old: list[Object]) -> None:
     empty = [one for one in old if not replicas(one) and not (one.get("status") or {}).get("replicas")]
     empty.sort(key=revision)
     beyond = len(empty) - deployment["spec"]["revisionHistoryLimit"]

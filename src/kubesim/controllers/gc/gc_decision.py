@@ -14,7 +14,7 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
 
-class Owner(Enum):
+class OwnerState(Enum):
     """What is known of an owner."""
 
     THERE = "there"
@@ -24,49 +24,53 @@ class Owner(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepObject:
     """The object stays as it is. ``again``: an owner could not be judged, look later."""
 
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Unlink:
+class RemoveOwnerRefs:
     """The object stays, but loses these owners (uids)."""
 
     uids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteObject:
     """The object goes. ``unblock``: first it stops holding up its owners, as it holds up itself in a circle."""
 
     propagation: str
     unblock: bool = False
 
 
-def judge(
-    owners: Iterable[tuple[str, Owner]],
+def decide(
+    owners: Iterable[tuple[str, OwnerState]],
     *,
     finalizers: Collection[str] = (),
     has_dependents: bool = False,
     in_circle: bool = False,
-) -> Keep | Unlink | Delete:
+) -> KeepObject | RemoveOwnerRefs | DeleteObject:
     """What becomes of an object with these owners (uid, state). ``in_circle``: a dependent of it waits for it."""
-    states: dict[Owner, set[str]] = {state: set() for state in Owner}
+    states: dict[OwnerState, set[str]] = {state: set() for state in OwnerState}
     for uid, state in owners:
         states[state].add(uid)
-    if states[Owner.UNKNOWN]:
-        return Keep(again=True)
-    if states[Owner.THERE]:
-        lost = states[Owner.GONE] | states[Owner.WAITING]
-        return Unlink(frozenset(lost)) if lost else Keep()
-    if states[Owner.WAITING]:
-        return Delete("Foreground", unblock=in_circle) if has_dependents else Delete(_chosen(finalizers))
-    return Delete(_chosen(finalizers)) if states[Owner.GONE] else Keep()
+    if states[OwnerState.UNKNOWN]:
+        return KeepObject(again=True)
+    if states[OwnerState.THERE]:
+        lost = states[OwnerState.GONE] | states[OwnerState.WAITING]
+        return RemoveOwnerRefs(frozenset(lost)) if lost else KeepObject()
+    if states[OwnerState.WAITING]:
+        return (
+            DeleteObject("Foreground", unblock=in_circle)
+            if has_dependents
+            else DeleteObject(_propagation_policy(finalizers))
+        )
+    return DeleteObject(_propagation_policy(finalizers)) if states[OwnerState.GONE] else KeepObject()
 
 
-def _chosen(finalizers: Collection[str]) -> str:
+def _propagation_policy(finalizers: Collection[str]) -> str:
     """How the object's own dependents are treated, if somebody has already said so."""
     if ORPHAN in finalizers:
         return "Orphan"

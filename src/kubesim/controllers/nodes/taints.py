@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kubesim.clock import moment
-from kubesim.controllers.conditions import condition
+from kubesim.clock import parse_time
+from kubesim.controllers.conditions import find_condition
 from kubesim.registry.registry import Object
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
@@ -20,49 +20,49 @@ _PRESSURE = {
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
-_OURS = {(key, "NoSchedule") for key in (UNSCHEDULABLE, NOT_READY, UNREACHABLE, *_PRESSURE.values())} | {
+_MANAGED = {(key, "NoSchedule") for key in (UNSCHEDULABLE, NOT_READY, UNREACHABLE, *_PRESSURE.values())} | {
     (key, "NoExecute") for key in (NOT_READY, UNREACHABLE)
 }
 
 Taint = dict[str, Any]
 
 
-def taints(node: Object, now: str) -> list[Taint]:
+def desired_taints(node: Object, now: str) -> list[Taint]:
     """The taints that a node should have: its own ones, and those that follow from its state."""
-    wanted = _wanted(node)
+    wanted = _taints_for_state(node)
     present = (node.get("spec") or {}).get("taints") or []
-    kept = [taint for taint in present if _name(taint) not in _OURS or _name(taint) in wanted]
-    there = {_name(taint) for taint in kept}
+    kept = [taint for taint in present if _taint_id(taint) not in _MANAGED or _taint_id(taint) in wanted]
+    there = {_taint_id(taint) for taint in kept}
     return kept + [
         {"key": key, "effect": effect, "timeAdded": now} for key, effect in wanted if (key, effect) not in there
     ]
 
 
-def _wanted(node: Object) -> list[tuple[str, str]]:
+def _taints_for_state(node: Object) -> list[tuple[str, str]]:
     status = node.get("status") or {}
     wanted = []
-    ready = (condition(status, "Ready") or {}).get("status", "Unknown")
+    ready = (find_condition(status, "Ready") or {}).get("status", "Unknown")
     if ready != "True":
         key = NOT_READY if ready == "False" else UNREACHABLE
         wanted += [(key, "NoSchedule"), (key, "NoExecute")]
     for kind, key in _PRESSURE.items():
-        if (condition(status, kind) or {}).get("status") == "True":
+        if (find_condition(status, kind) or {}).get("status") == "True":
             wanted.append((key, "NoSchedule"))
     if (node.get("spec") or {}).get("unschedulable"):
         wanted.append((UNSCHEDULABLE, "NoSchedule"))
     return wanted
 
 
-def _name(taint: Taint) -> tuple[str, str]:
+def _taint_id(taint: Taint) -> tuple[str, str]:
     return taint["key"], taint["effect"]
 
 
-def evicting(node: Object) -> list[Taint]:
+def no_execute_taints(node: Object) -> list[Taint]:
     """The taints of a node that pods must tolerate in order to stay."""
     return [taint for taint in (node.get("spec") or {}).get("taints") or () if taint["effect"] == "NoExecute"]
 
 
-def patience(pod: Object, found: Iterable[Taint]) -> float | None:
+def toleration_seconds(pod: Object, found: Iterable[Taint]) -> float | None:
     """How many seconds a pod may stay with these NoExecute taints, counted from when they came. None: for ever."""
     shortest: float | None = None
     for taint in found:
@@ -86,6 +86,6 @@ def tolerates(toleration: Object, taint: Taint) -> bool:
     return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-def since(found: Iterable[Taint], seen: float) -> float:
+def first_added(found: Iterable[Taint], seen: float) -> float:
     """When the first of the taints came, or, if none says so, when it was seen."""
-    return min((moment(taint["timeAdded"]) for taint in found if taint.get("timeAdded")), default=seen)
+    return min((parse_time(taint["timeAdded"]) for taint in found if taint.get("timeAdded")), default=seen)

@@ -12,7 +12,7 @@ from typing import Final
 
 from kubesim import tables
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, forbidden
+from kubesim.api.field_errors import FieldProblem, forbidden
 from kubesim.kinds.pods.admission import admit, keep_priority, tolerate
 from kubesim.kinds.pods.binding import bind
 from kubesim.kinds.pods.defaults import default_pod_spec
@@ -71,11 +71,11 @@ class PodStrategy(Strategy):
         if problems:
             raise status.invalid("Pod", "", old["metadata"]["name"], problems)
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """What is wrong with the spec."""
         return check_pod_spec(new["spec"])
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """What is wrong with a change of the spec."""
         return check_spec_update(new["spec"], old["spec"])
 

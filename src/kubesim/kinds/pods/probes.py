@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required
 from kubesim.kinds.pods import names
 from kubesim.registry.registry import Object
 
@@ -16,7 +16,7 @@ _COUNTS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "suc
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
-def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = True) -> Iterator[Problem]:
+def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = True) -> Iterator[FieldProblem]:
     """What is wrong with a probe. ``once``: a single success must do; ``grace``: it may have a grace of its own."""
     yield from _check_handler(probe, field)
     for count in _COUNTS:
@@ -31,7 +31,7 @@ def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = T
         yield invalid(f"{field}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes")
 
 
-def check_lifecycle(lifecycle: Object, field: str, grace: int) -> Iterator[Problem]:
+def check_lifecycle(lifecycle: Object, field: str, grace: int) -> Iterator[FieldProblem]:
     """What is wrong with the hooks of a container whose pod has ``grace`` seconds to stop."""
     for hook in ("postStart", "preStop"):
         if hook in lifecycle:
@@ -46,7 +46,7 @@ def check_lifecycle(lifecycle: Object, field: str, grace: int) -> Iterator[Probl
                 )
 
 
-def _check_handler(handler: Object, field: str) -> Iterator[Problem]:
+def _check_handler(handler: Object, field: str) -> Iterator[FieldProblem]:
     kinds = [kind for kind in _HANDLERS if kind in handler]
     if not kinds:
         yield required(field, "must specify a handler type")

@@ -13,7 +13,7 @@ from typing import Final
 
 from kubebase.quantity import NANOS, Quantity, QuantityError, parse
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.metadata import check_label_key
 from kubesim.registry.registry import Object
 
@@ -126,7 +126,7 @@ def overcommits(name: str) -> bool:
     return native(name) and not name.startswith(HUGE_PAGES)
 
 
-def check_resources(resources: Object, field: str) -> Iterator[Problem]:
+def check_resources(resources: Object, field: str) -> Iterator[FieldProblem]:
     """What is wrong with the resources of a container."""
     limits: dict[str, str] = resources.get("limits", {})
     requests: dict[str, str] = resources.get("requests", {})
@@ -147,7 +147,7 @@ def check_resources(resources: Object, field: str) -> Iterator[Problem]:
         yield forbidden(field, "HugePages require cpu or memory")
 
 
-def check_pod_resources(resources: Object, field: str) -> Iterator[Problem]:
+def check_pod_resources(resources: Object, field: str) -> Iterator[FieldProblem]:
     """What is wrong with the resources of a pod as a whole: it can have only those that its containers can share."""
     for where in ("limits", "requests"):
         for name in resources.get(where, {}):
@@ -156,7 +156,7 @@ def check_pod_resources(resources: Object, field: str) -> Iterator[Problem]:
     yield from check_resources(resources, field)
 
 
-def _compare(name: str, request: Quantity, limit: Quantity, field: str) -> Iterator[Problem]:
+def _compare(name: str, request: Quantity, limit: Quantity, field: str) -> Iterator[FieldProblem]:
     if not overcommits(name):
         if request.nano != limit.nano:
             yield invalid(field, str(request), f"must be equal to {name} limit of {limit}")
@@ -164,7 +164,7 @@ def _compare(name: str, request: Quantity, limit: Quantity, field: str) -> Itera
         yield invalid(field, str(request), f"must be less than or equal to {name} limit of {limit}")
 
 
-def _check_name(name: str, field: str) -> Iterator[Problem]:
+def _check_name(name: str, field: str) -> Iterator[FieldProblem]:
     faults = list(check_label_key(name, field))
     yield from faults
     if "/" not in name:
@@ -176,7 +176,7 @@ def _check_name(name: str, field: str) -> Iterator[Problem]:
         yield invalid(field, name, "doesn't follow extended resource name standard")
 
 
-def check_amount(name: str, amount: str, field: str) -> Iterator[Problem]:
+def check_amount(name: str, amount: str, field: str) -> Iterator[FieldProblem]:
     """What is wrong with an amount of a resource."""
     nano = _nano(amount)
     if nano < 0:

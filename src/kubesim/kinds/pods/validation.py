@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.metadata import check_annotations, check_label_key, check_labels
 from kubesim.kinds.pods import names
 from kubesim.kinds.pods.containers import check_containers
@@ -23,7 +23,7 @@ LONGEST_DEADLINE: Final = 2**31 - 1
 _DNS_LIMITS: Final = {"nameservers": 3, "searches": 32}
 
 
-def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[Problem]:
+def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[FieldProblem]:
     """What is wrong with a pod's spec."""
     if "volumes" in spec:
         yield from check_volumes(spec["volumes"], f"{field}.volumes", account=bool(spec.get("serviceAccountName")))
@@ -39,7 +39,7 @@ def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[Problem]:
     yield from _check_limits(spec, field)
 
 
-def check_template(template: Object, field: str) -> Iterator[Problem]:
+def check_template(template: Object, field: str) -> Iterator[FieldProblem]:
     """What is wrong with a pod in another object. Its labels are named as if they stood beside its spec."""
     about = template.get("metadata") or {}
     yield from check_labels(about.get("labels") or {}, f"{field}.labels")
@@ -49,7 +49,7 @@ def check_template(template: Object, field: str) -> Iterator[Problem]:
         yield forbidden(f"{field}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-def _check_dns(spec: Object, field: str) -> Iterator[Problem]:
+def _check_dns(spec: Object, field: str) -> Iterator[FieldProblem]:
     found = spec.get("dnsConfig")
     where = f"{field}.dnsConfig"
     if spec["dnsPolicy"] == "None":
@@ -72,7 +72,7 @@ def _check_dns(spec: Object, field: str) -> Iterator[Problem]:
             yield required(f"{where}.options[{index}]", "must not be empty")
 
 
-def _check_names(spec: Object, field: str) -> Iterator[Problem]:
+def _check_names(spec: Object, field: str) -> Iterator[FieldProblem]:
     for name in ("nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName"):
         if spec.get(name):
             yield from names.check_subdomain(spec[name], f"{field}.{name}")
@@ -93,7 +93,7 @@ def _check_names(spec: Object, field: str) -> Iterator[Problem]:
             yield from names.check_choice(system, f"{field}.os", SYSTEMS)
 
 
-def _check_limits(spec: Object, field: str) -> Iterator[Problem]:
+def _check_limits(spec: Object, field: str) -> Iterator[FieldProblem]:
     if "activeDeadlineSeconds" in spec and not 1 <= spec["activeDeadlineSeconds"] <= LONGEST_DEADLINE:
         yield invalid(
             f"{field}.activeDeadlineSeconds",

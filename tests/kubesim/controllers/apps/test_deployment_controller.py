@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesim.controllers.conditions import condition
+from kubesim.controllers.conditions import find_condition
 from kubesim.controllers.controller_refs import controller_of
 from tests.support.simulated import eventually, run, scheduled
 from tests.support.workloads import DEPLOYMENTS, REPLICA_SETS, template
@@ -73,8 +73,8 @@ def test_a_deployment_comes_up():
 
     one, only, made = run(scenario())
     assert one["metadata"]["annotations"][REVISION] == "1"
-    assert condition(one["status"], "Progressing")["reason"] == "NewReplicaSetAvailable"
-    assert condition(one["status"], "Available")["status"] == "True"
+    assert find_condition(one["status"], "Progressing")["reason"] == "NewReplicaSetAvailable"
+    assert find_condition(one["status"], "Available")["status"] == "True"
     assert controller_of(only)["name"] == "d"
     assert {controller_of(pod)["name"] for pod in made} == {only["metadata"]["name"]}
     assert {pod["metadata"]["labels"]["pod-template-hash"] for pod in made} == {only["metadata"]["name"][2:]}
@@ -136,7 +136,7 @@ def test_scaling_pausing_and_going_on():
             await set_image(c, "web:2")
             await change(c, replicas=5)
             await eventually(lambda: sizes(c) == [5] and len(pods(c)) == 5)
-            paused = condition(found(c)["status"], "Progressing")
+            paused = find_condition(found(c)["status"], "Progressing")
             assert images(c) == {"web:1"}
             await change(c, paused=False)
             await eventually(lambda: is_done(c) and images(c) == {"web:2"})
@@ -166,7 +166,7 @@ def test_a_rollout_that_gets_nowhere_says_so():
             await c.api.create(DEPLOYMENTS, "default", deployment(progressDeadlineSeconds=5))
 
             def late():
-                found_now = condition(found(c)["status"], "Progressing") or {}
+                found_now = find_condition(found(c)["status"], "Progressing") or {}
                 return found_now.get("reason") == "ProgressDeadlineExceeded"
 
             await eventually(late)
@@ -226,13 +226,13 @@ def test_what_a_quota_refuses_is_told_and_made_later():
 
             def told():
                 status = found(c)["status"]
-                return condition(status, "ReplicaFailure") and status.get("availableReplicas") == 2
+                return find_condition(status, "ReplicaFailure") and status.get("availableReplicas") == 2
 
             await eventually(told)
-            failure = condition(found(c)["status"], "ReplicaFailure")
+            failure = find_condition(found(c)["status"], "ReplicaFailure")
             await c.api.modify("resourcequotas", "default", "q", lambda one: one["spec"]["hard"].update(pods="9"))
             await eventually(lambda: is_done(c))
-            await eventually(lambda: condition(found(c)["status"], "ReplicaFailure") is None)
+            await eventually(lambda: find_condition(found(c)["status"], "ReplicaFailure") is None)
             return failure
 
     failure = run(scenario())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubesim.clock import moment
-from kubesim.controllers.apps.deployments import new_set, status_of
-from kubesim.controllers.apps.rollout import FORMER_REVISIONS, REVISION, annotations_of
-from kubesim.controllers.conditions import condition
+from kubesim.clock import parse_time
+from kubesim.controllers.apps.deployments import build_replica_set, status_of
+from kubesim.controllers.apps.rollout import FORMER_REVISIONS, REVISION, replica_set_annotations
+from kubesim.controllers.conditions import find_condition
 from tests.support.still_clock import StillClock
 from tests.support.workloads import deployment, replica_set
 
@@ -13,17 +13,17 @@ NOON, LATER = "2024-05-01T12:00:00Z", "2024-05-01T12:10:01Z"  # 601 seconds
 
 
 def said(one, sets, now=NOON):
-    one["status"] = status_of(one, sets, now, StillClock(at=moment(now)))
+    one["status"] = status_of(one, sets, now, StillClock(at=parse_time(now)))
     return one["status"]
 
 
 def progressing(status):
-    found = condition(status, "Progressing")
+    found = find_condition(status, "Progressing")
     return found["status"], found["reason"]
 
 
 def available(status):
-    return condition(status, "Available")["status"]
+    return find_condition(status, "Available")["status"]
 
 
 def test_counts_of_all_its_sets():
@@ -55,7 +55,7 @@ def test_the_way_of_a_rollout():
     assert progressing(said(one, [replica_set("a", 2)])) == ("True", "ReplicaSetUpdated")
     done = said(one, [replica_set("a", 2, available=2)])
     assert progressing(done) == ("True", "NewReplicaSetAvailable")
-    assert condition(done, "Progressing")["message"] == 'ReplicaSet "a" has successfully progressed.'
+    assert find_condition(done, "Progressing")["message"] == 'ReplicaSet "a" has successfully progressed.'
     one["spec"]["template"] = deployment(image="web:2")["spec"]["template"]
     sets = [replica_set("a", 2, available=2, age=1), replica_set("b", 1, "web:2")]
     assert progressing(said(one, sets, LATER)) == ("True", "ReplicaSetUpdated")  # the deadline begins anew
@@ -68,7 +68,7 @@ def test_a_rollout_without_progress_is_late_after_its_deadline():
     assert progressing(said(one, stuck, "2024-05-01T12:10:00Z")) == ("True", "ReplicaSetUpdated")  # 600 seconds
     late = said(one, stuck, "2024-05-01T12:20:01Z")
     assert progressing(late) == ("False", "ProgressDeadlineExceeded")
-    assert condition(late, "Progressing")["message"] == 'ReplicaSet "a" has timed out progressing.'
+    assert find_condition(late, "Progressing")["message"] == 'ReplicaSet "a" has timed out progressing.'
     assert progressing(said(one, stuck, "2024-05-01T13:00:00Z")) == ("False", "ProgressDeadlineExceeded")
     moved = said(one, [replica_set("a", 2, available=1)], "2024-05-01T13:00:01Z")
     assert progressing(moved) == ("True", "ReplicaSetUpdated")
@@ -95,9 +95,9 @@ def test_a_pause_does_not_count():
 def test_transitions_have_the_time_of_the_status_and_updates_of_the_reason():
     one = deployment(replicas=1)
     said(one, [])
-    done = condition(said(one, [replica_set("a", 1, available=1)], LATER), "Progressing")
+    done = find_condition(said(one, [replica_set("a", 1, available=1)], LATER), "Progressing")
     assert (done["lastTransitionTime"], done["lastUpdateTime"]) == (NOON, LATER)
-    again = condition(said(one, [replica_set("a", 1, available=1)], "2024-05-01T13:00:00Z"), "Progressing")
+    again = find_condition(said(one, [replica_set("a", 1, available=1)], "2024-05-01T13:00:00Z"), "Progressing")
     assert again == done  # nothing is written when nothing has changed
 
 
@@ -107,9 +107,9 @@ def test_a_set_that_cannot_make_its_pods_is_heard_of():
     failing["status"]["conditions"] = [
         {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}
     ]
-    found = condition(said(one, [failing]), "ReplicaFailure")
+    found = find_condition(said(one, [failing]), "ReplicaFailure")
     assert (found["status"], found["reason"], found["message"]) == ("True", "FailedCreate", "exceeded quota")
-    assert condition(said(one, [replica_set("a", 1)]), "ReplicaFailure") is None
+    assert find_condition(said(one, [replica_set("a", 1)]), "ReplicaFailure") is None
 
 
 def test_collisions_stay_counted():
@@ -125,7 +125,7 @@ def test_the_set_of_a_template():
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
         "deployment.kubernetes.io/revision": "8",
     }
-    made = new_set(one, [replica_set("old", 4, "web:0", available=4)], 9)
+    made = build_replica_set(one, [replica_set("old", 4, "web:0", available=4)], 9)
     short = made["metadata"]["labels"]["pod-template-hash"]
     assert made["metadata"]["name"] == f"d-{short}"
     assert made["metadata"]["annotations"] == {
@@ -146,11 +146,11 @@ def test_a_template_that_comes_back_says_what_it_was():
     one, old = deployment(), replica_set("a", 2)
     one["metadata"]["annotations"] = {"kubernetes.io/change-cause": "back again", REVISION: "3"}
     old["metadata"]["annotations"] = {"kubernetes.io/change-cause": "the first", REVISION: "1", "kept": "yes"}
-    said_now = annotations_of(one, old, 4)
+    said_now = replica_set_annotations(one, old, 4)
     assert said_now == {"kubernetes.io/change-cause": "back again", REVISION: "4", "kept": "yes", FORMER_REVISIONS: "1"}
     old["metadata"]["annotations"] = said_now
-    assert annotations_of(one, old, 4) == said_now
-    assert annotations_of(one, old, 7)[FORMER_REVISIONS] == "1,4"
+    assert replica_set_annotations(one, old, 4) == said_now
+    assert replica_set_annotations(one, old, 7)[FORMER_REVISIONS] == "1,4"
     long = ",".join(["1234"] * 400)  # 1,999 characters; with the next one the first has to go
     old["metadata"]["annotations"] = {**said_now, FORMER_REVISIONS: long}
-    assert annotations_of(one, old, 5)[FORMER_REVISIONS] == f"{long.removeprefix('1234,')},4"
+    assert replica_set_annotations(one, old, 5)[FORMER_REVISIONS] == f"{long.removeprefix('1234,')},4"
