@@ -1,11 +1,11 @@
-"""Resource vectors: what a node has, a queue may use and a task asks for, as tuples of integers.
+"""Resource vectors: node capacities, queue limits and task requests as tuples of integers.
 
-A `Registry` gives every resource name a fixed place in the vectors: cpu, memory and pods first, the
+A `Registry` gives every resource name a fixed index in the vectors: cpu, memory and pods first, the
 others in the order in which they are first seen. Amounts are integers, rounded up: cpu in milli, memory
 in bytes, pods in units, every other resource in milli.
 
-The registry grows while the cluster is running. A vector that was made earlier is simply shorter, and
-every function here takes the places it lacks as 0; `widen` pads it where the length must match.
+The registry grows while the cluster is running. A vector that was created earlier is shorter, and
+every function here treats its missing elements as 0; `widen` pads it where the length must match.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ LARGEST_AMOUNT = 2**63 - 1
 """Amounts stop here, so that every vector fits into 64-bit arrays whatever a manifest says."""
 
 MOST_RESOURCES = 256
-"""So many resources have a place. Every vector has one for each, and whoever may write a pod may invent names."""
+"""The maximum number of resource names. Every vector has an element for each, and users can invent names in pods."""
 
 Vector: TypeAlias = tuple[int, ...]
 ResourceList: TypeAlias = Mapping[str, Scalar]

@@ -1,8 +1,8 @@
-"""Time in the simulated cluster: timestamps are those of the wall, durations are shortened by ``speed``.
+"""Time in the simulated cluster: timestamps are real, durations are shortened by ``speed``.
 
-A pod that runs for 600 seconds at speed 60 is done after 10. Its timestamps then lie 10 seconds apart, so that ages
-are right in every tool that compares them with its own clock; only what somebody must wait for is shortened: run
-times, grace, deadlines, tolerations.
+A pod that runs for 600 seconds at speed 60 ends after 10. Its timestamps are 10 seconds apart, so that ages are right
+in every tool that compares them with its own clock. Only waiting times are shortened: run times, grace periods,
+deadlines, tolerations.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The kubeconfig that leads kubectl to this server.
+"""The kubeconfig for clients of this server.
 
-It is written, and known again at the next start, without a YAML parser: nothing else in a server at rest needs one.
+It is written, and recognised at the next start, without a YAML parser, which an idle server does not load.
 """
 
 from __future__ import annotations

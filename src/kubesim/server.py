@@ -1,10 +1,9 @@
-"""A cluster in one process: from a folder to an API server with nodes and controllers that answers.
+"""The server: starts an API server with nodes and controllers from its settings, and stops it.
 
-The order matters. What can be wrong with what was asked for (a certificate, a kubeconfig of another cluster, data that
-another process holds, a port that is taken) is found before anything is written. What the cluster has from the start
-(namespaces, definitions handed in, nodes) is there before the first request is answered; the kubeconfig is written
-after that. It stops in reverse: no more requests, no more controllers, and then the store, when the writes under way
-are on disk.
+The order matters. Errors in the settings (a certificate, a kubeconfig of another cluster, a data directory in use, a
+port in use) are found before anything is written. The initial objects (namespaces, given definitions, nodes) exist
+before the first request is answered; the kubeconfig is written after that. Stopping is the reverse: no more requests,
+no more controllers, and then the store is closed, when all pending writes are on disk.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from kubesim.registry.registry import Object, ResourceRegistry
 from kubesim.storage import Store
 from kubesim.storage.directory_lock import require_unused
 
-WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how an address that means "all" is reached from here
+WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how a wildcard address is reached from this machine
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What somebody asked for."""
+    """The settings of a server."""
 
     data: Path | None
     """The data directory, also for the certificates and the token that are made; None keeps everything in memory."""
@@ -52,28 +51,28 @@ class ServerSettings:
     identity: ServerIdentity = KUBESIM
     """The product as whose part the server shows itself."""
     admission: AdmissionFactory | None = None
-    """Makes the hook that changes or refuses objects before they are stored."""
+    """Creates the hook that modifies or rejects objects before they are stored."""
     prepare: Callable[[InProcessClient], Awaitable[None]] | None = None
-    """Creates what this cluster has beyond every other (definitions, objects), before the first request is answered."""
+    """Creates further initial objects (definitions and others) before the first request is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """What is up."""
+    """A running server."""
 
     api: InProcessClient
     kubelets: Kubelets
     server: str
-    """Its address, as the kubeconfig has it."""
+    """Its address in the kubeconfig."""
     outside: str
-    """Its address for other machines; empty if they cannot reach it."""
+    """Its address for other machines; empty if it listens on loopback only."""
     broken: asyncio.Future[None]
-    """Done if a controller ends, which none should."""
+    """Completes if a controller ends, which is an error."""
 
 
 @contextlib.asynccontextmanager
 async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningCluster]:
-    """A cluster that answers. It is stopped, and everything on disk, when the context ends."""
+    """Run a server. When the context ends, it is stopped and all writes are on disk."""
     clock = Clock(settings.speed)
     own = load_tls(*settings.own_certificate) if settings.own_certificate else None
     require_own_kubeconfig(settings.kubeconfig, settings.identity.name)

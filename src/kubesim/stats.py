@@ -1,4 +1,4 @@
-"""How a cluster is doing, in numbers that are always at hand: for the status line."""
+"""Counts of nodes and pods of a cluster, kept up to date for a status line."""
 
 from __future__ import annotations
 

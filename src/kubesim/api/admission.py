@@ -1,7 +1,7 @@
-"""The admission hook: what admission webhooks are to a real API server, as a call in this process.
+"""The admission hook: takes the place of admission webhooks, as a call in this process.
 
-Whoever starts a server hands one in, or none. The hook sees each object after Kubernetes' own defaults and checks and
-before quotas are charged, and raises ``ApiError`` to refuse a write.
+The program that starts a server may hand in a hook. The hook sees each object after Kubernetes' own defaults and
+validation and before quotas are charged, and raises ``ApiError`` to reject a write.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The API without HTTP: what controllers and simulated nodes of this process use.
+"""The in-process client: the API without HTTP, for the controllers and simulated nodes of this process.
 
-They name a resource by its qualified name (``pods``, ``jobs.batch``) and get plain objects. Their writes go the same
-way as anybody's: defaulted, checked, committed.
+They name a resource by its qualified name (``pods``, ``jobs.batch``) and get plain objects. Their writes are handled
+like those of any client: defaulted, validated, committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesim.storage import Change, Store
 
 BATCH = 1000
 PAGE = 500
-PATIENCE = 60.0  # how long a follower sleeps at most before it looks again
+PATIENCE = 60.0  # how long a follower waits at most before it polls again
 GONE = {404, 409}
 
 Batch = Sequence[Change]
@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class InProcessClient:
-    """Everything a client inside this process needs."""
+    """The client of controllers and kubelets inside this process."""
 
     def __init__(self, store: Store, registry: ResourceRegistry, identity: ServerIdentity = KUBESIM) -> None:
         self.store = store
@@ -42,11 +42,11 @@ class InProcessClient:
         self._positions: dict[object, int] = {}
 
     def new_context(self, user: str = "") -> RequestContext:
-        """A call that is made now; without a user, by this process itself."""
+        """The context of a new request; without a user, of this process itself."""
         return RequestContext(self.store, self.registry, user or self.identity.system_user)
 
     def read(self, resource: str, namespace: str, name: str) -> Object | None:
-        """The newest state of an object, commits under way included."""
+        """The newest state of an object, pending writes included."""
         record = self.store.latest(self._resource(resource).key(namespace, name))
         return _decode(record.value) if record else None
 
@@ -56,7 +56,7 @@ class InProcessClient:
         return [_decode(record.value) for record in self.store.list(prefix).records]
 
     async def create(self, resource: str, namespace: str, new: Object) -> Object:
-        """Create an object, which need not say of what kind it is. ``ApiError`` if it is refused."""
+        """Create an object, which may omit its type. Raises ``ApiError`` if it is rejected."""
         aim = Target(self._resource(resource), namespace)
         whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, **new}
         record = await self.writes.create(aim, _decode(_encode(whole)), WriteOptions(), self.new_context())
@@ -72,13 +72,13 @@ class InProcessClient:
         subresource: str = "",
         uid: str = "",
     ) -> Object | None:
-        """Edit the newest state of an object in place. None if it is gone or, by its uid, another one by now."""
+        """Edit the newest state of an object in place. None if it does not exist or has another uid."""
         aim = Target(self._resource(resource), namespace, name, subresource)
 
         def edited(old: Object) -> Object:
             if uid and old["metadata"]["uid"] != uid:
                 raise status.not_found(aim.resource.plural, aim.resource.group, name)
-            new: Object = _decode(_encode(old))  # a copy, by the quickest way there is
+            new: Object = _decode(_encode(old))  # the fastest way to copy
             edit(new)
             return new
 
@@ -100,7 +100,7 @@ class InProcessClient:
         uid: str = "",
         propagation: str = "",
     ) -> None:
-        """Delete an object. Nothing happens if it is gone or, by its uid, another one by now."""
+        """Delete an object. No effect if it does not exist or has another uid."""
         aim = Target(self._resource(resource), namespace, name)
         try:
             await self.writes.delete(aim, DeleteOptions(grace, uid, "", propagation), self.new_context())
@@ -109,7 +109,7 @@ class InProcessClient:
                 raise
 
     async def follow(self, resource: str, namespace: str = "") -> AsyncIterator[Batch]:
-        """Everything there is, as changes, then one empty batch, and then what changes, as it is committed.
+        """All existing objects as changes, then one empty batch, then changes as they are committed.
 
         ``resource`` may be empty, for all of them.
         """
@@ -117,7 +117,7 @@ class InProcessClient:
         page = self.store.list(prefix, limit=PAGE)
         position = page.revision
         follower = object()
-        self._positions[follower] = position  # from here on the history is kept for this one
+        self._positions[follower] = position  # from here on compaction keeps the history for this follower
         try:
             while page.records:
                 yield [Change(record.revision, record.key, record.value) for record in page.records]
@@ -134,7 +134,7 @@ class InProcessClient:
             del self._positions[follower]
 
     def oldest_needed_revision(self, revision: int) -> int:
-        """How far the log may be compacted without cutting a follower of this process off."""
+        """The revision up to which the log can be compacted without cutting off a follower of this process."""
         return min([revision, *self._positions.values()])
 
     def _resource(self, resource: str) -> Resource:

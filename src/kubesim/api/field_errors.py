@@ -1,7 +1,7 @@
-"""What is wrong with a field of an object, in the words of a Kubernetes API.
+"""Field errors: what is invalid in a field of an object, with the messages of kube-apiserver.
 
-Validation collects problems instead of stopping at the first one; ``status.invalid`` turns them into the answer.
-The texts follow the real server, because people search for them and tools read them.
+Validation collects all problems instead of stopping at the first; ``status.invalid`` turns them into the response.
+The messages equal those of kube-apiserver, because users search for them and tools parse them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The verbs that only look: get and list.
+"""The verbs that read: get and list.
 
-They see what is committed and nothing else. A list is answered from the newest state or, page by page, from the
-revision of its first page, as long as the log still has it.
+They see committed writes only. A list is answered from the newest state or, page by page, from the revision of its
+first page, as long as the log still has that revision.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ObjectReader:
             after = page.last_key
 
     def _check_reached(self, revision: int | None) -> None:
-        """A revision that is not there yet cannot be waited for: nobody else assigns them."""
+        """Reject a future revision: only this process assigns revisions, so waiting for it is pointless."""
         newest = self._store.revision
         if revision is not None and revision > newest:
             raise status.too_new(revision, newest)

@@ -1,7 +1,7 @@
-"""``metadata``: who an object is. The same rules for every kind.
+"""Object metadata: the same rules for every kind.
 
-The server owns part of it (uid, revision, times, generation): what a client writes there is replaced, not refused.
-The rest is checked here: names, labels, annotations, owners, finalizers.
+The server owns some fields (uid, resourceVersion, timestamps, generation): it replaces what a client writes there,
+without an error. The other fields are validated here: names, labels, annotations, owner references, finalizers.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _SHAPE: dict[str, tuple[str, Callable[[object], bool]]] = {
     "finalizers": ("[]string", _text_list),
     "managedFields": ("[]ManagedFieldsEntry", lambda value: isinstance(value, list)),
 }
-_DROPPED = ("selfLink", "managedFields")  # the server keeps the books itself
+_DROPPED = ("selfLink", "managedFields")  # the server tracks field ownership itself
 
 
 def decode_metadata(found: object) -> tuple[Metadata, list[str], str]:
@@ -158,7 +158,7 @@ def fill_system_fields(metadata: Metadata, now: str, *, generation: bool) -> Non
 
 
 def generate_name(base: str) -> str:
-    """A name nobody has yet, in all likelihood."""
+    """A generated name with a random suffix."""
     return base[: LABEL_LENGTH - GENERATED] + "".join(random.choices(ALPHABET, k=GENERATED))
 
 
@@ -215,7 +215,7 @@ def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_f
 
 
 def check_update(new: Metadata, old: Metadata) -> Iterator[FieldProblem]:
-    """What is wrong with a change of metadata, before `carry` has put right what nobody may change."""
+    """The problems of a metadata update, before `preserve_system_fields` restores the system fields."""
     for owned in ("uid", "deletionTimestamp"):
         if owned in new and new[owned] != old.get(owned):
             yield invalid(f"metadata.{owned}", new[owned], "field is immutable")

@@ -1,4 +1,4 @@
-"""PATCH: an edit that is written down, in one of the forms that clients use, or an object that is applied."""
+"""PATCH requests: a patch in one of the formats that clients use, or server-side apply."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parse_patch(aim: Target, media: str, patch: Any) -> Edit:
 
 
 def parse_apply_patch(aim: Target, body: Any, manager: str, *, force: bool) -> ApplyRequest:
-    """Somebody applies an object, or its status."""
+    """Parse a server-side apply patch of an object or its status."""
     resource = aim.resource
     applied = require_same_name(as_object(body), aim)
     version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""

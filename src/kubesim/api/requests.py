@@ -1,7 +1,7 @@
-"""What a request asks for: the resource in its path and the options in its query.
+"""Parsing of requests: the resource in the path and the options in the query.
 
-``/apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUBRESOURCE`` becomes a ``Target``; which verb it is follows from
-the method and from whether there is a name. Nothing here looks at stored objects.
+``/apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUBRESOURCE`` becomes a ``Target``; the verb follows from the method
+and from whether there is a name. This module does not read stored objects.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def require_same_name(body: object, aim: Target) -> Object:
 
 
 def name_mismatch(name: object, aim: Target) -> status.ApiError:
-    """The body is about another object than the path."""
+    """The error for a body whose name differs from the path."""
     return status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({aim.name})")
 
 
@@ -115,12 +115,12 @@ def name_mismatch(name: object, aim: Target) -> status.ApiError:
 
 
 def parse_bool(query: Mapping[str, str], name: str) -> bool:
-    """A switch: present means on, unless it says false."""
+    """A boolean parameter: present means true, unless it is false or 0."""
     return name in query and query[name].lower() not in {"false", "0"}
 
 
 def parse_int(query: Mapping[str, str], name: str) -> int | None:
-    """A whole number, or None if it is not given."""
+    """An integer parameter, or None if it is missing."""
     text = query.get(name, "")
     if not text:
         return None
@@ -133,18 +133,18 @@ def parse_int(query: Mapping[str, str], name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ObjectSelection:
-    """Which objects of a collection: by labels and by fields."""
+    """The label and field selectors of a request."""
 
     labels: Selector | None = None
     fields: FieldSelector | None = None
 
     @property
     def everything(self) -> bool:
-        """Whether no object is left out."""
+        """Whether all objects are selected."""
         return self.labels is None and self.fields is None
 
     def matches(self, resource: Resource, found: Object) -> bool:
-        """Whether an object is chosen."""
+        """Whether an object is selected."""
         if self.labels is not None and not self.labels.matches(found["metadata"].get("labels", {})):
             return False
         return self.fields is None or self.fields.matches(_field_values(resource, found, self.fields))
@@ -176,7 +176,7 @@ def _text_at(found: Object, path: tuple[str, ...]) -> str:
 
 
 def _absent(resource: Resource, path: tuple[str, ...]) -> str:
-    """How a field reads that is not there: a switch of a built-in kind is off."""
+    """The text of a missing field: false for a boolean of a built-in kind."""
     schema = resource.schema.openapi
     for step in path:
         schema = schema.get("properties", {}).get(step, {})
@@ -184,7 +184,7 @@ def _absent(resource: Resource, path: tuple[str, ...]) -> str:
 
 
 def parse_selection(resource: Resource, query: Mapping[str, str]) -> ObjectSelection:
-    """The objects that a query's selectors choose."""
+    """Parse the selectors of a query."""
     try:
         labels = label_selector(query["labelSelector"]) if query.get("labelSelector") else None
         fields = field_selector(query["fieldSelector"]) if query.get("fieldSelector") else None
@@ -207,7 +207,7 @@ def _unknown_field(resource: Resource, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """From which moment a list or watch is answered."""
+    """The revision and paging options of a list or watch."""
 
     revision: int | None = None  # None: the newest
     match: str = ""
@@ -217,12 +217,12 @@ class ReadOptions:
 
     @property
     def exact(self) -> bool:
-        """Whether the answer must show just that revision."""
+        """Whether the response must show exactly that revision."""
         return bool(self.start) or (self.match == "Exact")
 
 
 def parse_read_options(aim: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
-    """The options of a list or watch that say when, checked against each other as the real server does."""
+    """Parse the revision options of a list or watch; invalid combinations are rejected as kube-apiserver does."""
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
     initial = parse_bool(query, "sendInitialEvents") if "sendInitialEvents" in query else None
@@ -266,7 +266,7 @@ def _read_option_problems(
 
 
 def parse_resource_version(text: str) -> int | None:
-    """A resourceVersion as a client writes it; None if it leaves it out."""
+    """Parse a resourceVersion; None if it is missing."""
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()) or len(text) > LONGEST_NUMBER or int(text) >= 2**64:
@@ -280,7 +280,7 @@ def parse_resource_version(text: str) -> int | None:
 
 
 def continue_token(revision: int, key: str, aim: Target) -> str:
-    """What a client sends back to get the next page."""
+    """The token for the next page of a list."""
     start = key.removeprefix(aim.resource.prefix(aim.namespace))
     token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{start}\u0000"})
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
@@ -305,7 +305,7 @@ VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is to be done."""
+    """The options of a write."""
 
     dry_run: bool = False
     validation: str = "Warn"
@@ -314,7 +314,7 @@ class WriteOptions:
 def parse_write_options(
     query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False
 ) -> WriteOptions:
-    """The options of a write; ``kind`` is their name. ``dryRun`` may also stand in the body of a deletion."""
+    """Parse the options of a write; ``kind`` is their kind. ``dryRun`` may also be in the body of a deletion."""
     asked = [query["dryRun"]] if "dryRun" in query else dry_run or []
     validation = query.get("fieldValidation", "")
     problems = []
@@ -333,7 +333,7 @@ def parse_write_options(
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How an object is to be deleted."""
+    """The options of a deletion."""
 
     grace: int | None = None
     uid: str = ""
@@ -343,7 +343,7 @@ class DeleteOptions:
 
 
 def parse_delete_options(query: Mapping[str, str], body: object) -> DeleteOptions:
-    """The options of a deletion, from its body or, without one, from its query."""
+    """Parse the options of a deletion, from its body or, without one, from its query."""
     options = body if isinstance(body, dict) else {}
     if (body is not None and not isinstance(body, dict)) or options.get("kind", "DeleteOptions") != "DeleteOptions":
         raise status.bad_request("the body of a deletion must be a DeleteOptions object")
@@ -366,7 +366,7 @@ def parse_delete_options(query: Mapping[str, str], body: object) -> DeleteOption
 
 
 def _preconditions(found: object) -> tuple[str, str]:
-    """Which object is meant, by uid and revision; empty: whichever is there."""
+    """The uid and resourceVersion that are required; empty if none is."""
     wanted = {} if found is None else found
     uid, at = (
         (wanted.get("uid") or "", wanted.get("resourceVersion") or "") if isinstance(wanted, dict) else (None, None)

@@ -1,4 +1,4 @@
-"""``scale``: how many of something are wanted, whatever kind it is and wherever it keeps that number."""
+"""The ``scale`` subresource: desired and current replicas of any kind that declares where it keeps them."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ SCALE = Resource(
         AGE,
     ),
 )
-"""What every ``scale`` is. It is only ever a view of something else, so nobody finds it in the registry."""
+"""The kind Scale. It is only a view of other kinds, so it is not in the registry."""
 
 
 def scale_of(resource: Resource, found: Object) -> Object:
     """The Scale of an object."""
     where = resource.scale
-    assert where is not None  # whoever has the subresource says where
+    assert where is not None  # a resource with this subresource declares the paths
     about = {name: found["metadata"][name] for name in IDENTITY if name in found["metadata"]}
     counted = _at(found, where.there)
     there: Object = {"replicas": counted if isinstance(counted, int) else 0}
@@ -73,7 +73,7 @@ def as_record(resource: Resource, record: Record) -> Record:
 
 
 def require_number(resource: Resource, record: Record) -> None:
-    """There is no scale to show before somebody has said how many there should be."""
+    """Reject an object whose number of replicas is not set: it has no scale."""
     assert resource.scale is not None
     if not isinstance(_at(msgspec.json.decode(record.value), resource.scale.wanted), int):
         words = f'the spec replicas field "{_dotted(resource.scale.wanted)}" does not exist'

@@ -1,8 +1,8 @@
-"""Which objects a request means: label selectors and field selectors, as query strings write them.
+"""Label selectors and field selectors in query strings.
 
 A label selector is a list of requirements on labels, all of which must hold: ``app=web, tier in (a, b), !canary``.
-A field selector compares a few fields that a kind offers: ``status.phase!=Running,spec.nodeName=n1``. What cannot be
-read is a ValueError in the words of the real server, for which people search.
+A field selector compares a few fields that a kind offers: ``status.phase!=Running,spec.nodeName=n1``. A malformed
+selector raises ValueError with the message of kube-apiserver.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The answers of a Kubernetes API when something is not as asked: a ``Status`` with code, reason and details.
+"""API errors: a ``Status`` with code, reason, message and details.
 
-Each function names one reason. Code and message follow the real server, so that clients which look at them (and
-all of them do: ``AlreadyExists``, ``Conflict`` and ``Expired`` steer every controller) behave as they would there.
+Each function stands for one reason. Code and message equal those of kube-apiserver, because clients depend on them:
+every controller acts on ``AlreadyExists``, ``Conflict`` and ``Expired``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def unauthorized() -> ApiError:
-    """Nobody knows who is asking."""
+    """The request is not authenticated."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
@@ -128,7 +128,7 @@ def expired(message: str) -> ApiError:
 
 
 def too_new(revision: int, newest: int) -> ApiError:
-    """Nobody has seen that revision yet."""
+    """The revision is in the future."""
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,

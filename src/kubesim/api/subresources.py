@@ -1,4 +1,4 @@
-"""The parts of an object with verbs of their own: a pod's binding, eviction and log, a namespace's finalizers."""
+"""Subresources with verbs of their own: a pod's binding, eviction and log, a namespace's finalizers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Watches: what changes in a collection, as it is committed.
+"""Watches: the changes of a collection, as they are committed.
 
-A watcher is nothing but a position in the log. It asks the store for what came after, writes it out, and waits; so a
-slow reader costs no memory, and one that was cut off goes on where it was, as long as the log has not been compacted
-past it. What an event looks like on the wire is worked out once and shared by all watchers who want it that way.
+A watcher is a position in the log. It asks the store for later changes, writes them out, and waits. A slow reader
+therefore costs no memory, and a watcher that was disconnected resumes at its position unless the log has been compacted
+beyond it. Each event is encoded once and shared by all watchers that want the same format.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesim.http.content_negotiation import ResponseFormat
 from kubesim.registry.registry import Object
 from kubesim.storage import Change, Compacted, Record, Store
 
-BATCH = 1000  # changes that are looked at in one go
+BATCH = 1000  # changes per chunk
 BOOKMARK_SECONDS = 60.0
 INITIAL_END = "k8s.io/initial-events-end"
 
@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Watch:
-    """One client's view of a collection: which objects, in which form, from where on."""
+    """A watch of one client: selected objects, response format, and position in the log."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Watch:
         self._prefix = aim.resource.prefix(aim.namespace)
         self._position = 0
         self._first: list[bytes] = []
-        # Watchers whose events look the same share them under this name.
+        # Watchers with the same key share encoded events.
         self._encoding_key = (form, aim.resource.api_version, include)
 
     def start(self, when: ReadOptions) -> None:
-        """Take position, or refuse. What is there already is the first chunk, if the client wants to hear it."""
+        """Set the start position, or reject the request. Existing objects are the first chunk, if requested."""
         if when.send_initial_events is False or (when.send_initial_events is None and when.revision):
             self._position = when.revision or self._store.revision
             return
@@ -108,7 +108,7 @@ class Watch:
         return b"".join(lines)
 
     def _event_type(self, change: Change) -> str:
-        """What a change means to somebody who sees only the chosen objects."""
+        """The event type of a change for a watcher that sees only the selected objects; empty if none."""
         resource = self._aim.resource
         before = change.old is not None and self._chosen.matches(resource, change.old)
         after = not change.deleted and self._chosen.matches(resource, change.object)
@@ -159,9 +159,9 @@ class Watch:
 
 
 def _last_seen(change: Change) -> Object:
-    """An object that is no longer chosen, as it was while it was, stamped with the change that took it away."""
+    """The last selected state of an object, with the resourceVersion of the change that ended its selection."""
     old = change.old
-    assert old is not None  # only something that was seen can be deleted
+    assert old is not None  # only an object that was selected gets a DELETED event
     return {**old, "metadata": {**old["metadata"], "resourceVersion": str(change.revision)}}
 
 

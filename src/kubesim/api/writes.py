@@ -1,9 +1,9 @@
-"""The verbs that change something: create, update, patch, delete.
+"""The verbs that write: create, update, patch, delete.
 
-Each is one story without a pause in it: look at the newest state (commits under way included), work out the next
-one, hand it to the store. Nothing else runs in between, so there is nothing to retry: of two writers the second sees
-what the first did. What follows is the wait for the disk; no answer, good or bad, goes out before everything it
-rests on is there.
+Each verb reads the newest state (uncommitted writes included), computes the next state and hands it to the store,
+without an ``await`` in between. Nothing else runs meanwhile, so no write needs a retry: of two writers, the second sees
+the result of the first. Then the verb waits for the disk. No response, not even an error, is sent before all writes
+that it depends on are on disk.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from kubesim.registry.registry import Object, Resource, ResourceRegistry
 from kubesim.storage import Record, Store
 
 Edit = Callable[[Object], Object]
-"""From an object as it is to the object as it should be. It may not change what it is given."""
+"""From the current object to the desired one. It must not modify its argument."""
 
-NAME_TRIES = 8  # how often a generated name may be taken before the caller hears of it
+NAME_TRIES = 8  # attempts to find a free generated name
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
 
 class ObjectWriter:
-    """The writing half of the API."""
+    """The verbs that write."""
 
     def __init__(self, store: Store, registry: ResourceRegistry) -> None:
         self._store = store
         self._registry = registry
         self.quotas = QuotaLedger(store, registry)
         self.admission: AdmissionHook | None = None
-        """The rules of a cluster that has any beyond Kubernetes' own: what webhooks are to a real server."""
+        """The admission hook, if the cluster has one; it takes the place of webhooks."""
 
     # ---- create -------------------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ class ObjectWriter:
         *,
         owners: FieldManagers | None = None,
     ) -> Record:
-        """Create an object in a collection. ``new`` is taken over; ``owners`` says who set what, if anybody asks."""
+        """Create an object in a collection. ``new`` is modified; ``owners`` tracks field ownership, if given."""
         record = await self._commit(lambda: self._create(aim, new, options, call, owners))
         self._update_served_resources(aim, record)
         return record
@@ -216,7 +216,7 @@ class ObjectWriter:
         return self._store.put(aim.key, _encode_with_revision(new), expected=record.revision)
 
     async def _finish_delete(self, record: Record, new: Object) -> Record:
-        """Remove an object that nothing keeps any more. Watchers see it as it was, the caller as it would be."""
+        """Remove an object without finalizers. Watchers see its last stored state, the caller the requested one."""
         last: Object = _decode(record.value)
         gone = await self._store.delete(record.key, _encode_with_revision(last), expected=record.revision)
         return Record(record.key, gone.revision, _encode_with_revision(new)(gone.revision))
@@ -242,7 +242,7 @@ class ObjectWriter:
     # ---- delete -------------------------------------------------------------------------------------------
 
     async def delete(self, aim: Target, how: DeleteOptions, call: RequestContext) -> tuple[Record, bool]:
-        """Delete an object, or begin to. Answers with its last state, and whether it is gone."""
+        """Delete an object, or start its deletion. Returns its last state, and whether it is removed."""
         gone = False
 
         def begin() -> Awaitable[Record]:
@@ -278,7 +278,7 @@ class ObjectWriter:
         return self._store.put(aim.key, _encode_with_revision(new), expected=record.revision), False
 
     def _mark_deleted(self, resource: Resource, new: Object, grace: int, call: RequestContext) -> None:
-        """Write down that an object is being deleted. A later request can only shorten the grace."""
+        """Set the deletion timestamp of an object. A later request can only shorten the grace period."""
         about = new["metadata"]
         before = about.get("deletionGracePeriodSeconds")
         if "deletionTimestamp" in about and (before is None or grace >= before):
@@ -290,7 +290,7 @@ class ObjectWriter:
         resource.strategy.on_deletion(new, call)
 
     def _may_be_removed(self, resource: Resource, new: Object) -> bool:
-        """Whether nothing keeps an object that is being deleted any more."""
+        """Whether an object that is being deleted can be removed: no grace period and no finalizers are left."""
         about = new["metadata"]
         return (
             "deletionTimestamp" in about
@@ -302,7 +302,7 @@ class ObjectWriter:
     async def delete_collection(
         self, aim: Target, chosen: ObjectSelection, how: DeleteOptions, call: RequestContext
     ) -> list[Record]:
-        """Delete everything in a collection that is chosen, or nothing. Answers with what that was."""
+        """Delete all selected objects of a collection, or none if one is rejected. Returns the deleted objects."""
         doomed: list[tuple[Target, Record]] = []
         for record in self._store.list(aim.resource.prefix(aim.namespace)).records:
             found: Object = _decode(record.value)
@@ -310,7 +310,7 @@ class ObjectWriter:
             if chosen.matches(aim.resource, found) and self._store.latest(record.key) is not None:
                 doomed.append((Target(aim.resource, about.get("namespace", ""), about["name"]), record))
         try:
-            for one, _ in doomed:  # a refusal must come before the first of them goes
+            for one, _ in doomed:  # an error must come before the first deletion
                 self._delete(one, dataclasses.replace(how, dry_run=True), call)
         except status.ApiError:
             await self._store.wait_for_commits()
@@ -322,7 +322,7 @@ class ObjectWriter:
     # ---- disk ---------------------------------------------------------------------------------------------
 
     async def _commit(self, decide: Callable[[], Awaitable[Record]]) -> Record:
-        """Decide, then wait for the disk. A refusal may rest on writes under way, so it waits for them too."""
+        """Decide, then wait for the disk. An error may depend on pending writes, so it waits for them too."""
         try:
             write = decide()
         except status.ApiError:
@@ -331,7 +331,7 @@ class ObjectWriter:
         return await write
 
     def _update_served_resources(self, aim: Target, record: Record) -> None:
-        """What a definition defines is served, or no longer, before its write is answered."""
+        """Add or remove the resources of a definition before its write is answered."""
         if aim.resource.qualified == custom_resources.QUALIFIED and record.revision:
             if self._store.get(record.key) is None:
                 custom_resources.uninstall(self._registry, _decode(record.value))
@@ -347,7 +347,7 @@ class ObjectWriter:
 
 
 def _update_managed_fields(owners: FieldManagers, old: Object, new: Object, call: RequestContext) -> None:
-    """Keep the books of who has set what."""
+    """Update ``managedFields``."""
     entries = owners.entries(old, new, call.now)
     if entries:
         new["metadata"]["managedFields"] = entries
@@ -356,7 +356,7 @@ def _update_managed_fields(owners: FieldManagers, old: Object, new: Object, call
 
 
 def _set_type_meta(new: Object, resource: Resource) -> None:
-    """Kind and version must be those of the collection; a built-in kind need not repeat them."""
+    """Check that kind and version are those of the collection; built-in kinds may omit them."""
     kind, version = new.get("kind"), new.get("apiVersion")
     if resource.custom:
         if not kind:
@@ -377,11 +377,11 @@ def _set_type_meta(new: Object, resource: Resource) -> None:
 
 
 def _decode_metadata(new: Object, aim: Target) -> list[str]:
-    """Check kind and JSON types of an object; its metadata comes out with known fields only."""
+    """Check kind and JSON types of an object, and prune its metadata. Returns the unknown fields."""
     resource = aim.resource
     new["metadata"], unknown, fault = metadata.decode_metadata(new.get("metadata"))
     _set_type_meta(new, resource)
-    # A built-in kind must fit its types to be read at all; of a custom one everything that is wrong is said at once.
+    # Wrong types make a built-in kind undecodable; for a custom one they are reported with all other problems.
     mistyped = [] if resource.custom else resource.schema.mistyped(new)
     if fault or mistyped:
         detail = fault or "; ".join(str(problem) for problem in mistyped)
@@ -417,7 +417,7 @@ def _report_unknown_fields(unknown: list[str], options: WriteOptions, call: Requ
 
 
 def _status_only(resource: Resource, new: Object, old: Object) -> Object:
-    """The old object with the new status. Built-in kinds also take labels and annotations this way."""
+    """The old object with the new status. Built-in kinds also take labels, annotations and finalizers from it."""
     merged = dict(old)
     _keep(merged, new, "status")
     about = dict(old["metadata"])
@@ -436,7 +436,7 @@ def _keep(new: Object, old: Object, part: str) -> None:
 
 
 def _spec_without_status(resource: Resource, found: Object) -> Object:
-    """What a generation is about: not the metadata, and not a status that is written by itself."""
+    """The part of an object whose changes increase the generation: no metadata, and no status subresource."""
     apart = {"metadata", "status"} if "status" in resource.subresources else {"metadata"}
     body = {key: value for key, value in found.items() if key not in apart}
     if resource.strategy.counts_annotations:
@@ -445,7 +445,7 @@ def _spec_without_status(resource: Resource, found: Object) -> Object:
 
 
 def _validation_problems(resource: Resource, new: Object) -> list[FieldProblem]:
-    """What is wrong with an object by its metadata and its schema."""
+    """The problems of an object's metadata and schema."""
     return [*metadata.check(new["metadata"], faults=resource.strategy.name_faults), *resource.schema.validate(new)]
 
 
@@ -455,7 +455,7 @@ def _raise_if_invalid(resource: Resource, name: str, problems: list[FieldProblem
 
 
 def check_preconditions(aim: Target, how: DeleteOptions, about: Object) -> None:
-    """An object may only be deleted if it is the one that was meant."""
+    """Check the preconditions (uid and resourceVersion) of a deletion."""
     for words, wanted, found, happened in (
         ("UID", how.uid, about["uid"], "deleted and then recreated"),
         ("ResourceVersion", how.revision, about["resourceVersion"], "modified"),
@@ -469,7 +469,7 @@ def check_preconditions(aim: Target, how: DeleteOptions, about: Object) -> None:
 
 
 def _set_propagation_finalizers(about: Object, propagation: str) -> None:
-    """What becomes of the dependents is kept as a finalizer: orphaned, or deleted first."""
+    """Record the propagation policy as a finalizer: orphan, or foreground deletion."""
     if not propagation:
         return
     keep = [f for f in about.get("finalizers", []) if f not in {ORPHAN, FOREGROUND}]
@@ -489,12 +489,12 @@ def _encode_with_revision(new: Object) -> Callable[[int], bytes]:
 
 
 def _dry_run_result(key: str, new: Object) -> Awaitable[Record]:
-    """The answer to a dry run: what would have been stored."""
+    """The result of a dry run: the object that would have been stored."""
     shown: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
     shown.set_result(Record(key, 0, _encode(new)))
     return shown
 
 
 def replace(body: object) -> Edit:
-    """The edit of a PUT: the body takes the object's place."""
+    """The edit of a PUT: the body replaces the object."""
     return lambda _: dict(as_object(body))

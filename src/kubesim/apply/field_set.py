@@ -1,8 +1,8 @@
 """The fields of an object as a set of paths, in the notation of ``managedFields``.
 
 A path is a tuple of steps: ``f:NAME`` into a field, ``k:{"name":"web"}`` to the item of a list with that key,
-``v:"text"`` to an item of a set. What the schema calls atomic, and every list that it says nothing about, is one field
-as a whole.
+``v:"text"`` to an item of a set. A value that the schema declares atomic, and every list without a declared list type,
+counts as a single field.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SERVER_FIELDS: Paths = frozenset(
         )
     }
 )  # fmt: skip
-"""What belongs to the server, or says which object is meant."""
+"""Fields that the server owns or that identify the object."""
 
 
 def is_atomic(value: Any, node: SchemaNode | None) -> bool:
-    """Whether a value is one field, with nothing in it that could be somebody else's."""
+    """Whether a value is a single field, with a single owner."""
     if value.__class__ is dict:
         return node is not None and node.atomic
     if value.__class__ is list:
@@ -44,7 +44,7 @@ def is_atomic(value: Any, node: SchemaNode | None) -> bool:
 
 
 def children(value: Any, node: SchemaNode | None) -> Iterator[tuple[str, Any, SchemaNode | None]]:
-    """The fields, or items, of a value that is not atomic: the step to each, what it is, and what is known of it."""
+    """The fields or items of a value that is not atomic: step, value and schema node of each."""
     if value.__class__ is dict:
         for name, part in value.items():
             yield f"f:{name}", part, node.child(name) if node else None
@@ -67,7 +67,7 @@ def step_to(item: Any, node: SchemaNode) -> str:
 
 
 def applied_fields(value: Any, node: SchemaNode | None) -> Paths:
-    """The fields that somebody sets who writes this object down: its leaves, and the items of its lists."""
+    """The fields that applying this object sets: its leaves, and the items of its lists."""
     return frozenset(_named(value, node, ())) - SERVER_FIELDS
 
 
@@ -82,7 +82,7 @@ def _named(value: Any, node: SchemaNode | None, here: Path) -> Iterator[Path]:
 
 
 def changed_fields(old: Any, new: Any, node: SchemaNode | None) -> Paths:
-    """The fields that are new in an object, or have another value."""
+    """The fields that are new or changed in an object."""
     return frozenset(_changed(old, new, node, ())) - SERVER_FIELDS
 
 
@@ -106,7 +106,7 @@ def _changed(old: Any, new: Any, node: SchemaNode | None, here: Path) -> Iterato
 
 
 def present_fields(value: Any, node: SchemaNode | None) -> Paths:
-    """All paths that lead to something in an object."""
+    """All paths that exist in an object."""
     return frozenset(_present(value, node, ()))
 
 
@@ -119,7 +119,7 @@ def _present(value: Any, node: SchemaNode | None, here: Path) -> Iterator[Path]:
 
 
 def with_fields_above(paths: Paths) -> Paths:
-    """The paths, and the fields (not items) that they are in: who sets a field has set what it is in."""
+    """The paths and the fields (not items) that contain them: setting a field sets its parents."""
     inner = (path[:length] for path in paths for length in range(1, len(path)))
     return paths | {path for path in inner if path[-1].startswith("f:")}
 
@@ -157,7 +157,7 @@ def _read(fields: object, here: Path) -> Iterator[Path]:
 
 
 def format_path(path: Path) -> str:
-    """A path as people read it: ``.spec.containers[name="web"].image``."""
+    """A path in messages: ``.spec.containers[name="web"].image``."""
     text = ""
     for step in path:
         kind, rest = step[0], step[2:]

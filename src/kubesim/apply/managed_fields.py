@@ -1,8 +1,8 @@
-"""Who has set which field: the books in ``metadata.managedFields``.
+"""Field ownership in ``metadata.managedFields``.
 
-An entry belongs to a manager (a name that a client gives itself) and to the way in which it wrote: ``Apply``, or
-``Update`` for everything else. Who applies owns what they name. Who updates owns what they change, and nobody else does
-any more. Fields that are gone belong to nobody.
+An entry belongs to a manager (a name that the client chooses) and an operation: ``Apply``, or ``Update`` for every
+other write. A manager that applies owns the fields it applies. A manager that updates becomes the sole owner of the
+fields it changes. Removed fields have no owner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True, slots=True, order=True)
 class FieldManager:
-    """Somebody who has written an object, and how."""
+    """A field manager: manager, operation, version and subresource."""
 
     operation: str
     manager: str
@@ -37,7 +37,7 @@ class FieldManager:
 
 @dataclass(frozen=True, slots=True)
 class OwnedFields:
-    """What somebody owns, and since when."""
+    """The fields of a manager, and the time of its last change."""
 
     fields: Paths
     time: str
@@ -47,13 +47,13 @@ ManagedFields = dict[FieldManager, OwnedFields]
 
 
 class FieldManagers(Protocol):
-    """How a write changes who owns what."""
+    """How a write changes field ownership."""
 
     def entries(self, old: Object, new: Object, now: str) -> list[Object]:
-        """``managedFields`` after a write has made ``new`` of ``old``; empty if no books are kept."""
+        """``managedFields`` after a write from ``old`` to ``new``; empty if ownership is not tracked."""
 
 
-# ---- reading and writing the books -------------------------------------------------------------------------
+# ---- reading and writing managedFields --------------------------------------------------------------------
 
 
 def _read_managed_fields(about: Object) -> ManagedFields:
@@ -97,13 +97,13 @@ def _only_present(books: ManagedFields, new: Object, schema: Schema) -> ManagedF
 
 @dataclass(frozen=True, slots=True)
 class UpdateOwnership:
-    """A write that says what an object should be, or what to change in it."""
+    """Field ownership after an update or patch."""
 
     schema: Schema
     owner: FieldManager
 
     def entries(self, old: Object, new: Object, now: str) -> list[Object]:
-        """Whoever changes a field owns it, alone. Books that nobody has begun are not begun."""
+        """The manager becomes sole owner of the fields it changes. Ownership tracking is not started by an update."""
         if not old["metadata"].get("managedFields"):
             return []
         books = _read_managed_fields(old["metadata"])
@@ -120,7 +120,7 @@ class UpdateOwnership:
 
 
 class ApplyRequest:
-    """Somebody applies an object: ``edit`` makes it so, ``entries`` notes it."""
+    """A server-side apply: ``edit`` computes the object, ``entries`` its ``managedFields``."""
 
     def __init__(self, schema: Schema, owner: FieldManager, applied: Object, *, force: bool) -> None:
         self.schema = schema
@@ -131,11 +131,11 @@ class ApplyRequest:
         self._changed_fields: Paths = frozenset()  # what has changed by it
 
     def edit(self, old: Object) -> Object:
-        """The object with what is applied, or ``ApiError`` if that is somebody else's."""
+        """The object with the applied fields. Raises ``ApiError`` on a conflict with another manager."""
         books = self._managed_fields_of(old)
         own = books.pop(self.owner, OwnedFields(frozenset(), "")).fields
         others = frozenset().union(*(part.fields for part in books.values()))
-        # Of an item only who named it keeps it: what others have set inside goes with it.
+        # Only managers that applied a list item keep it: fields of others inside it are removed with it.
         dropped = (
             field_set.with_fields_above(own)
             - field_set.with_fields_above(self._applied_fields)
@@ -157,7 +157,7 @@ class ApplyRequest:
         return new
 
     def entries(self, old: Object, new: Object, now: str) -> list[Object]:
-        """What is applied belongs to who applies it; of what others had, all that was overwritten."""
+        """The manager owns the applied fields; other managers lose those that it overwrote."""
         books = self._managed_fields_of(old) if old else {}
         before = books.get(self.owner)
         same = before is not None and before.fields == self._applied_fields and not self._changed_fields
@@ -166,7 +166,7 @@ class ApplyRequest:
         return _write_managed_fields(_only_present(books, new, self.schema))
 
     def _managed_fields_of(self, old: Object) -> ManagedFields:
-        """The books; if there are none yet, everything that is there was there before."""
+        """The field ownership; without any, all existing fields belong to ``before-first-apply``."""
         books = _read_managed_fields(old["metadata"])
         if books:
             return books
@@ -178,7 +178,7 @@ class ApplyRequest:
         return str(old["metadata"].get("creationTimestamp", ""))
 
     def _last_applied(self, old: Object) -> Paths:
-        """What kubectl applied before it did so by the server: that was already its own."""
+        """The fields that kubectl applied on the client side before: it owns them already."""
         text = old["metadata"].get("annotations", {}).get(LAST_APPLIED, "")
         try:
             last = msgspec.json.decode(text)

@@ -1,4 +1,4 @@
-"""One object laid over another, and fields taken out of an object."""
+"""Merging an applied object into the stored one, and removing fields from an object."""
 
 from __future__ import annotations
 

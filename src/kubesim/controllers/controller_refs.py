@@ -1,7 +1,7 @@
-"""Which objects belong to which controller: by the uid in their owner references.
+"""Controller references: which objects belong to which owner, by the uid in their owner references.
 
-What matches an owner's selector and belongs to nobody is adopted; what no longer matches is released. Keys of owners
-are ``namespace/name/uid``: a later one of the same name is another one.
+An object that matches the selector of an owner and has no controller is adopted; one that no longer matches is
+released. Keys of owners are ``namespace/name/uid``, so that a later owner of the same name is a different one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Edit = Callable[[Object], None]
 
 
 class ControllerRefs:
-    """The children of the owners of one kind; whoever keeps the owners hears from ``wake`` whom to look at."""
+    """The children of the owners of one kind; ``wake`` is called with the key of each owner to reconcile."""
 
     def __init__(
         self, api: InProcessClient, children: str, api_version: str, kind: str, wake: Callable[[str], None]
@@ -31,10 +31,10 @@ class ControllerRefs:
         self._children_by_owner: dict[str, set[str]] = {}  # uid of an owner: keys of its children
         self._selectors: dict[str, dict[str, tuple[str, Object]]] = {}  # namespace, name: uid and selector
 
-    # ---- what is heard ------------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
     def on_owner_change(self, owner: Object, *, deleted: bool, claims_existing: bool = True) -> None:
-        """Take note of an owner."""
+        """Handle a change of an owner."""
         about = owner["metadata"]
         known = self._selectors.setdefault(about["namespace"], {})
         if deleted:
@@ -47,7 +47,7 @@ class ControllerRefs:
         self._enqueue(f"{about['namespace']}/{about['name']}/{about['uid']}")
 
     def on_child_change(self, change: Change) -> None:
-        """Take note of a child: its owner is looked at again."""
+        """Handle a change of a child: its owner is reconciled."""
         if not (self._kind_in_json in change.value or self._selectors):
             return
         child = change.object
@@ -67,7 +67,7 @@ class ControllerRefs:
             self._enqueue(f"{namespace}/{owner['name']}/{owner['uid']}")
 
     def add_child(self, uid: str, key: str) -> None:
-        """A child was made for this owner: it counts before it is heard of."""
+        """Count a created child before its watch event arrives."""
         self._children_by_owner.setdefault(uid, set()).add(key)
 
     def _offer_to_owners(self, key: str, child: Object) -> None:
@@ -83,10 +83,10 @@ class ControllerRefs:
             if controller_of(child) is None:
                 self._offer_to_owners(f"{self._children}/{namespace}/{child['metadata']['name']}", child)
 
-    # ---- what belongs to whom -----------------------------------------------------------------------------
+    # ---- claiming children --------------------------------------------------------------------------------
 
     def children_of(self, uid: str) -> list[Object]:
-        """All that belongs, or may come to belong, to an owner."""
+        """The children of an owner, and those that it may adopt."""
         children = []
         for key in sorted(self._children_by_owner.get(uid, ())):
             child = self._api.read(*split_key(key))
@@ -97,7 +97,7 @@ class ControllerRefs:
         return children
 
     async def claim_children(self, owner: Object, *, adopt: Edit, release: Edit, adopts: bool = True) -> list[Object]:
-        """What belongs to an owner, after what matches has been adopted and what no longer matches released."""
+        """The children of an owner, after adopting those that match and releasing those that no longer do."""
         uid, selector = owner["metadata"]["uid"], owner["spec"].get("selector") or {}
         children = []
         for child in self.children_of(uid):
@@ -114,12 +114,12 @@ class ControllerRefs:
         return children
 
     async def modify(self, child: Object, edit: Edit) -> Object | None:
-        """Change a child, this very one; None if it is gone."""
+        """Modify a child by uid; None if it no longer exists."""
         about = child["metadata"]
         return await self._api.modify(self._children, about["namespace"], about["name"], edit, uid=about["uid"])
 
     async def delete(self, child: Object, propagation: str = "") -> None:
-        """Delete a child, this very one."""
+        """Delete a child by uid."""
         about = child["metadata"]
         await self._api.delete(
             self._children, about["namespace"], about["name"], uid=about["uid"], propagation=propagation
@@ -132,12 +132,12 @@ def controller_of(found: Object) -> Object | None:
 
 
 def is_being_deleted(found: Object) -> bool:
-    """Whether somebody has asked for an object's deletion."""
+    """Whether an object has a deletion timestamp."""
     return "deletionTimestamp" in found["metadata"]
 
 
 def new_controller_ref(owner: Object) -> Object:
-    """The reference that makes an object the child of its controller."""
+    """The controller reference to an owner."""
     about = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],
@@ -150,12 +150,12 @@ def new_controller_ref(owner: Object) -> Object:
 
 
 def add_controller_ref(child: Object, owner: Object) -> None:
-    """Make an object that belongs to nobody the child of this one."""
+    """Add a controller reference to an object without a controller."""
     about = child["metadata"]
     about["ownerReferences"] = [*about.get("ownerReferences", ()), new_controller_ref(owner)]
 
 
 def remove_controller_ref(child: Object, uid: str) -> None:
-    """Take an object from its controller."""
+    """Remove the reference to a controller."""
     about = child["metadata"]
     about["ownerReferences"] = [owner for owner in about.get("ownerReferences", ()) if owner["uid"] != uid]

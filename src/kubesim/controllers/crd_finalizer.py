@@ -1,7 +1,7 @@
-"""How the objects of a custom resource go when its definition is deleted.
+"""Deletion of the custom resources of a deleted CustomResourceDefinition.
 
-A definition is kept by a finalizer until none of its objects is left. They are deleted like any other: those with
-finalizers of their own keep it waiting, and its condition ``Terminating`` says so.
+A finalizer keeps the definition until none of its objects is left. They are deleted like any other object: objects
+with finalizers of their own delay the definition, and its condition ``Terminating`` reports that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AT_ONCE = 200
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Clear away the objects of deleted definitions until cancelled."""
+    """Run the controller until cancelled."""
 
     async def look(name: str) -> float | None:
         return await finalize_definition(api, clock, name)
@@ -38,7 +38,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
 
 
 async def finalize_definition(api: InProcessClient, clock: Clock, name: str) -> float | None:
-    """Delete the objects of a definition that is being deleted; when there are none, let go of it."""
+    """Delete the objects of a definition that is being deleted; when none is left, remove its finalizer."""
     definition = api.read(DEFINITIONS, "", name)
     about = definition["metadata"] if definition else {}
     if "deletionTimestamp" not in about or FINALIZER not in about.get("finalizers", ()):
@@ -60,7 +60,7 @@ async def finalize_definition(api: InProcessClient, clock: Clock, name: str) -> 
 
 
 async def _delete_all(api: InProcessClient, resource: str) -> int:
-    """Delete what is not being deleted yet. Returns how many are left."""
+    """Delete the objects that are not being deleted yet. Returns how many are left."""
     places = [
         (found["metadata"].get("namespace", ""), found["metadata"]["name"])
         for found in api.list(resource)

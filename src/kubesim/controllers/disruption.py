@@ -1,8 +1,8 @@
-"""How many pods may be disrupted at the moment: the status of a PodDisruptionBudget, and what an eviction takes of it.
+"""The disruption controller: the status of PodDisruptionBudgets, and their accounting of evictions.
 
-A budget asks that so many of the pods it selects stay healthy. Its status says how many are and how many could go;
-an eviction takes one of these at once, and notes the pod as disrupted, so that the next eviction sees it even before
-the pod's deletion has been noticed here.
+A budget demands that a number of the pods it selects stay healthy. Its status reports how many are healthy and how many
+disruptions are allowed. An eviction takes one allowed disruption at once and records the pod as disrupted, so that the
+next eviction counts it before the controller has observed the pod's deletion.
 """
 
 from __future__ import annotations

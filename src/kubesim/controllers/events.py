@@ -1,6 +1,6 @@
-"""Events: what controllers and nodes did to an object and why, for people who look at it.
+"""The event recorder of controllers and kubelets, and the expiry of events.
 
-The same event again raises the count of the first. Events are kept for an hour.
+A repeated event raises the count of the first. Events are kept for an hour.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EventRecorder:
                 self._recent.popitem(last=False)
             await self._api.create("events", event["metadata"]["namespace"], event)
         except ApiError:
-            self._recent.pop(key, None)  # a namespace that is going takes no events, and nobody would read them
+            self._recent.pop(key, None)  # a namespace that is being deleted accepts no events
 
     async def _count_again(self, key: tuple[str, str, str], now: str) -> bool:
         def edit(event: Object) -> None:
@@ -87,7 +87,7 @@ class EventRecorder:
 
 
 def is_expired(event: Object, now: float) -> bool:
-    """Whether an event is older than an hour. One whose times nobody can read counts from when it was made."""
+    """Whether an event is older than an hour; without valid times, its creation counts."""
     about = event["metadata"]["creationTimestamp"]
     last = event.get("lastTimestamp") or event.get("eventTime") or about
     try:

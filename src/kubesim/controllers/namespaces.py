@@ -1,8 +1,8 @@
-"""How a namespace that is being deleted becomes empty, and then goes.
+"""The namespace controller: deletes the content of a namespace that is being deleted, then the namespace.
 
-Everything in it is deleted, whatever its kind, as anybody could delete it: pods get their grace and finalizers are
-waited for. Until nothing is left the conditions of the namespace say what is, and what holds it. Then the namespace
-loses the finalizer ``kubernetes`` of its spec, and with it its existence.
+Objects of every kind are deleted as a client would delete them: pods get their grace period, and finalizers are waited
+for. Meanwhile the conditions of the namespace report the remaining content and what delays it. When the namespace is
+empty, the finalizer ``kubernetes`` is removed from its spec, which removes the namespace.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The status of a quota: what it allows, and what is used of it.
+"""The quota controller: writes the status of ResourceQuotas.
 
-What is used is known at any moment to the ledger by which new objects are judged; here it is only written down. While
-one status is on its way to the disk what changes meanwhile is left for the next, so a burst of pods costs a few
-writes. Whoever else writes a status is corrected.
+The quota ledger, which admits new objects, always knows the usage; this controller only writes it to the status.
+Changes during one write are combined in the next, so a burst of pods costs a few writes. A status that a client has
+written is corrected.
 """
 
 from __future__ import annotations

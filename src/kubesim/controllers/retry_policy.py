@@ -1,4 +1,4 @@
-"""How the work queues of all controllers retry: an error of the API is expected, because another write came first."""
+"""How the work queues of all controllers retry: API errors are expected, because writes may conflict."""
 
 from __future__ import annotations
 

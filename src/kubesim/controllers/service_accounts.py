@@ -1,6 +1,6 @@
-"""What a cluster has from the start: its own namespaces, and a service account ``default`` in each namespace.
+"""The system namespaces, and the service account ``default`` in each namespace.
 
-Pods without a service account run as ``default``; one that is deleted comes back.
+Pods without a service account run as ``default``; if it is deleted, it is created again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ACCOUNT = "default"
 
 
 async def create_system_namespaces(api: InProcessClient) -> None:
-    """Create what is missing of the namespaces that every cluster has."""
+    """Create the system namespaces that are missing, with their service accounts."""
     for name in NAMESPACES:
         if api.read("namespaces", "", name) is None:
             await api.create("namespaces", "", {"metadata": {"name": name}})
@@ -37,7 +37,7 @@ async def _ensure_account(api: InProcessClient, namespace: str) -> None:
 
 
 async def run(api: InProcessClient) -> None:
-    """Keep an account in each namespace until cancelled."""
+    """Run the service account controller until cancelled."""
 
     async def look(namespace: str) -> None:
         await _ensure_account(api, namespace)

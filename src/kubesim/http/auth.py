@@ -1,8 +1,9 @@
-"""Who may come in: the token that clients present, TLS, and the authority that they trust.
+"""Authentication: the bearer token of clients, TLS, and the certificate authority that clients trust.
 
-On loopback nobody needs any of it: whoever reaches the port is on this machine. A token brings TLS with it, because
-clients send none over plain HTTP; and TLS brings a token, because without one kubectl asks for a user name. What had
-to be made is kept beside the data, so that a kubeconfig goes on to work after a restart; without data it is new.
+On the loopback interface none of it is needed, because only processes of this machine reach the port. A token implies
+TLS, because clients send no token over plain HTTP; TLS implies a token, because kubectl otherwise asks for a user name.
+Generated tokens and certificates are kept in the data directory, so that a kubeconfig stays valid after a restart;
+without a data directory they are new at each start.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ TOKEN, TLS = "token", "tls"  # in the data directory
 
 
 class TlsSetup(NamedTuple):
-    """What the server speaks TLS with, and whom clients trust."""
+    """The TLS context of the server, and the authority that clients trust."""
 
     context: ssl.SSLContext
     authority: bytes
@@ -37,12 +38,12 @@ def is_loopback(host: str) -> bool:
 
 
 def needs_tls(host: str, token: str) -> bool:
-    """Whether to speak TLS though nobody brought a certificate along."""
+    """Whether TLS is needed even without a given certificate."""
     return bool(token) or not is_loopback(host)
 
 
 def load_tls(certificate: Path, key: Path) -> TlsSetup:
-    """TLS with a certificate that somebody brought along; it vouches for itself."""
+    """TLS with a given certificate, which clients trust directly."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -51,7 +52,7 @@ def load_tls(certificate: Path, key: Path) -> TlsSetup:
     except ssl.SSLError:
         raise FieldError(f"--tls-cert {certificate}", "is not a certificate in PEM") from None
     try:
-        context.load_cert_chain(certificate, key, password="")  # else an encrypted key is asked about on the terminal
+        context.load_cert_chain(certificate, key, password="")  # otherwise OpenSSL prompts for the password of a key
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             problem = f"does not belong to the certificate in {certificate}"
@@ -62,7 +63,7 @@ def load_tls(certificate: Path, key: Path) -> TlsSetup:
 
 
 def generate_tls(host: str, data: Path | None, identity: ServerIdentity) -> TlsSetup:
-    """TLS with certificates of our own making, for this host."""
+    """TLS with a generated certificate for this host."""
     from tempfile import TemporaryDirectory
 
     from kubesim.http.tls import load_or_issue_certificates
@@ -76,7 +77,7 @@ def generate_tls(host: str, data: Path | None, identity: ServerIdentity) -> TlsS
 
 
 def load_or_create_token(data: Path | None) -> str:
-    """A token of our own making: the one that is kept beside the data, if there is one."""
+    """The token in the data directory, or a new one."""
     kept = data / TOKEN if data else None
     if kept and kept.exists() and (token := kept.read_text().strip()):
         return token

@@ -1,11 +1,11 @@
-"""HTTP/1.1 on a socket: requests come in, each is answered before the next one begins.
+"""HTTP/1.1 on a socket: each request is answered before the next one is handled.
 
-Parsing is httptools' (llhttp); here is what stands between it and a handler: how much a client may send, who waits
-for whom, and when a connection ends. A request is handed over whole, an answer goes out whole, except for watches,
-which are streams of chunks: they wait when the client reads more slowly than things happen.
+httptools (llhttp) parses. This module adds limits on requests, flow control, and the end of connections. A request is
+handed over complete and a response is sent complete, except for watches: they are streams of chunks, which wait when
+the client reads more slowly than changes arrive.
 
-Why not a web framework: this process is small and its requests are many. A quarter of the memory and most of the time
-of a request would be the framework's.
+Why not a web framework: this process is small and its requests are many. A framework would take a quarter of the memory
+and most of the time of a request.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Request:
     raw_query: str = ""
     headers: dict[str, str] = field(default_factory=dict)  # names in lower case
     body: bytes = b""
-    fault: int = 0  # the status code to refuse it with, before anybody looks at it
+    fault: int = 0  # the status code with which it is rejected unread
     modern: bool = True  # HTTP/1.1, so it knows chunks
 
     def header(self, name: str) -> str:
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         self._everyone.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client went. A write that is under way goes on; nobody is left to read a stream."""
+        """The client disconnected. A pending write continues; a stream ends."""
         self._closing = True
         self._everyone.discard(self)
         self._waiting.clear()
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def eof_received(self) -> bool:
-        """The client has said everything. It still gets its answers, but nobody waits for a stream any more."""
+        """The client sent EOF. It still gets its responses, but streams end."""
         self._deaf = True
         self._last()
         half_open = self._transport is not None and self._transport.get_extra_info("sslcontext") is None
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
         self._count_head(len(url), HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which nobody reads."""
+        """A header, or a trailer, which is ignored."""
         self._progress = True
         if self._heading:
             self._request.headers[name.decode("latin-1").lower()] = value.decode("latin-1")

@@ -1,8 +1,8 @@
-"""In which form an answer goes out: what the client accepts, and objects written that way.
+"""Content negotiation: decoding of request bodies, and encoding of responses in the format that the client accepts.
 
-JSON is what is stored, so an object or a list of them goes out as the bytes on disk, joined. Everything else
-(tables for people, metadata alone, YAML) is made from the decoded objects. Protobuf is read and not written: clients
-that send it take JSON for an answer.
+Objects are stored as JSON, so an object or a list is sent as the stored bytes, joined. Every other format (tables,
+metadata only, YAML) is built from decoded objects. Protobuf is decoded but never sent: clients that send it accept JSON
+responses.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PLAIN = ResponseFormat()
 
 @lru_cache(maxsize=256)
 def negotiate_format(header: str, *, listing: bool = False) -> ResponseFormat:
-    """The first form in an Accept header that is spoken here."""
+    """The first supported format in an Accept header."""
     if not header:
         return PLAIN
     for part in header.split(","):
@@ -68,7 +68,7 @@ def negotiate_format(header: str, *, listing: bool = False) -> ResponseFormat:
 
 
 def encode_document(found: Any, form: ResponseFormat) -> bytes:
-    """A document in the media type of an answer."""
+    """A document in the media type of a response."""
     if form.media == YAML:
         from kubesim.http import yaml_bodies
 
@@ -85,7 +85,7 @@ def encode_object(resource: Resource, record: Record, form: ResponseFormat, incl
 
 
 def object_in_format(resource: Resource, found: Object, form: ResponseFormat, include: str = "") -> Object:
-    """One object as the client wants to see it."""
+    """An object in the format that the client requested."""
     if form.shown_as == "Table":
         about = {"resourceVersion": found["metadata"].get("resourceVersion", "")}
         return _table(resource, [found], about, form, include)
@@ -113,7 +113,7 @@ def encode_list(resource: Resource, listing: ListResult, form: ResponseFormat, i
 
 
 def as_served(resource: Resource, found: Object) -> Object:
-    """An object in the version in which it is asked for; versions differ in name only."""
+    """An object in the requested version; versions differ in name only."""
     found["apiVersion"] = resource.api_version
     return found
 
@@ -128,7 +128,7 @@ def partial(found: Object, form: ResponseFormat) -> Object:
 
 
 def is_stored_form(resource: Resource, value: bytes, form: ResponseFormat) -> bool:
-    """Whether a stored value can go out as it is. Custom resources may be stored in another version."""
+    """Whether a stored value can be sent as it is. Custom resources may be stored in another version."""
     return form == PLAIN and (not resource.custom or b'"apiVersion":"%b"' % resource.api_version.encode() in value)
 
 
@@ -145,7 +145,7 @@ def _table(resource: Resource, objects: Sequence[Object], about: Object, form: R
 
 
 def decode_body(content: bytes, content_type: str) -> Any:
-    """The document in a request's body; None if it is empty."""
+    """The decoded request body; None if it is empty."""
     if not content:
         return None
     media = content_type.split(";", 1)[0].strip().lower()
@@ -162,7 +162,7 @@ def decode_body(content: bytes, content_type: str) -> Any:
 
 
 def read_json(content: bytes) -> Any:
-    """A JSON document, or the answer to a broken one."""
+    """Decode a JSON document. Raises ``ApiError`` if it is malformed."""
     try:
         return require_depth(parse(content), content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -172,7 +172,7 @@ def read_json(content: bytes) -> Any:
 
 
 def duplicate_fields(content: bytes) -> list[str]:
-    """The paths of fields that a JSON object has twice. Readers take the last; who wrote it should know."""
+    """The paths of duplicate fields in a JSON document. Decoders take the last; clients get a warning."""
     twice = False
 
     def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -185,11 +185,11 @@ def duplicate_fields(content: bytes) -> list[str]:
         json.loads(content, object_pairs_hook=look)
         return list(_duplicate_paths(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
     except (ValueError, RecursionError):
-        return []  # whoever reads it for its content says what is wrong
+        return []  # decoding the content reports the error
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it is written, nothing taken for the same."""
+    """A JSON object as a list of pairs, with duplicates."""
 
 
 def _duplicate_paths(found: Any, path: str) -> Iterator[str]:
@@ -207,19 +207,19 @@ def _duplicate_paths(found: Any, path: str) -> Iterator[str]:
 
 
 def require_depth(found: Any, content: bytes) -> Any:
-    """A document that everything here can walk through. The bytes tell at once that nearly all of them are."""
+    """Reject a document that is nested too deeply. Counting brackets clears nearly all documents quickly."""
     if content.count(b"{") + content.count(b"[") > DEEPEST and deeper(found):
         raise too_deep_error()
     return found
 
 
 def too_deep_error() -> status.ApiError:
-    """The answer to a document that is nested too deeply."""
+    """The error for a document that is nested too deeply."""
     return status.bad_request(f"couldn't get version/kind; json parse error: exceeded max depth of {DEEPEST}")
 
 
 def _number(text: str) -> int | float:
-    """Kubernetes knows ``1.0`` and ``1e3`` as whole numbers."""
+    """Kubernetes treats ``1.0`` and ``1e3`` as integers."""
     value = float(text)
     if isinf(value):
         raise ValueError(f"number {text[:40]} is out of range")
@@ -230,7 +230,7 @@ parse = msgspec.json.Decoder(float_hook=_number).decode
 
 
 def read_yaml(content: bytes) -> Any:
-    """A YAML document, or the answer to a broken one."""
+    """Decode a YAML document. Raises ``ApiError`` if it is malformed."""
     from kubesim.http import yaml_bodies
 
     return yaml_bodies.decode_yaml(content)

@@ -1,7 +1,7 @@
-"""From a request to its answer: who asks, for what, by which verb, in which form.
+"""The request handler: authenticates a request, finds verb and target, and builds the response.
 
-Whoever asks is known by a bearer token, where one is required. Every refusal is a Status; a mistake of ours is one
-too (500, and a line in the log), never a traceback on the wire.
+A bearer token authenticates clients where one is required. Every error is a Status, including internal errors (500, and
+an entry in the log); no traceback is ever sent.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class RequestHandler:
 
 
 def _refuse_web_pages(request: Request) -> None:
-    """Without a token whoever is on this machine may do everything, but not what a web page makes their browser do.
+    """Reject requests that a web page makes through a browser: without a token, only local processes may connect.
 
     A page sends its origin, or has had its own name lead here.
     """

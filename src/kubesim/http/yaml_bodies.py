@@ -1,4 +1,4 @@
-"""YAML in requests and answers. Clients mostly speak JSON: this, and PyYAML, are loaded for the first that does not."""
+"""YAML in requests and responses. Most clients use JSON, so this module and PyYAML are loaded on first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encode_yaml(found: Any) -> bytes:
 
 
 def decode_yaml(content: bytes) -> Any:
-    """A YAML document, or the answer to a broken one."""
+    """Decode a YAML document. Raises ``ApiError`` if it is malformed."""
     try:
         _check_bounds(content)
         loader = _LOADER(content)

@@ -1,6 +1,6 @@
-"""Questions about access. They are answered and not kept: whoever may speak to this server may do everything.
+"""Access reviews. They are answered and not stored: every client of this server may do everything.
 
-Their only verb is ``create``; what ``on_create`` makes of the question is the answer.
+Their only verb is ``create``; ``on_create`` turns the review into its answer.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ UserInfo
 
 
 class _Question(Strategy):
-    """It has no name: nobody will ask for it again."""
+    """Reviews have no name, because they are not stored."""
 
     @staticmethod
     def name_faults(name: str) -> Iterator[str]:

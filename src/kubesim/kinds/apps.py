@@ -1,4 +1,4 @@
-"""Deployments and ReplicaSets (``apps/v1``): so many pods of a template, and the way from one template to the next."""
+"""The kinds Deployment and ReplicaSet (``apps/v1``)."""
 
 from __future__ import annotations
 

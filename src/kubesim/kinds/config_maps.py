@@ -1,4 +1,4 @@
-"""Config maps and secrets: named values that pods read. Either can be made immutable, which cannot be undone."""
+"""The kinds ConfigMap and Secret. Either can be made immutable, which cannot be undone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The kind CustomResourceDefinition: its schema, its defaults, and what is wrong with one.
+"""The kind CustomResourceDefinition: schema, defaults and validation.
 
-Refused although the real server takes it: conversion by webhook between several versions, for nobody here would call
-the webhook. With a single version there is nothing to convert, so there it is accepted.
+Rejected although kube-apiserver accepts it: conversion by webhook between several versions, because this server does
+not call conversion webhooks. With a single version there is nothing to convert, so it is accepted.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def _check_version(version: Object, field: str) -> Iterator[FieldProblem]:
 
 
 def _without_effect(versions: Iterable[Object]) -> Iterator[str]:
-    """What a definition may say, but nobody here acts upon."""
+    """Fields of a definition that are accepted but have no effect."""
     for index, version in enumerate(versions):
         where = f"spec.versions[{index}]"
         try:

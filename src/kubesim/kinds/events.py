@@ -1,7 +1,7 @@
-"""Events: what happened to an object, for people to read. Served as ``v1`` only, which every client also speaks.
+"""The kind Event. Served as ``v1`` only, which every client supports.
 
-There are two styles in one kind. The older counts repetitions in ``count`` between two timestamps; the newer has an
-``eventTime``, names who reports it, and counts in ``series``.
+The kind has two styles. The older counts repetitions in ``count`` between two timestamps; the newer has an
+``eventTime``, names the reporting component, and counts in ``series``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class EventStrategy(Strategy):
     creates_on_update = True
 
     def check(self, new: Object) -> Iterator[FieldProblem]:
-        """The namespace and, of the newer style, who says what."""
+        """Check the namespace and, for the newer style, the reporting component and action."""
         about = new["involvedObject"].get("namespace", "")
         if about != new["metadata"].get("namespace", "") if about else new["metadata"].get("namespace") != "default":
             yield invalid("involvedObject.namespace", about, "does not match event.namespace")

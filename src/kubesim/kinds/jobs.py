@@ -1,7 +1,7 @@
-"""The jobs of Kubernetes itself (``batch/v1``): pods that run until enough of them have succeeded.
+"""The kind Job (``batch/v1``): pods that run until enough of them have succeeded.
 
-A job finds its pods by a label with its uid, which is stamped on job and template when it is created. What it runs
-never changes afterwards; how many run at a time does.
+A Job finds its pods by a label with its uid, which is set on Job and template when it is created. The template is
+immutable; the parallelism is not.
 """
 
 from __future__ import annotations

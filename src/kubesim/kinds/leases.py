@@ -1,4 +1,4 @@
-"""Leases: who leads, and until when the others wait. Whoever writes one must say what it replaces."""
+"""The kind Lease, used for leader election and node heartbeats. Updates require a resourceVersion."""
 
 from __future__ import annotations
 

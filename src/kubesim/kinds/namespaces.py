@@ -1,7 +1,7 @@
-"""Namespaces: the rooms other objects live in. One that is deleted stays until it is empty.
+"""The kind Namespace. A deleted namespace stays until it is empty.
 
-What keeps it is the entry ``kubernetes`` in ``spec.finalizers``. Whoever empties the namespace takes it out, by the
-subresource ``finalize``; an update leaves the finalizers as they are, whatever it says.
+The entry ``kubernetes`` in ``spec.finalizers`` keeps it. The namespace controller removes the entry through the
+subresource ``finalize``; an ordinary update never changes the finalizers.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class NamespaceStrategy(Strategy):
         return bool(old.get("spec", {}).get("finalizers"))
 
     def check(self, new: Object) -> Iterator[FieldProblem]:
-        """Finalizers are names in somebody's domain, but for the one of Kubernetes itself."""
+        """Finalizers are qualified names, except for the one of Kubernetes itself."""
         for finalizer in new.get("spec", {}).get("finalizers", ()):
             yield from metadata.check_label_key(finalizer, "spec.finalizers")
             if "/" not in finalizer and finalizer != FINALIZER:

@@ -1,4 +1,4 @@
-"""Nodes: the machines pods are bound to, real or simulated."""
+"""The kind Node, real or simulated."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def node_openapi(*, custom: bool = False) -> OpenApi:
 
 
 class NodeStrategy(Strategy):
-    """A node comes with its status: whoever registers it knows what it has."""
+    """A node is created with its status, because the kubelet that registers it knows its capacity."""
 
     def on_create(self, new: Object, context: Context) -> None:
         """Complete what a node says of itself."""

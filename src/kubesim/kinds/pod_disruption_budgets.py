@@ -1,4 +1,4 @@
-"""Pod disruption budgets: how many pods of an application may be evicted at a time."""
+"""The kind PodDisruptionBudget."""
 
 from __future__ import annotations
 

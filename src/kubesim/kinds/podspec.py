@@ -1,4 +1,4 @@
-"""The schema of a pod's spec, which pods have and which jobs of several kinds carry in a template.
+"""The schema of a pod's spec, which pods have and workload kinds carry in a template.
 
 Names and types are those of the core API, version 1. Volume sources of storage that no simulated node can mount are
 open objects: they are kept as written.

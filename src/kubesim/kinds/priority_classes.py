@@ -1,4 +1,4 @@
-"""Priority classes: names for the numbers by which pods rank. The number of a class never changes."""
+"""The kind PriorityClass. The value of a class is immutable."""
 
 from __future__ import annotations
 

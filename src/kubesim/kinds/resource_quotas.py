@@ -1,7 +1,7 @@
-"""Resource quotas: what a namespace may use in all, and the weight it has among namespaces.
+"""The kind ResourceQuota: limits of a namespace, and its weight among namespaces.
 
-This is their form alone. ``kubesim.api.quota_ledger`` counts what a namespace uses and refuses writes that would
-exceed a quota.
+This module defines schema and validation. ``kubesim.api.quota_ledger`` counts what a namespace uses and rejects writes
+that would exceed a quota.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Label selectors inside objects: what is wrong with one, and how tables print it."""
+"""Label selectors inside objects: validation, and their text in tables."""
 
 from __future__ import annotations
 

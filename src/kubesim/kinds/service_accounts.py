@@ -1,4 +1,4 @@
-"""Service accounts: whom the processes in pods act as. They are kept and shown; no tokens are issued for them."""
+"""The kind ServiceAccount. Objects are stored and shown; no tokens are issued."""
 
 from __future__ import annotations
 

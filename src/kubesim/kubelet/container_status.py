@@ -1,4 +1,4 @@
-"""What a kubelet reports of a pod's containers: their states, and the conditions that follow from them. Pure."""
+"""Container statuses as a kubelet reports them, and the pod conditions that follow from them. Pure."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ KILLED, STOPPED = 137, 143  # exit codes after SIGKILL and SIGTERM
 
 
 def waiting(reason: str, message: str = "") -> State:
-    """A container that does not run yet, or not at the moment."""
+    """The state of a waiting container."""
     return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
 
 
 def running(at: str) -> State:
-    """A container that runs."""
+    """The state of a running container."""
     return {"running": {"startedAt": at}}
 
 
 def terminated(code: int, started: str, finished: str, container_id: str) -> State:
-    """A container that has run."""
+    """The state of a terminated container."""
     reason = "Completed" if code == 0 else "Error"
     end = {"containerID": container_id, "exitCode": code, "reason": reason}
     return {"terminated": end | {"startedAt": started, "finishedAt": finished}}
@@ -35,7 +35,7 @@ def terminated(code: int, started: str, finished: str, container_id: str) -> Sta
 def set_container_states(
     pod: Object, state: Callable[[Object | None, str], State], identity: ServerIdentity, *, restarted: int = 0
 ) -> None:
-    """Give every container a new state; ``state`` knows the old entry, if any, and the container's id."""
+    """Set the state of every container; ``state`` gets the old status, if any, and the container's id."""
     status = pod["status"]
     entries = {entry["name"]: entry for entry in status.get("containerStatuses") or ()}
     status["containerStatuses"] = [
@@ -47,7 +47,7 @@ def set_container_states(
 def set_init_container_states(
     pod: Object, at: str, identity: ServerIdentity, *, done: bool, over: bool = False
 ) -> None:
-    """Init containers: waiting, or done; those that go on beside the others run until the pod is over."""
+    """Set the states of init containers: waiting, or completed; sidecars run until the pod has finished."""
     containers = pod["spec"].get("initContainers")
     if not containers:
         return
@@ -105,7 +105,7 @@ def _is_sidecar(container: Object) -> bool:
 
 
 def _container_id(runtime: str, pod: Object, container: str, restarts: int) -> str:
-    """Which life of which container of which pod it is. No digest: hashlib would bring OpenSSL with it."""
+    """A unique id for each start of a container. Not a digest, because hashlib loads OpenSSL."""
     uid = pod["metadata"]["uid"].replace("-", "")
     return f"{runtime}://{uid}{crc32(container.encode()):08x}{restarts:024x}"
 
@@ -116,12 +116,12 @@ def _started_at(entry: Object | None) -> str | None:
 
 
 def started_at(entry: Object | None, otherwise: str) -> str:
-    """When a container was started, if it was."""
+    """When a container was started, or ``otherwise``."""
     return _started_at(entry) or otherwise
 
 
 def set_pod_conditions(pod: Object, at: str) -> None:
-    """Conditions from the states of the containers. Those of others (PodScheduled, DisruptionTarget) stay."""
+    """Set the pod conditions that follow from container states; others (DisruptionTarget) are kept."""
     status = pod["status"]
     phase, entries = status["phase"], status.get("containerStatuses") or ()
     unready = [entry["name"] for entry in entries if not entry["ready"]]

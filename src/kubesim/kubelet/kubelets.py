@@ -1,11 +1,10 @@
 """All simulated kubelets, in one task.
 
-Changes of nodes and pods come in and move what is due on the wheel; when something is due, it is done: one write to
-the API, whose change comes in again. Many are done side by side, because a write waits for the disk and one trip to
-the disk serves all.
+Changes of nodes and pods set timers. When a timer expires, the kubelet takes the next step: one write to the API, whose
+change event sets the next timer. Steps run in parallel, because a write waits for the disk and one sync serves all.
 
-A lost node (annotation ``lost``) does nothing. When it comes back it catches up: what would have happened
-meanwhile is reported with the times at which it did.
+A lost node (annotation ``lost``) does nothing. When it returns it catches up: it reports the steps of the meantime with
+the times at which they would have happened.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ RETRY_SECONDS = 1.0
 
 
 class _PodState:
-    """One pod on a node: where it is, since when, and what comes next."""
+    """A pod on a node: its stage, since when, and its next step."""
 
     __slots__ = (
         "address", "admitted", "coming", "deleted", "deletion", "entered", "host", "request", "stage", "step", "uid",
@@ -61,7 +60,7 @@ class _PodState:
         self.admitted = False
         self.stage: tuple[PodStage, int] | None = None
         self.entered = 0.0
-        self.coming: float | None = None  # when the next stage begins, if it is known better than by its arrival
+        self.coming: float | None = None  # when the next stage begins, if known before its watch event
         self.deletion: tuple[str, int] | None = None
         self.deleted: float | None = None
         self.step: PodStep | None = None
@@ -91,13 +90,13 @@ class Kubelets:
         self._wake = asyncio.Event()
 
     async def register(self) -> None:
-        """Create the nodes that were asked for, unless they are there."""
+        """Create the initial nodes that do not exist."""
         await self.nodes.register(self._initial_nodes)
 
-    # ---- what is heard ------------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
     def on_node_change(self, change: Change) -> None:
-        """Take note of a node."""
+        """Handle a change of a node."""
         node = change.object
         host = self.nodes.on_node_change(node, deleted=change.deleted)
         alive = not change.deleted and is_alive(node, self._api.identity)
@@ -111,7 +110,7 @@ class Kubelets:
         self.nodes.drop_unused(host)
 
     def _resume_pod(self, key: str) -> None:
-        """Go on with a pod whose node is back (or stop, if it is lost). What was deleted meanwhile is news to it."""
+        """Resume a pod whose node is back, or suspend it if the node is lost. Deletions meanwhile count from now."""
         life = self._pod_states[key]
         pod = self._api.read(*split_key(key)) if life.host.alive else None
         if pod is not None and pod["metadata"]["uid"] == life.uid:
@@ -121,7 +120,7 @@ class Kubelets:
         self._schedule_step(key, life.step)
 
     def on_pod_change(self, change: Change, *, first: bool = False) -> None:
-        """Take note of a pod. ``first``: it was there before this process, so its status says since when."""
+        """Handle a change of a pod. ``first``: it existed before this process, so its status has the times."""
         pod = change.object
         if not pod["spec"].get("nodeName"):
             return
@@ -197,15 +196,15 @@ class Kubelets:
         if at is not None:
             self._wake.set()
 
-    # ---- what is done -------------------------------------------------------------------------------------
+    # ---- steps ---------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Play all nodes until cancelled."""
+        """Simulate all nodes until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             async for batch in self._api.follow("nodes"):
                 for change in batch:
                     self.on_node_change(change)
-                if not batch:  # now pods can be placed
+                if not batch:  # now all nodes are known
                     tasks.create_task(self._follow_pods(tasks))
 
     async def _follow_pods(self, tasks: asyncio.TaskGroup) -> None:
@@ -228,7 +227,7 @@ class Kubelets:
                     await self._wake.wait()
 
     async def run_due_steps(self) -> int:
-        """Do what is due now. Returns how much that was."""
+        """Take all steps that are due. Returns their number."""
         done = 0
         while keys := self._timers.pop_due(self._clock.now(), AT_ONCE):
             done += len(keys)
@@ -251,7 +250,7 @@ class Kubelets:
                 self._set_timer(key, self._clock.now() + RETRY_SECONDS)
 
     async def _take_step(self, key: str) -> None:
-        """Take a pod one step further."""
+        """Take the next step of a pod."""
         life = self._pod_states.get(key)
         if life is None or life.step is None or not life.host.alive:
             return
@@ -290,7 +289,7 @@ class Kubelets:
             if pod is not None:
                 await self._events.record_warning(pod, reason, text, host=host.name)
             return
-        if not life.admitted:  # by an attempt that could not be written
+        if not life.admitted:  # otherwise admitted by an attempt whose write failed
             life.address, life.admitted = host.capacity.new_address(), True
             host.capacity.reserve(life.request, life.address)
         own, identity = life.address, self._config.identity
@@ -310,7 +309,7 @@ class Kubelets:
             await self._events.record_warning(pod, "Failed", problem, host=life.host.name)
 
     async def _update_status(self, key: str, life: _PodState, change: Callable[[Object], None]) -> Object | None:
-        """Change the status of a pod, if it is still where it was when the change was planned."""
+        """Update the status of a pod if it is still in the stage for which the change was planned."""
         planned = life.stage, life.deletion is not None
 
         def edit(pod: Object) -> None:
@@ -324,6 +323,6 @@ class Kubelets:
 
 
 def _admitted_first(change: Change) -> tuple[bool, str, str]:
-    """Pods that a node has already taken come before those that it has not; these in the order of their creation."""
+    """Sort admitted pods before new ones, and these by creation."""
     pod = change.object
     return pod_stage(pod) is PodStage.NEW, pod["metadata"].get("creationTimestamp", ""), change.key

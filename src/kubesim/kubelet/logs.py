@@ -1,4 +1,4 @@
-"""What ``kubectl logs`` shows of a simulated pod: a few lines that its status tells, and the errors of a real node."""
+"""Logs of simulated pods: a few lines derived from the status, and the errors of a real node."""
 
 from __future__ import annotations
 

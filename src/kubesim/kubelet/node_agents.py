@@ -1,10 +1,10 @@
-"""The simulated nodes themselves: who they are, whether they live, and what their kubelets say about them.
+"""The simulated nodes: registration, status reports and leases.
 
-Existing nodes are taken over at start; those that somebody creates later are played as well, unless they are
+Existing nodes are taken over at start; nodes that a client creates later are simulated as well, unless they are
 annotated ``simulated: "false"`` (in the domain of the product).
 
-A real kubelet renews its lease every 10 seconds. Thousands of simulated ones would do nothing else, so their leases
-are long and renewed rarely; whether a simulated node lives is decided in this process anyway.
+A real kubelet renews its lease every 10 seconds. Thousands of simulated ones would do nothing else, so their leases are
+long and renewed rarely; the node lifecycle controller does not need them for simulated nodes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RENEW_SECONDS = 1200.0
 
 
 class NodeAgent:
-    """One node, as its kubelet knows it. Without a uid it is only a name that pods are bound to."""
+    """The kubelet's state of a node. Without a uid the node does not exist, but pods are bound to its name."""
 
     __slots__ = ("address", "alive", "capacity", "name", "pods", "uid")
 
@@ -43,7 +43,7 @@ class NodeAgent:
 
 
 class NodeAgents:
-    """All nodes, and the writes of their kubelets that are about the node and not about a pod."""
+    """All simulated nodes, and the writes of their kubelets to nodes and leases."""
 
     def __init__(self, api: InProcessClient, clock: Clock, capacity: Mapping[str, str], registry: Registry) -> None:
         self._api = api
@@ -59,14 +59,14 @@ class NodeAgents:
         return sum(host.alive for host in self._agents.values())
 
     def get_or_add(self, name: str) -> NodeAgent:
-        """A node, whether or not it exists."""
+        """The agent of a node, whether or not the node exists."""
         host = self._agents.get(name)
         if host is None:
             host = self._agents[name] = NodeAgent(name, self._registry)
         return host
 
     def on_node_change(self, node: Object, *, deleted: bool) -> NodeAgent:
-        """Take note of a node. Whether it lives is for the caller to compare with what was."""
+        """Handle a change of a node. The caller updates whether it is alive."""
         host = self.get_or_add(node["metadata"]["name"])
         if deleted:
             host.uid = ""
@@ -78,7 +78,7 @@ class NodeAgents:
         return host
 
     def drop_unused(self, host: NodeAgent) -> None:
-        """Forget a name that is no node's and that no pod is bound to."""
+        """Remove an agent whose node does not exist and has no pods."""
         if not host.uid and not host.pods:
             self._agents.pop(host.name, None)
 
@@ -95,10 +95,10 @@ class NodeAgents:
         if number is not None:
             self._numbers.add(number)
 
-    # ---- what kubelets write ------------------------------------------------------------------------------
+    # ---- writes -------------------------------------------------------------------------------------------
 
     async def register(self, wanted: Sequence[Object]) -> None:
-        """Create the nodes that are wanted and not there; give those that are there the wanted capacity."""
+        """Create the nodes that do not exist; set the capacity of those that do."""
         for node in self._api.list("nodes"):
             self._take_number(node)
         for first in range(0, len(wanted), AT_ONCE):
@@ -133,7 +133,7 @@ class NodeAgents:
         await self._api.modify("nodes", "", name, edit, subresource="status")
 
     async def report_status(self, name: str) -> None:
-        """A kubelet that is well says so."""
+        """Report the status of a node that is alive."""
         node = self._api.read("nodes", "", name)
         if node is None:
             return
@@ -152,7 +152,7 @@ class NodeAgents:
         await self._api.modify("nodes", "", name, edit, subresource="status")
 
     async def renew_lease(self, name: str) -> float | None:
-        """Renew the lease of a node. Returns when to do it again; None: there is nobody to renew it."""
+        """Renew the lease of a node. Returns when to renew it again; None if the node is not alive."""
         host = self.get_or_add(name)
         if not host.alive:
             self.drop_unused(host)
@@ -172,12 +172,12 @@ class NodeAgents:
 
 
 def is_alive(node: Object, identity: ServerIdentity) -> bool:
-    """Whether this process plays the node, and it is not lost."""
+    """Whether the node is simulated and not lost."""
     return is_simulated(node, identity) and not is_lost(node, identity)
 
 
 def is_fully_reported(node: Object) -> bool:
-    """Whether a node has everything that its kubelet reports."""
+    """Whether a node's status is complete and Ready."""
     status = node.get("status") or {}
     return bool(
         is_condition_true(status, "Ready")

@@ -1,7 +1,7 @@
-"""What a node has room for: the resources and addresses that its pods hold, and whether one more fits.
+"""The capacity of a simulated node: resources and pod addresses in use, and whether another pod fits.
 
-As on a real node, a pod is taken or refused when it arrives, whatever a scheduler believed. Extended resources that
-the node knows nothing of are not its business.
+As on a real node, a pod is admitted or rejected when it arrives, whatever the scheduler assumed. Extended resources
+that the node does not have are ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a simulated node looks like: the Node objects to register, and what its kubelet reports."""
+"""The Node objects of simulated nodes, and the status that their kubelets report."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def parse_nodes(documents: list[object], where: str) -> list[Object]:
 
 
 def fill_in_node(node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity) -> None:
-    """Fill in what a kubelet reports when it registers; what the node already says stays."""
+    """Fill in the fields that a kubelet reports at registration; existing values are kept."""
     about, spec, status = node["metadata"], node.setdefault("spec", {}), node.setdefault("status", {})
     name = about["name"]
     labels = about.setdefault("labels", {})
@@ -134,7 +134,7 @@ def fill_in_node(node: Object, number: int, now: str, capacity: Mapping[str, str
 def report_node_status(
     node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity
 ) -> None:
-    """What the kubelet of a node that is well writes into its status."""
+    """Fill in the status of a healthy node."""
     status, name = node.setdefault("status", {}), node["metadata"]["name"]
     if not status.get("capacity"):
         status["capacity"] = dict(status.get("allocatable") or capacity)
@@ -152,7 +152,7 @@ def report_node_status(
             {"type": "Hostname", "address": name},
         ]
     if not status.get("nodeInfo"):
-        machine = f"{crc32(name.encode()):08x}{number:024x}"  # no digest: hashlib would bring OpenSSL with it
+        machine = f"{crc32(name.encode()):08x}{number:024x}"  # not a digest, because hashlib loads OpenSSL
         uuid = "-".join((machine[:8], machine[8:12], machine[12:16], machine[16:20], machine[20:]))
         status["nodeInfo"] = {
             "architecture": "amd64",
@@ -175,7 +175,7 @@ def internal_address(node: Object) -> str:
 
 
 def node_number(node: Object) -> int | None:
-    """The number from which a node's addresses were made, if they were."""
+    """The number from which a node's addresses were derived, if any."""
     try:
         network = IPv4Network((node.get("spec") or {}).get("podCIDR") or "")
     except ValueError:

@@ -31,12 +31,12 @@ _FAIL = re.compile(r"(?P<how>true|false|[0-9]{1,3})(\s+after\s+(?P<after>\S+))?"
 
 
 class PodBehaviorError(ValueError):
-    """An annotation that does not say what the containers do."""
+    """A malformed behaviour annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodBehavior:
-    """How long containers run, and how they end. None: until they are stopped."""
+    """How long containers run, and how they exit. None: until they are stopped."""
 
     seconds: float | None = None
     exit_code: int = 0
@@ -44,7 +44,7 @@ class PodBehavior:
 
 
 def read_behavior(pod: Object, identity: ServerIdentity) -> PodBehavior:
-    """The program of a pod's containers."""
+    """The behaviour of a pod's containers, by its annotations or labels."""
     run, stop = _seconds(pod, identity.annotation(RUN_SECONDS)), _seconds(pod, identity.annotation(STOP_SECONDS))
     fail = identity.annotation(FAIL)
     text = _annotation_or_label(pod, fail)
@@ -64,7 +64,7 @@ def read_behavior(pod: Object, identity: ServerIdentity) -> PodBehavior:
     if after is None:
         return PodBehavior(run or 0.0, code, stop)
     if run is not None and run <= after:
-        return PodBehavior(run, 0, stop)  # it has ended well before it could fail
+        return PodBehavior(run, 0, stop)  # it succeeds before it could fail
     return PodBehavior(after, code, stop)
 
 

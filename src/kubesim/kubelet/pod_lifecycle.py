@@ -24,13 +24,13 @@ from kubesim.kubelet.pod_behavior import PodBehavior, PodBehaviorError, read_beh
 from kubesim.registry.registry import Object
 
 FIRST_BACKOFF, LAST_BACKOFF = 10.0, 300.0
-BACKOFF_RESET_SECONDS = 600.0  # a container that ran for so long is restarted as if it were new
+BACKOFF_RESET_SECONDS = 600.0  # a container that ran this long is restarted without delay
 CONFIG_ERROR = "CreateContainerConfigError"
 CRASH_LOOP = "CrashLoopBackOff"
 
 
 class PodStage(Enum):
-    """Where a pod is."""
+    """The stage of a pod on its node."""
 
     NEW = "new"
     STARTING = "starting"
@@ -41,21 +41,21 @@ class PodStage(Enum):
 
 
 class PodAction(Enum):
-    """What a node does with a pod."""
+    """An action of a kubelet on a pod."""
 
     ADMIT = "admit"
     START = "start"
     EXIT = "exit"
     RESTART = "restart"
     EXPIRE = "expire"
-    CONFIRM = "confirm"  # say again that it is ready, after somebody has said that it is not
+    CONFIRM = "confirm"  # report readiness again after a controller marked the pod not ready
     STOP = "stop"  # and remove
     REMOVE = "remove"
 
 
 @dataclass(frozen=True, slots=True)
 class PodStep:
-    """An act, and when it is due."""
+    """An action, and when it is due."""
 
     action: PodAction
     due: float
@@ -63,7 +63,7 @@ class PodStep:
 
 @dataclass(frozen=True, slots=True)
 class KubeletConfig:
-    """What all simulated nodes do alike."""
+    """The configuration of all simulated kubelets."""
 
     identity: ServerIdentity = KUBESIM
     """In its domain are the annotations that pods describe their behaviour with; its name is the container runtime."""
@@ -71,7 +71,7 @@ class KubeletConfig:
 
 
 def pod_stage(pod: Object) -> PodStage:
-    """Where a bound pod is."""
+    """The stage of a bound pod, by its status."""
     status = pod.get("status") or {}
     if status.get("phase") in {"Succeeded", "Failed"}:
         return PodStage.OVER
@@ -86,7 +86,7 @@ def pod_stage(pod: Object) -> PodStage:
 
 
 def stage_start(pod: Object) -> float:
-    """Since when a pod has been where it is, as its status says."""
+    """When a pod entered its stage, by its status."""
     status = pod.get("status") or {}
     match pod_stage(pod):
         case PodStage.RUNNING:
@@ -102,7 +102,7 @@ def stage_start(pod: Object) -> float:
 def next_step(
     pod: Object, entered: float, deleted: float | None, clock: Clock, config: KubeletConfig
 ) -> PodStep | None:
-    """What is due next. ``deleted``: since when, more precisely, the pod's deletion has been known."""
+    """The next step of a pod. ``deleted``: when its deletion was observed, more precise than its timestamp."""
     here = pod_stage(pod)
     if "deletionTimestamp" in pod["metadata"]:
         return _deletion_step(pod, here, entered, deleted, clock, config.identity)
@@ -122,7 +122,7 @@ def _next_stage_step(
     try:
         plan = read_behavior(pod, config.identity)
     except PodBehaviorError:
-        # It will be noticed at the start; a pod that already runs goes on as if nothing had been said.
+        # It is reported at the start; a pod that already runs continues as without annotations.
         return PodStep(PodAction.START, entered) if here is PodStage.STARTING else None
     match here:
         case PodStage.STARTING:
@@ -161,7 +161,7 @@ def _deletion_step(
 
 
 def _behavior_or_default(pod: Object, identity: ServerIdentity) -> PodBehavior:
-    """The program of containers that run; one that cannot be read any more runs until it is stopped."""
+    """The behaviour of running containers; with malformed annotations they run until they are stopped."""
     try:
         return read_behavior(pod, identity)
     except PodBehaviorError:
@@ -169,7 +169,7 @@ def _behavior_or_default(pod: Object, identity: ServerIdentity) -> PodBehavior:
 
 
 def restart_backoff(count: int, ran: float = 0.0) -> float:
-    """How many seconds a container waits for its next start, after so many restarts and a run of so many seconds."""
+    """Seconds until the next start of a container after this many restarts and a run of ``ran`` seconds."""
     if count == 0 or ran >= BACKOFF_RESET_SECONDS:
         return 0.0
     return min(LAST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(count - 1, 10))
@@ -182,17 +182,17 @@ def restarts(pod: Object) -> int:
 
 
 def config_error(pod: Object) -> str:
-    """Why nobody can say what the containers would do; empty if all is well."""
+    """The configuration error of a pod's containers; empty if there is none."""
     if pod_stage(pod) is not PodStage.MISCONFIGURED:
         return ""
     return str(pod["status"]["containerStatuses"][0]["state"]["waiting"].get("message", ""))
 
 
-# ---- what an act writes -----------------------------------------------------------------------------------
+# ---- the status after an action ---------------------------------------------------------------------------
 
 
 def admit(pod: Object, at: float, host: str, address: str, identity: ServerIdentity) -> None:
-    """The node takes the pod over: its containers are being made."""
+    """The kubelet admits the pod and creates its containers."""
     status, now = pod.setdefault("status", {}), stamp(at)
     status |= {"phase": "Pending", "startTime": now, "hostIP": host, "hostIPs": [{"ip": host}]}
     if address:
@@ -204,13 +204,13 @@ def admit(pod: Object, at: float, host: str, address: str, identity: ServerIdent
 
 
 def reject(pod: Object, at: float, reason: str, message: str) -> None:
-    """The node does not take the pod."""
+    """The kubelet rejects the pod."""
     status = pod.setdefault("status", {})
     status |= {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": stamp(at)}
 
 
 def start(pod: Object, at: float, identity: ServerIdentity) -> None:
-    """The containers start, unless nobody can say what they would do."""
+    """Start the containers, unless their annotations are malformed."""
     status, now = pod["status"], stamp(at)
     try:
         read_behavior(pod, identity)
@@ -227,7 +227,7 @@ def start(pod: Object, at: float, identity: ServerIdentity) -> None:
 
 
 def confirm(pod: Object, at: float) -> None:
-    """The containers run, whatever somebody has said who did not hear of this node for a while."""
+    """Report running containers again, after the node controller marked the pod not ready."""
     container_status.set_pod_conditions(pod, stamp(at))
 
 
@@ -241,10 +241,10 @@ def restart(pod: Object, at: float, identity: ServerIdentity) -> None:
 
 
 def exit_containers(pod: Object, at: float, entered: float, clock: Clock, identity: ServerIdentity) -> None:
-    """The containers end by themselves, and the pod with them, unless they failed and are to be restarted then.
+    """The containers exit, and the pod ends unless they failed and are to be restarted.
 
-    Under the policy ``Always`` a real pod never ends. Here somebody has written down when it does, and most manifests
-    leave the policy out: so that is its end.
+    Under the policy ``Always`` a real pod never ends. Here the annotations tell when it does, and most manifests
+    omit the policy, so the pod ends.
     """
     code = read_behavior(pod, identity).exit_code
     fails = code != 0 and pod["spec"].get("restartPolicy") == "OnFailure"
@@ -271,7 +271,7 @@ def exit_containers(pod: Object, at: float, entered: float, clock: Clock, identi
 
 
 def expire(pod: Object, at: float, identity: ServerIdentity) -> None:
-    """The pod has been active for longer than it may."""
+    """The pod has exceeded its active deadline."""
     _end(pod, at, container_status.KILLED, identity, failed=True)
     text = "Pod was active on the node longer than the specified deadline"
     pod["status"] |= {"reason": "DeadlineExceeded", "message": text}

@@ -1,4 +1,4 @@
-"""What is due when: one moment per key, the earliest first."""
+"""A timer queue: one due time per key, the earliest first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The schemas of a document: each kind, its list, and what all kinds share.
+"""The schemas of an OpenAPI document: each kind, its list, and the types that all kinds share.
 
-A published schema differs from the one that is enforced where tools know other words for the same thing: metadata is
-spelled out, and a value that may be a number or a text says so in words that every validator knows.
+A published schema differs from the enforced one where tools expect other keywords: metadata is spelled out, and an
+int-or-string value is described with keywords that every validator knows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paths of a document: which methods there are, what they take, and what they answer."""
+"""The paths of an OpenAPI document: methods, parameters and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The older form of a document: version 2, which knows no alternatives and puts the body among the parameters."""
+"""Conversion to OpenAPI version 2, which has no alternatives and declares the body as a parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a patch is refused."""
+"""Errors of patches."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is served, for clients that ask first: groups, their versions, and the resources in each.
+"""Discovery: the served groups, their versions, and the resources of each.
 
-There are two forms. The old one is a page for each group and version; the aggregated one has everything in two pages,
-and is what kubectl prefers. Built-in groups come first, in the order in which they are written down: of two resources
-with one name (``jobs``) clients take the first.
+There are two formats. The old one is a page for each group and version; the aggregated one has everything in two pages,
+and kubectl prefers it. Built-in groups come first, in the order of their declaration: of two resources with the same
+name (``jobs``) clients take the first.
 """
 
 from __future__ import annotations

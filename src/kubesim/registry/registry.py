@@ -1,8 +1,8 @@
-"""Which resources are served, and how each of them differs from the others.
+"""The registry of served resources.
 
-A ``Resource`` says everything that the verbs need to know about a kind: its names, its schema, its subresources,
-the columns of its table, and a ``Strategy`` with what no schema can express (a pod may not change its containers;
-a node keeps the status it is created with). The built-in kinds are always there; custom ones come and go with their
+A ``Resource`` holds everything that the verbs need to know about a kind: its names, schema, subresources and table
+columns, and a ``Strategy`` for rules that no schema can express (the containers of a pod are immutable; a node keeps
+the status it is created with). Built-in kinds are always registered; custom ones are added and removed with their
 definitions.
 """
 
@@ -23,11 +23,11 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 class Context(Protocol):
-    """What a strategy may know besides the object: the time, who asks, and other objects."""
+    """The context of a strategy: time, user, and other objects."""
 
     now: str  # RFC 3339, in seconds
     user: str
-    warnings: list[str]  # for whoever asks, beside the answer
+    warnings: list[str]  # for the client, beside the response
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource (``priorityclasses.scheduling.k8s.io``); not to be changed."""
@@ -90,7 +90,7 @@ class Strategy:
         return False
 
     def grace(self, old: Object, asked: int | None) -> int:
-        """How many seconds a deletion waits for whoever runs the object; 0 removes it at once."""
+        """The grace period of a deletion in seconds; 0 removes the object at once."""
         return 0
 
 
@@ -143,7 +143,7 @@ class Resource:
     own_list_kind: str = ""
     scale: ScalePaths | None = None
     deprecation: str = ""
-    """What to warn everybody of who uses this version."""
+    """The warning for clients that use this version."""
     custom: bool = False
     """Whether a CustomResourceDefinition brought it. Only built-in kinds take strategic merge patches."""
 
@@ -172,7 +172,7 @@ class Resource:
 
 
 class ResourceRegistry:
-    """The resources that are served now. ``version`` grows with every change, for whoever keeps a copy."""
+    """The served resources. ``version`` increases with every change, to invalidate caches."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._served: dict[tuple[str, str, str], Resource] = {}

@@ -1,7 +1,7 @@
-"""What the API says about itself: its release, what it serves, and what that looks like.
+"""The endpoints that describe the API: version, discovery, and OpenAPI.
 
-Pages are made when somebody asks. The discovery pages are kept until a resource comes or goes; the OpenAPI documents
-are large and rarely asked for, so they are made anew each time.
+Pages are built on request. Discovery pages are cached until a resource is added or removed; OpenAPI documents are large
+and rarely requested, so they are built each time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A compiled schema: what is known about one value, and the two walks that change objects.
+"""A compiled schema: the constraints of each value, and the passes that prune and default objects.
 
 One node stands for one place in the schema; places that share their OpenAPI dict share their node, so a schema may
-refer to itself. Pruning and defaulting go where the object goes, not where the schema could go.
+refer to itself. Pruning and defaulting walk the object, not the schema.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SchemaNode:
         self.additional: SchemaNode | None = None  # of all other fields
         self.forbids_others = False
         self.items: SchemaNode | None = None
-        self.preserves = False  # fields nobody knows stay
+        self.preserves = False  # unknown fields are preserved
         self.embedded = False  # an object with apiVersion, kind and metadata of its own
         self.has_default = False
         self.default_value: Any = None
@@ -81,9 +81,9 @@ class SchemaNode:
         self.none_of: SchemaNode | None = None
         self.merge_key = ""  # what tells the items of a list apart in a strategic merge patch
         self.patch_strategy: frozenset[str] = frozenset()
-        self.atomic = False  # an object that somebody applies as a whole
-        self.is_set = False  # a list of values, each of which somebody can have applied
-        self.list_keys: tuple[str, ...] = ()  # a list of objects, each of which somebody can have applied, by these
+        self.atomic = False  # an object with a single owner
+        self.is_set = False  # a list of values with an owner each
+        self.list_keys: tuple[str, ...] = ()  # the keys of a list of objects with an owner each
         self.holds: Callable[[Any], bool] = _unknown
         """Whether a value is certainly all right. If not, the findings say what is wrong, or that nothing is."""
         self.tidy: Callable[[Any], bool] = _unknown

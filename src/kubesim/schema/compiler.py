@@ -1,4 +1,4 @@
-"""From an OpenAPI dict, known to be structural, to the nodes of a compiled schema."""
+"""The compiler: from an OpenAPI dict, known to be structural, to the nodes of a compiled schema."""
 
 from __future__ import annotations
 

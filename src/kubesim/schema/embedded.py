@@ -1,4 +1,4 @@
-"""Objects inside of objects: fields that hold a whole resource, and the metadata every resource has."""
+"""Embedded resources: fields that hold a whole object, and the metadata that every object has."""
 
 from __future__ import annotations
 

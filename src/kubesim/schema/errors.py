@@ -1,4 +1,4 @@
-"""What exactly is wrong with a value, in the order in which the real server goes through it."""
+"""The validation errors of a value, in the order in which kube-apiserver reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``x-kubernetes-`` keywords of a schema: when they fit what else it says."""
+"""The ``x-kubernetes-`` keywords of a schema, and their consistency with its other keywords."""
 
 from __future__ import annotations
 

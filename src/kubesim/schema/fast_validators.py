@@ -1,9 +1,9 @@
-"""Yes or no: whether a value is all right, and whether it is free of unknown fields.
+"""Fast validation: whether a value is valid, and whether it is free of unknown fields.
 
-Nearly all objects that are written are valid and tidy, so this is what is fast: each node gets two functions that
-look at the class of a value and then only at what the schema says about that class. Fields that are plain texts or
-truth values cost their object a single comparison. "No" may come too early (a whole number written as 1.0); then the
-findings, or the pruning, decide.
+Nearly all objects that are written are valid and have no unknown fields, so this is the fast path: each node gets two
+functions that test the class of a value and then only the constraints for that class. Fields that are plain strings or
+booleans cost their object a single comparison. A negative answer may be wrong (a whole number written as 1.0); then the
+full validation, or the pruning, decides.
 """
 
 from __future__ import annotations

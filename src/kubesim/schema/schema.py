@@ -1,4 +1,4 @@
-"""A schema as its users see it."""
+"""A schema with its public methods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SchemaError(ValueError):
 class Schema:
     """A structural schema of a resource. ``where`` is the path under which problems with it are reported.
 
-    It is compiled when it is first needed: most kinds are used by nobody for most of the time.
+    It is compiled on first use, because most kinds are rarely used.
     """
 
     def __init__(self, openapi: OpenApi, where: str = "spec.validation.openAPIV3Schema") -> None:
@@ -39,7 +39,7 @@ class Schema:
             raise SchemaError(report.problems)
         self._make: Callable[[], OpenApi] = lambda: openapi
         self.unevaluated: list[str] = report.unevaluated
-        """Where it has expressions in CEL, which nobody evaluates here."""
+        """The paths of CEL expressions, which are not evaluated."""
         compilation = Compilation(openapi)
         wrong = [
             problem
@@ -65,7 +65,7 @@ class Schema:
 
     @cached_property
     def root(self) -> SchemaNode:
-        """What is known about the whole object, for those who walk along (strategic merge patches)."""
+        """The root node, for strategic merge patches."""
         return Compilation(self.openapi).root
 
     def mistyped(self, obj: dict[str, Any]) -> list[FieldProblem]:
@@ -86,7 +86,7 @@ class Schema:
 
     @cached_property
     def applied(self) -> SchemaNode:
-        """The root as those see it who merge objects: it knows how metadata merges, which all kinds have alike."""
+        """The root node for merging objects: it includes how metadata merges, which all kinds share."""
         root = SchemaNode()
         root.properties = {**self.root.properties, "metadata": _METADATA}
         root.additional, root.preserves = self.root.additional, self.root.preserves

@@ -1,8 +1,8 @@
-"""Whether an OpenAPI dict is a structural schema, as CustomResourceDefinitions must be.
+"""Validation that an OpenAPI dict is a structural schema, as CustomResourceDefinitions must be.
 
-Structural means: every field has its type in exactly one place, on the way from the root through ``properties``,
-``items`` and ``additionalProperties``. What stands below ``anyOf`` and its like may restrict values further, but says
-nothing about which fields there are. Only then can fields be pruned and defaulted without guessing.
+Structural means: every field has its type in exactly one place, on the path from the root through ``properties``,
+``items`` and ``additionalProperties``. Keywords below ``anyOf`` and its like may restrict values further, but do not
+declare fields. Only then can fields be pruned and defaulted unambiguously.
 """
 
 from __future__ import annotations

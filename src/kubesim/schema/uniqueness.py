@@ -1,4 +1,4 @@
-"""What makes two items of a list the same: their value in a set, the values of some keys in a map."""
+"""Uniqueness of list items: by value in a set, by the values of the keys in a map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What single values must satisfy, each with the words in which the real server refuses them."""
+"""Checks of single values, each with the message of kube-apiserver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why the storage refuses."""
+"""Errors of the storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Compacted(Exception):  # noqa: N818 - an answer, not a mistake
 
 
 class StorageFailed(Exception):  # noqa: N818 - the name says what happened
-    """The file could not be written or read. A write that ends so was not acknowledged, and nobody saw it."""
+    """The file could not be written or read. A write that fails so was neither acknowledged nor visible."""
 
 
 class DataDamaged(Exception):  # noqa: N818 - a state of the file

@@ -1,8 +1,8 @@
-"""Is everything in a data directory as it should be?
+"""Consistency check of a data directory.
 
-Reads, and changes nothing; a directory in use can be checked as well, as of one moment. What is checked: the file
-itself (SQLite's own check), the table ``meta``, and of every line of the log that it continues the line before of
-its key, that its value is the object it claims to be, and that compaction has left what it must and no more.
+It only reads; a directory in use can be checked as well, as of one moment. It checks the file itself (SQLite's
+integrity check), the table ``meta``, and each entry of the log: that it continues the previous entry of its key, that
+its value is the object of that key and revision, and that compaction has removed what it must and nothing else.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kubesim.storage.errors import DataDamaged
 from kubesim.storage.log import FORMAT, LogEntry, format_error, read_format
 
 MAX_FINDINGS = 1000
-"""After so many findings it is clear how things stand."""
+"""The maximum number of findings."""
 
 
 class Finding(NamedTuple):
-    """Something that is not as it should be; revision 0 and no key: about the file as a whole."""
+    """A problem; with revision 0 and no key it concerns the file as a whole."""
 
     revision: int
     key: str
@@ -41,7 +41,7 @@ class _Meta(NamedTuple):
 
 
 def check_directory(directory: Path, identity: ServerIdentity = KUBESIM, most: int = MAX_FINDINGS) -> list[Finding]:
-    """Everything that is wrong in a data directory. Raises Damaged if it is none, or one that we cannot judge."""
+    """All problems of a data directory. Raises DataDamaged if it is none, or of an unknown format."""
     path = directory / identity.database
     if not path.is_file():
         raise DataDamaged(f"{directory} is no data directory: it has no {identity.database}")
@@ -103,7 +103,7 @@ def _of_lines(connection: sqlite3.Connection, meta: _Meta) -> Iterator[Finding]:
 
 
 def _of_chain(line: LogEntry, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
-    """A line continues the one before of its key, unless that was a deletion."""
+    """An entry continues the previous one of its key, unless that was a deletion."""
     existed = before[0] if before and not before[1] else 0
     if line.previous == existed:
         pass
@@ -120,7 +120,7 @@ def _of_chain(line: LogEntry, before: tuple[int, bool] | None, meta: _Meta) -> I
 
 
 def _of_compaction(line: LogEntry, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
-    """Up to where compaction has swept, only what was the newest then is left."""
+    """Up to the swept revision, only the newest entry of each key is left."""
     if line.revision > meta.swept:
         return
     if before and not before[1]:
@@ -143,7 +143,7 @@ _decode = msgspec.json.Decoder(_Object).decode
 
 
 def _of_value(line: LogEntry) -> Iterator[str]:
-    """The value is the object of that name, as of that revision."""
+    """The value must be the object of that key and revision."""
     try:
         metadata = _decode(line.value).metadata
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,7 +1,6 @@
-"""The keys in order, so that everything under a prefix is one slice.
+"""A sorted index of all keys, in which the keys under a prefix are one slice.
 
-A sorted list in pieces: an insertion moves the pointers of one piece, not those of all keys, and finding a place
-is two binary searches.
+It is a sorted list in pieces: an insertion moves the pointers of one piece only, and a lookup is two binary searches.
 """
 
 from __future__ import annotations

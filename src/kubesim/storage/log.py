@@ -82,7 +82,7 @@ class Log:
         self._alone: AbstractContextManager[Any] = nullcontext() if path else threading.Lock()
         try:
             if path:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # nobody else reads it, nor what SQLite adds
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # readable by the owner only
             self._writing = _connect(str(path) if path else ":memory:")
         except (OSError, sqlite3.Error) as error:
             raise DataDamaged(f"{self._name} cannot be opened: {error}") from error
@@ -113,7 +113,7 @@ class Log:
 
     def append(self, batch: Sequence[LogEntry]) -> None:
         """Write lines, all or none of them. They are on disk when this returns."""
-        # As few statements as possible: each gives the interpreter away to whoever is busy, and waits to get it back.
+        # As few statements as possible: each releases the interpreter lock and waits to get it back.
         sizes = _sizes(len(batch))
         if len(sizes) == 1:
             with self._alone:

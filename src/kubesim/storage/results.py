@@ -1,4 +1,4 @@
-"""What the store answers with."""
+"""The results of the store."""
 
 from __future__ import annotations
 

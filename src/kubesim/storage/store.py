@@ -1,17 +1,16 @@
-"""The store: what exists now, what existed, and what changes.
+"""The store: the current objects, their history, and their changes.
 
-In memory: for every key its newest revision, and the keys in order. On disk: the log. A read finds the revision
-here and the value in the cache or in the log.
+In memory: the newest revision of every key, and the keys in order. On disk: the log. A read finds the revision in
+memory and the value in the cache or in the log.
 
-A write happens in two moments. In the first, without waiting, it is judged against the newest state there is,
-``latest``, gets its revision and is part of ``latest`` itself; so whatever reads and writes without an ``await`` in
-between is atomic. In the second its commit is on disk: it becomes what readers and watchers see, and its future is
-done. Between the two it is known here as under way, and to nobody outside.
+A write has two phases. In the first, without waiting, it is checked against the newest state, ``latest``, gets its
+revision and becomes part of ``latest``; so a read and a write without an ``await`` in between are atomic. In the second
+phase its commit is on disk: readers and watchers see it, and its future completes. Between the two phases the write is
+pending, and visible through ``latest`` only.
 
-Revisions only grow. Those of a failed commit are not used again while the process lives: whoever works in this
-process has seen them in ``latest`` and might take the next object to carry one for the one it knew. The next
-process does use them again, if nothing later was committed: those who saw them are gone with this one, and no client
-was ever shown one that was not on disk.
+Revisions only increase. Those of a failed commit are not reused in this process: a controller may have seen them in
+``latest`` and would confuse a later object with the one it saw. The next process may reuse them if nothing later was
+committed: no component of it has seen them, and clients never see a revision that is not on disk.
 
 Prefixes end with a slash (``pods/``, ``pods/default/``) or are empty.
 """
@@ -62,13 +61,13 @@ class Store:
         self._revisions = log.current()
         self._keys = KeyIndex(self._revisions)
         self.revision = log.newest
-        """The newest revision that is on disk: what readers see."""
+        """The newest revision on disk, which readers see."""
         self.compacted = log.compacted
-        """The history before this revision is gone."""
+        """The history before this revision has been compacted."""
         self._assigned = log.newest
         self._epoch = 0
         self.write_observers: Witnesses = []
-        """Called with every write in the moment at which it is judged, before ``latest`` shows it."""
+        """Called with every write when it is accepted, before ``latest`` shows it."""
         self._closed = False
         self._pending: deque[Write] = deque()
         self._latest: dict[str, Write] = {}  # of those pending, the newest of each key
@@ -80,7 +79,7 @@ class Store:
 
     @classmethod
     async def open(cls, path: Path | None, identity: ServerIdentity = KUBESIM) -> Self:
-        """Open a data directory, and make it if it is not there. None: in memory, with nothing on disk."""
+        """Open a data directory, created if needed. None: in memory only."""
         with ExitStack() as undo:
             holder = DirectoryLock.acquire(path, identity.program) if path else None
             if holder:
@@ -92,7 +91,7 @@ class Store:
             return store
 
     async def close(self) -> None:
-        """Wait for what is under way, and close the file."""
+        """Wait for pending writes, and close the file."""
         if self._closed:
             return
         self._closed = True
@@ -103,26 +102,26 @@ class Store:
             self._holder.release()
 
     def announce(self, address: str) -> None:
-        """Let others who want the data directory know where its holder is to be found."""
+        """Record the server's address in the lock file."""
         if self._holder:
             self._holder.announce(address)
 
     # ---- reading ------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Record | None:
-        """What readers see of a key."""
+        """The committed state of a key."""
         revision = self._revisions.get(key)
         return None if revision is None else Record(key, revision, self._value(key, revision))
 
     def latest(self, key: str) -> Record | None:
-        """The newest state of a key, commits under way included: what a write is judged against."""
+        """The newest state of a key, pending writes included: a write is checked against it."""
         write = self._latest.get(key)
         if write is None:
             return self.get(key)
         return None if write.line.deleted else Record(key, write.line.revision, write.line.value)
 
     def list_latest(self, prefix: str) -> Iterator[Record]:
-        """``latest`` of every key under a prefix; those under way come last."""
+        """``latest`` of every key under a prefix; pending writes come last."""
         under_way = [(key, write.line) for key, write in self._latest.items() if key.startswith(prefix)]
         passed_over = {key for key, _ in under_way}
         yield from (record for record in self.list(prefix).records if record.key not in passed_over)
@@ -130,15 +129,15 @@ class Store:
 
     @property
     def failures(self) -> int:
-        """How often a commit has failed: ``latest`` then went back to what readers see."""
+        """The number of failed commits; each resets ``latest`` to the committed state."""
         return self._epoch
 
     def count(self, prefix: str) -> int:
-        """How many keys there are under a prefix."""
+        """The number of keys under a prefix."""
         return self._keys.count(prefix)
 
     def list(self, prefix: str, *, at: int | None = None, after: str = "", limit: int = 0) -> Page:
-        """What is under a prefix, in the order of the keys, now or as of an older revision.
+        """The records under a prefix, in the order of keys, now or at an older revision.
 
         ``after`` is the ``last_key`` of the page before, ``limit`` the most records (0: all).
         """
@@ -230,7 +229,7 @@ class Store:
         ], complete
 
     def _previous(self, revision: int) -> bytes:
-        """The value before a change, for as long as the history is kept."""
+        """The value before a change, unless compacted."""
         value = self._cache.get(revision)
         if value is None:
             value = self._log.value(revision)
@@ -260,14 +259,14 @@ class Store:
     # ---- writing ------------------------------------------------------------------------------------
 
     def put(self, key: str, encode: Callable[[int], bytes], *, expected: int) -> asyncio.Future[Record]:
-        """Write a key whose newest revision is ``expected`` (0: it does not exist), else raise Stale.
+        """Write a key whose newest revision is ``expected`` (0: it does not exist), else raise RevisionConflict.
 
-        ``encode`` makes the value for the revision that it gets.
+        ``encode`` builds the value for its revision.
         """
         return self._write(key, encode, expected, deleted=False)
 
     def delete(self, key: str, encode: Callable[[int], bytes], *, expected: int) -> asyncio.Future[Record]:
-        """Remove a key whose newest revision is ``expected``; ``encode`` makes its last state, for watchers."""
+        """Remove a key whose newest revision is ``expected``; ``encode`` builds its last state, for watchers."""
         return self._write(key, encode, expected, deleted=True)
 
     def _write(
@@ -294,7 +293,7 @@ class Store:
         return write.future
 
     async def wait_for_commits(self) -> None:
-        """Wait until everything that is under way now is on disk. StorageFailed if it never will be."""
+        """Wait until all pending writes are on disk. Raises StorageFailed if one of them fails."""
         if self._pending:
             epoch = self._epoch
             await asyncio.wait([self._pending[-1].future])
@@ -302,7 +301,7 @@ class Store:
                 raise StorageFailed("what this answer rests on was not written")
 
     def _committed(self, batch: Batch) -> None:
-        """A batch is on disk: show it to readers and watchers, then tell the writers."""
+        """A batch is on disk: make it visible to readers and watchers, then complete its futures."""
         revisions, latest = self._revisions, self._latest
         for write in batch:
             revision, key, previous, deleted, value = write.line
@@ -320,14 +319,14 @@ class Store:
             self._recent.add(Change(revision, key, value, deleted=bool(deleted), before=previous, read=self._previous))
         self.revision = batch[-1].line.revision
         for write in batch:
-            if not write.future.done():  # the one who waited may have gone
+            if not write.future.done():  # the waiter may have been cancelled
                 line = write.line
                 write.future.set_result(Record(line.key, line.revision, line.value))
         for write in batch:
             self._notifier.notify(write.line.key)
 
     def _failed(self, error: Exception) -> None:
-        """A batch is not on disk: take back everything under way, for all of it was judged by that batch."""
+        """A batch has failed: roll back all pending writes, because they were checked against it."""
         self._epoch += 1
         refused = list(self._pending)
         self._pending.clear()
@@ -339,12 +338,12 @@ class Store:
                 write.future.set_exception(failure)
 
     async def compact(self, revision: int) -> None:
-        """Let go of the history before a revision. Returns when it is removed."""
+        """Compact the history before a revision. Returns when it is removed."""
         if revision > self.revision:
             raise ValueError(f"revision {revision} is yet to come: the newest is {self.revision}")
         if self._closed:
             raise StorageFailed("the store is closed")
-        self.compacted = max(self.compacted, revision)  # at once: nobody begins to read what is about to go
+        self.compacted = max(self.compacted, revision)  # at once, before it is removed
         done: asyncio.Future[None] = self._loop.create_future()
         self._writer.submit(Compaction(self.compacted, done))
         await done

@@ -1,7 +1,7 @@
-"""The latest changes, in memory, for those who watch.
+"""The watch cache: the latest changes, in memory.
 
-A watcher that keeps up never touches the file, and what is decoded or encoded for one is there for the others:
-all get the same ``Change``. Those that fell behind further than the memory reaches read the log instead.
+A watcher that keeps up never reads the file, and all watchers share the same ``Change``, so that it is decoded and
+encoded once. Watchers that are further behind than the cache reaches read the log.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Change:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The value, decoded. Everybody gets the same one: not to be changed."""
+        """The decoded value, shared by all users: must not be modified."""
         if self._object is not None:
             return self._object
         decoded: dict[str, Any] = msgspec.json.decode(self.value)
@@ -110,7 +110,7 @@ class RecentChanges:
     def floor(self, prefix: str) -> int:
         """The changes under a prefix beyond this revision are all here.
 
-        Each prefix has its own floor: who follows a resource that never changes is up to date, whatever others do.
+        Each prefix has its own floor: a watcher of a resource that never changes stays up to date.
         """
         return self._forgotten.get(prefix, self._begin)
 
@@ -118,7 +118,7 @@ class RecentChanges:
         """The changes under a prefix beyond ``after``, which is not below its floor. The oldest comes first."""
         resource, _, rest = prefix.partition("/")
         changes = self._of.get(resource, ()) if resource else self._all
-        # From the end: who keeps up looks at what is new to it and no further.
+        # From the end: a watcher that keeps up only visits new changes.
         found = list(takewhile(lambda change: change.revision > after, reversed(changes)))
         found.reverse()
         return [change for change in found if change.key.startswith(prefix)] if rest else found

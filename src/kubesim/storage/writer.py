@@ -1,11 +1,12 @@
 """The thread that commits.
 
-It takes whatever has come in, commits it as one batch, says so, and takes what has come in meanwhile: the slower the
-disk, the larger the batches, and nobody ever waits for company. Between batches it compacts, a step at a time.
+It commits all writes that have arrived as one batch, reports the result, and continues with the writes that arrived
+meanwhile: the slower the disk, the larger the batches, and no write waits for a batch to fill. Between batches it
+compacts, one step at a time.
 
-When a commit fails, what was queued behind it fails with it, for it was judged by what is now not there. The epoch
-tells one from the other: the event loop begins a new one once it has taken the failed writes back, and until then
-everything that still comes in belongs to the old one and is dropped.
+When a commit fails, the writes queued behind it fail too, because they were checked against a state that no longer
+exists. The epoch separates them from later writes: the event loop starts a new epoch once it has taken back the failed
+writes, and the thread drops all writes of the old epoch.
 """
 
 from __future__ import annotations
@@ -129,5 +130,5 @@ class Writer:
     def _tell(self, what: Callable[..., None], *arguments: object) -> None:
         try:
             self._loop.call_soon_threadsafe(what, *arguments)
-        except RuntimeError:  # the loop is closed and nobody is left to tell
+        except RuntimeError:  # the loop is closed
             self._queue.put(None)

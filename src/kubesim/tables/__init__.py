@@ -1,7 +1,7 @@
-"""Objects as rows of a table, which is what kubectl asks for when it prints for people.
+"""Tables: objects as rows, which kubectl requests for printing.
 
-The columns belong to the resource. A built-in kind brings its own (``pods``, ``nodes`` and beside the other kinds);
-those of a custom one are JSONPaths of its definition (``custom``).
+The columns belong to the resource. Built-in kinds define their own (``pods``, ``nodes``, others in ``kinds``); those of
+a custom resource are JSONPaths in its definition (``custom``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The columns of pods: what a pod is doing, from what its containers report.
+"""The columns of pods: the status of a pod, derived from its containers.
 
-Init containers come first. Until they are through, the status tells how far they are or what they died of; then the
-containers speak, the first of them having the last word. A pod that is being deleted is Terminating whatever they say.
+Init containers come first. Until they have completed, the status shows their progress or failure; then it shows the
+state of the app containers, where the first one takes precedence. A pod that is being deleted is Terminating in any
+case.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deployments: carries out what ``rollout`` decides, by ReplicaSets, and says how far it is."""
+"""The Deployment controller: executes the plan of ``rollout`` on ReplicaSets, and reports progress in the status."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _progressing(deployment: Object, new: Object | None, counts: Object, moved: 
 
 
 class DeploymentController:
-    """Makes and scales the ReplicaSets of Deployments."""
+    """Reconciles Deployments."""
 
     def __init__(self, api: InProcessClient, clock: Clock) -> None:
         self._api = api
@@ -188,7 +188,7 @@ class DeploymentController:
             await self.replica_sets.delete(by_name[name])
 
     def _count_old_pods(self, deployment: Object, sets: list[Object]) -> int:
-        """How many pods of former templates there still are, those on their way out included."""
+        """The number of pods of earlier templates, including those that are being deleted."""
         if deployment["spec"]["strategy"]["type"] != "Recreate":
             return 0
         new = new_replica_set(deployment, sets)
@@ -213,7 +213,7 @@ class DeploymentController:
         await self._events.record_normal(deployment, "ScalingReplicaSet", words)
 
     async def _count_hash_collision(self, deployment: Object, name: str) -> None:
-        """The name is taken: by one of ours that is not known yet (it will be), or by something else."""
+        """Handle a name that exists: a ReplicaSet of this Deployment not yet observed, or a foreign object."""
         about = deployment["metadata"]
         there = self._api.read(REPLICA_SETS, about["namespace"], name)
         if there is None or (controller_of(there) or {}).get("uid") == about["uid"]:
@@ -227,7 +227,7 @@ class DeploymentController:
         )
 
     async def _set_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:
-        """The present template has the highest number, also if it is an old one come back."""
+        """Give the current template the highest revision, also after a rollback."""
         others = max((revision(one) for one in sets if one is not new), default=0)
         number = revision(new) if revision(new) > others else others + 1
         said = replica_set_annotations(deployment, new, number)
@@ -241,7 +241,7 @@ class DeploymentController:
         if said != new["metadata"].get("annotations"):
             await self.replica_sets.modify(new, describe)
         about = deployment["metadata"]
-        if revision(deployment) != number:  # with the status: it is no new generation
+        if revision(deployment) != number:  # through the status subresource, which does not increase the generation
             await self._api.modify(
                 DEPLOYMENTS, about["namespace"], about["name"], edit, subresource="status", uid=about["uid"]
             )
@@ -260,7 +260,7 @@ class DeploymentController:
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Keep all Deployments until cancelled."""
+    """Run the Deployment controller until cancelled."""
     deployments = DeploymentController(api, clock)
 
     async def follow_deployments() -> None:
@@ -269,7 +269,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
                 deployments.replica_sets.on_owner_change(change.object, deleted=change.deleted)
 
     async def follow_pods() -> None:
-        """A Deployment that replaces all pods at once waits until the last of them is gone."""
+        """With Recreate, a Deployment waits until the last old pod is gone."""
         async for batch in api.follow("pods"):
             for change in batch:
                 if change.deleted and (owner := controller_of(change.object)) and owner["kind"] == "ReplicaSet":
@@ -282,7 +282,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
         async for batch in api.follow(REPLICA_SETS):
             for change in batch:
                 deployments.replica_sets.on_child_change(change)
-            if not batch:  # not before the sets are known may a Deployment be judged
+            if not batch:  # Deployments are reconciled once all ReplicaSets are known
                 tasks.create_task(follow_deployments())
                 tasks.create_task(follow_pods())
                 tasks.create_task(deployments.work_queue.run())

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as are wanted, no more and no fewer."""
+"""The ReplicaSet controller: creates and deletes pods until there are as many as desired."""
 
 from __future__ import annotations
 
@@ -131,11 +131,11 @@ class ReplicaSetController:
         if status != owner.get("status"):
             await self._api.modify(REPLICA_SETS, namespace, name, edit, subresource="status", uid=uid)
         if refused:
-            raise refused  # to be tried again, later each time
+            raise refused  # the work queue retries with back-off
         return None if again is None else self._clock.real(again)
 
     async def _scale_pods(self, owner: Object, active: list[Object]) -> tuple[list[Object], ApiError | None]:
-        """The pods of a ReplicaSet when there are as many as are wanted, or why there are not."""
+        """Create or delete pods until there are as many as desired. Returns the pods, and the first error."""
         missing = owner["spec"].get("replicas", 1) - len(active)
         if missing < 0:
             gone = pods_to_delete(active, min(-missing, BURST))
@@ -144,7 +144,7 @@ class ReplicaSetController:
             return [pod for pod in active if pod["metadata"]["name"] not in done], _first_api_error(results)
         made: list[Object | BaseException] = []
         while len(made) < min(missing, BURST) and _first_api_error(made) is None:
-            several = min(2 * len(made) or 1, min(missing, BURST) - len(made))  # if one is refused, so may all be
+            several = min(2 * len(made) or 1, min(missing, BURST) - len(made))  # slow start
             made += await asyncio.gather(*(self._create_pod(owner) for _ in range(several)), return_exceptions=True)
         return active + [pod for pod in made if isinstance(pod, dict)], _first_api_error(made)
 
@@ -167,7 +167,7 @@ class ReplicaSetController:
 
 
 def _first_api_error(results: Sequence[object]) -> ApiError | None:
-    """The first refusal among results; what is no refusal is a mistake, and raised."""
+    """The first API error among results; any other exception is a bug, and raised."""
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, ApiError):
             raise result
@@ -175,7 +175,7 @@ def _first_api_error(results: Sequence[object]) -> ApiError | None:
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Keep the pods of all ReplicaSets until cancelled."""
+    """Run the ReplicaSet controller until cancelled."""
     sets = ReplicaSetController(api, clock)
 
     async def follow_sets() -> None:
@@ -187,6 +187,6 @@ async def run(api: InProcessClient, clock: Clock) -> None:
         async for batch in api.follow("pods"):
             for change in batch:
                 sets.pods.on_child_change(change)
-            if not batch:  # not before the pods are known may a set be judged
+            if not batch:  # ReplicaSets are reconciled once all pods are known
                 tasks.create_task(follow_sets())
                 tasks.create_task(sets.work_queue.run())

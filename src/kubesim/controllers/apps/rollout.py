@@ -1,8 +1,8 @@
-"""From one template to the next: how many pods each ReplicaSet of a Deployment should have now.
+"""Rollouts: how many pods each ReplicaSet of a Deployment should have now.
 
-A Deployment has one ReplicaSet for each template it ever had; the one of its present template is the new one. Pods
-move from the old ones to it: all old ones go first (``Recreate``), or step by step, with at most ``maxSurge`` pods
-more than wanted and at most ``maxUnavailable`` fewer available. A pure function of objects, without I/O.
+A Deployment has one ReplicaSet for each template it ever had; the one of the current template is the new ReplicaSet.
+A rollout moves pods from the old ReplicaSets to it: it deletes all old pods first (``Recreate``), or proceeds step by
+step, with at most ``maxSurge`` pods more than desired and at most ``maxUnavailable`` fewer available. Pure.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ NOT_COPIED = {
     DESIRED_REPLICAS,
     MAX_REPLICAS,
 }
-LONGEST_HISTORY = 2000  # characters; the oldest go first
-LONGEST_REVISION = 18  # digits; anybody may write anything there
+LONGEST_HISTORY = 2000  # characters; the oldest revisions are dropped first
+LONGEST_REVISION = 18  # digits; users can write anything there
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 @dataclass(slots=True)
 class Rollout:
-    """What is to be done with the ReplicaSets of a Deployment."""
+    """The next step of a rollout."""
 
     create: bool = False
-    """There is none of the present template yet."""
+    """Whether to create the ReplicaSet of the current template."""
     scale: dict[str, int] = field(default_factory=dict)
-    """How many pods each should have, by name, where that is not what it has been told."""
+    """The desired replicas of ReplicaSets to scale, by name."""
     delete: list[str] = field(default_factory=list)
-    """Old ones beyond those that are kept to go back to."""
+    """Old ReplicaSets beyond the revision history limit."""
 
 
 def template_of(replica_set: Object) -> Any:
-    """The template of a ReplicaSet, as its Deployment had it."""
+    """The template of a ReplicaSet without the hash label, as its Deployment had it."""
     template = replica_set["spec"]["template"]
     about = dict(template.get("metadata") or {})
     about["labels"] = {name: value for name, value in (about.get("labels") or {}).items() if name != HASH_LABEL}
@@ -61,7 +61,7 @@ def _normalize_template(template: Object) -> Object:
 
 
 def new_replica_set(deployment: Object, sets: list[Object]) -> Object | None:
-    """The ReplicaSet of the present template; the oldest if there are several."""
+    """The ReplicaSet of the current template; the oldest if there are several."""
     wanted = _normalize_template(deployment["spec"]["template"])
     return next((one for one in sorted(sets, key=_age) if template_of(one) == wanted), None)
 
@@ -71,8 +71,8 @@ def _age(found: Object) -> tuple[str, str]:
 
 
 def template_hash(deployment: Object) -> str:
-    """A short name for the present template. Another one if that was taken by something else before."""
-    import hashlib  # with it comes OpenSSL, which is much for a cluster without Deployments
+    """The hash of the current template; it changes with the collision count."""
+    import hashlib  # it loads OpenSSL, which a cluster without Deployments does not need
 
     collisions = (deployment.get("status") or {}).get("collisionCount", 0)
     digest = hashlib.sha256(_encode([_normalize_template(deployment["spec"]["template"]), collisions])).digest()
@@ -80,7 +80,7 @@ def template_hash(deployment: Object) -> str:
 
 
 def replica_set_annotations(deployment: Object, one: Object | None, number: int) -> dict[str, str]:
-    """What the ReplicaSet of the present template says: what its Deployment does, and which template it is and was."""
+    """The annotations of the new ReplicaSet: those of its Deployment, its revision and former revisions."""
     before = ((one or {}).get("metadata") or {}).get("annotations") or {}
     own = deployment["metadata"].get("annotations") or {}
     carried = {name: value for name, value in own.items() if name not in NOT_COPIED}
@@ -95,13 +95,13 @@ def replica_set_annotations(deployment: Object, one: Object | None, number: int)
 
 
 def size_annotations(deployment: Object) -> dict[str, str]:
-    """What a ReplicaSet says of how many pods its Deployment wants, and how many there may be on the way."""
+    """The annotations with desired and maximum replicas of a Deployment."""
     wanted = deployment["spec"]["replicas"]
     return {DESIRED_REPLICAS: str(wanted), MAX_REPLICAS: str(wanted + surge_and_unavailable(deployment)[0])}
 
 
 def replicas(one: Object) -> int:
-    """How many pods a ReplicaSet has been told to have."""
+    """The desired replicas of a ReplicaSet."""
     return int(one["spec"].get("replicas", 1))
 
 
@@ -110,7 +110,7 @@ def _available(one: Object) -> int:
 
 
 def surge_and_unavailable(deployment: Object) -> tuple[int, int]:
-    """How many pods there may be beyond those wanted, and how many of those may be unavailable."""
+    """maxSurge and maxUnavailable of a Deployment, as numbers of pods."""
     wanted = deployment["spec"]["replicas"]
     rolling = deployment["spec"]["strategy"].get("rollingUpdate")
     if rolling is None:
@@ -121,7 +121,7 @@ def surge_and_unavailable(deployment: Object) -> tuple[int, int]:
 
 
 def plan_rollout(deployment: Object, sets: list[Object], pods_there: int) -> Rollout:
-    """The next step. ``pods_there`` counts the pods of old ReplicaSets that still exist, however they are."""
+    """The next step. ``pods_there`` is the number of existing pods of old ReplicaSets, in any phase."""
     spec = deployment["spec"]
     new = new_replica_set(deployment, sets)
     old = sorted((one for one in sets if one is not new), key=_age)
@@ -156,7 +156,7 @@ def _scale_new(rollout: Rollout, new: Object | None, count: int) -> None:
 
 
 def initial_replicas(deployment: Object, sets: list[Object]) -> int:
-    """How many pods the ReplicaSet of a new template begins with."""
+    """The initial replicas of a new ReplicaSet."""
     spec = deployment["spec"]
     if spec["strategy"]["type"] == "Recreate":
         return int(spec["replicas"])
@@ -182,7 +182,7 @@ def _roll_update(rollout: Rollout, deployment: Object, new: Object | None, old: 
 
 
 def _scale_down_old(rollout: Rollout, old: list[Object], total: int, least: int, unborn: int) -> None:
-    """Take pods from old ReplicaSets as long as enough are available; first those that are no use to anybody."""
+    """Scale down old ReplicaSets while enough pods stay available; unavailable pods first."""
     spare = total - least - max(0, unborn)
     left = {one["metadata"]["name"]: replicas(one) for one in old}
     for one in old:
@@ -207,6 +207,6 @@ def _delete_beyond_history(rollout: Rollout, deployment: Object, old: list[Objec
 
 
 def revision(found: Object) -> int:
-    """Which of the templates it is, counted from 1."""
+    """The revision of a ReplicaSet or Deployment, from 1; 0 if the annotation is malformed."""
     text = (found["metadata"].get("annotations") or {}).get(REVISION, "")
     return int(text) if text.isdecimal() and len(text) <= LONGEST_REVISION else 0

@@ -1,10 +1,10 @@
-"""Who must go because its owner has: garbage collection.
+"""The garbage collector: deletes objects whose owners no longer exist.
 
-A deletion says what becomes of the dependents. In the background: the owner goes, and they follow when it is gone.
-In the foreground: the owner waits, held by a finalizer, until those that block its deletion are gone. Orphaned:
-they lose their owner first, and stay. An object that names an owner that does not exist goes as well.
+A deletion chooses what happens to the dependents. Background: the owner is removed, and its dependents are deleted
+afterwards. Foreground: a finalizer keeps the owner until the dependents that block its deletion are gone. Orphan: the
+dependents lose their owner reference first, and stay. Objects that name an owner that does not exist are deleted too.
 
-Only objects that have owners are remembered, by key; everything else about them is read when it matters.
+Only objects with owners are indexed, by key; everything else is read when it is needed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _decode_metadata = msgspec.json.Decoder(_ObjectWithMetadata).decode
 
 
 class GarbageCollector:
-    """Who depends on whom, kept up to date from every change of every object."""
+    """The dependents of each owner, updated with every change of any object."""
 
     def __init__(self, api: InProcessClient) -> None:
         self._api = api
@@ -52,7 +52,7 @@ class GarbageCollector:
         self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
 
     def on_change(self, key: str, value: bytes, *, deleted: bool) -> None:
-        """Take note of an object's newest state."""
+        """Handle a change of an object."""
         about = _decode_metadata(value).metadata
         owners = () if deleted else tuple(reference.uid for reference in about.owner_references)
         before = self._owners.get(key, ())
@@ -140,7 +140,7 @@ class GarbageCollector:
         return OwnerState.WAITING if waiting else OwnerState.THERE
 
     def _has_blocking_dependents(self, uid: str) -> bool:
-        """Whether a dependent is still there that may hold up the owner's deletion."""
+        """Whether a dependent exists that blocks the owner's deletion."""
         for key in self._dependents.get(uid, ()):
             found = self._api.read(*split_key(key))
             for reference in found["metadata"].get("ownerReferences", ()) if found else ():
@@ -167,13 +167,13 @@ class GarbageCollector:
 
 
 def split_key(key: str) -> tuple[str, str, str]:
-    """Resource, namespace and name of a stored object, from its key."""
+    """Resource, namespace and name in the key of a stored object."""
     resource, *between, name = key.split("/")
     return resource, "".join(between), name
 
 
 def remove_finalizer(found: Object, finalizer: str) -> None:
-    """Take a finalizer off an object."""
+    """Remove a finalizer from an object."""
     about = found["metadata"]
     about["finalizers"] = [kept for kept in about.get("finalizers", ()) if kept != finalizer]
 
@@ -184,7 +184,7 @@ def _unblock_owner_deletion(found: Object) -> None:
 
 
 async def run(api: InProcessClient) -> None:
-    """Collect garbage until cancelled."""
+    """Run the garbage collector until cancelled."""
     owners = GarbageCollector(api)
     async with asyncio.TaskGroup() as tasks:
         complete = False
@@ -192,6 +192,6 @@ async def run(api: InProcessClient) -> None:
             for change in batch:
                 if complete or b'"ownerReferences"' in change.value or b'"deletionTimestamp"' in change.value:
                     owners.on_change(change.key, change.value, deleted=change.deleted)
-            if not batch:  # now it is known who depends on whom
+            if not batch:  # now all dependents are known
                 complete = True
                 tasks.create_task(owners.work_queue.run())

@@ -1,7 +1,7 @@
-"""Whether an object may stay, seen from its owners: the decision of the garbage collector.
+"""The decision of the garbage collector: whether an object stays, given the state of its owners. Pure.
 
-An owner is named by kind, name and uid; one of the same name with another uid is a stranger. An object goes when
-none of its owners is left, and stays as long as one is there that is not itself waiting for its dependents to go.
+An owner is identified by kind, name and uid; an object of the same name with another uid is a different one. An object
+is deleted when none of its owners is left, and stays while one exists that does not wait for its own dependents.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FOREGROUND = "foregroundDeletion"
 
 
 class OwnerState(Enum):
-    """What is known of an owner."""
+    """The state of an owner."""
 
     THERE = "there"
     GONE = "gone"
@@ -25,21 +25,21 @@ class OwnerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeepObject:
-    """The object stays as it is. ``again``: an owner could not be judged, look later."""
+    """Keep the object. ``again``: the state of an owner is unknown, so decide again later."""
 
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveOwnerRefs:
-    """The object stays, but loses these owners (uids)."""
+    """Keep the object, but remove its references to these owners (uids)."""
 
     uids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """The object goes. ``unblock``: first it stops holding up its owners, as it holds up itself in a circle."""
+    """Delete the object. ``unblock``: first unset blockOwnerDeletion, because the owners form a cycle."""
 
     propagation: str
     unblock: bool = False
@@ -52,7 +52,7 @@ def decide(
     has_dependents: bool = False,
     in_circle: bool = False,
 ) -> KeepObject | RemoveOwnerRefs | DeleteObject:
-    """What becomes of an object with these owners (uid, state). ``in_circle``: a dependent of it waits for it."""
+    """Decide about an object with these owners (uid, state). ``in_circle``: one of its dependents waits for it."""
     states: dict[OwnerState, set[str]] = {state: set() for state in OwnerState}
     for uid, state in owners:
         states[state].add(uid)
@@ -71,7 +71,7 @@ def decide(
 
 
 def _propagation_policy(finalizers: Collection[str]) -> str:
-    """How the object's own dependents are treated, if somebody has already said so."""
+    """The propagation policy for the object's own dependents, by its finalizers."""
     if ORPHAN in finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in finalizers else "Background"

@@ -1,6 +1,6 @@
-"""Jobs (``batch/v1``): carries out what ``job_plan`` decides.
+"""The controller of Jobs (``batch/v1``): executes the plan of ``job_plan``.
 
-Pods whose Job is gone lose the finalizer that kept them for it.
+It removes the tracking finalizer from pods whose Job no longer exists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTROLLER_NAME = "kubernetes.io/job-controller"
 
 
 class JobController:
-    """Makes the pods of Jobs, and counts them."""
+    """Reconciles Jobs."""
 
     def __init__(self, api: InProcessClient, clock: Clock) -> None:
         self._api = api
@@ -34,7 +34,7 @@ class JobController:
         self.pods = ControllerRefs(api, "pods", "batch/v1", "Job", self.work_queue.add)
 
     def on_job_change(self, job: Object, *, deleted: bool) -> None:
-        """Take note of a Job. Only one that brings a selector of its own can match pods that it has not made."""
+        """Handle a change of a Job. Only a Job with a manual selector can match pods that it has not created."""
         self.pods.on_owner_change(job, deleted=deleted, claims_existing=bool(job["spec"].get("manualSelector")))
 
     async def _reconcile(self, key: str) -> float | None:
@@ -73,7 +73,7 @@ class JobController:
         await asyncio.gather(*(self._remove_tracking_finalizer(pod) for pod in (*result.release, *result.discard)))
         await asyncio.gather(*(self.pods.delete(pod) for pod in (*result.delete, *result.discard)))
         new = [new_pod(job, index, result.replaced.get(-1 if index is None else index)) for index in result.create]
-        for pod in new[:1]:  # if one is refused, so are all: ask once
+        for pod in new[:1]:  # if the first is rejected, so are all: try one first
             await self._create_pod(job, pod)
         await asyncio.gather(*(self._create_pod(job, pod) for pod in new[1:]))
 
@@ -94,7 +94,7 @@ class JobController:
         await self.pods.modify(pod, lambda found: remove_finalizer(found, TRACKING))
 
     async def _record_condition_events(self, job: Object, before: Object, after: Object) -> None:
-        """Events for the conditions that are new."""
+        """Record events for new conditions."""
         known = [(entry["type"], entry["status"]) for entry in before.get("conditions", ())]
         for entry in after.get("conditions", ()):
             if (entry["type"], entry["status"]) in known:
@@ -122,7 +122,7 @@ def _release_pod(pod: Object, uid: str) -> None:
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Carry out Jobs until cancelled."""
+    """Run the Job controller until cancelled."""
     jobs = JobController(api, clock)
 
     async def follow_jobs() -> None:
@@ -134,6 +134,6 @@ async def run(api: InProcessClient, clock: Clock) -> None:
         async for batch in api.follow("pods"):
             for change in batch:
                 jobs.pods.on_child_change(change)
-            if not batch:  # not before the pods are known may a Job be judged
+            if not batch:  # Jobs are reconciled once all pods are known
                 tasks.create_task(follow_jobs())
                 tasks.create_task(jobs.work_queue.run())

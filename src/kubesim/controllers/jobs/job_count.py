@@ -1,9 +1,9 @@
-"""How many pods of a Job have succeeded and failed: each counted once, none forgotten. Pure.
+"""Succeeded and failed pods of a Job, each counted exactly once. Pure.
 
-Even if somebody deletes a pod, and even if this process dies at the worst moment. Each pod carries a finalizer. A
-finished pod is first noted by uid in ``uncountedTerminatedPods``; when that is written, the finalizer is taken off;
-when that is written, the uid is replaced by one more in ``succeeded`` or ``failed``. An Indexed Job needs no uids for
-successes, as an index can only be completed once.
+This holds even if a pod is deleted by a user or the process is killed at any moment. Each pod carries a finalizer. The
+uid of a finished pod is first written to ``uncountedTerminatedPods``; then the finalizer is removed; then the uid is
+replaced by an increment of ``succeeded`` or ``failed``. An Indexed Job needs no uids for successes, because an index
+can be completed only once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class JobPodCount:
             self.succeeded = status["succeeded"] + len(self._uncounted["succeeded"]) + fresh
 
     def _count_released_pods(self) -> None:
-        """What was noted and has lost its finalizer is counted."""
+        """Count the recorded pods whose finalizer has been removed."""
         held = {pod["metadata"]["uid"] for pod in self._tracked}
         noted = self._status.get("uncountedTerminatedPods") or {}
         for name in ("succeeded", "failed"):
@@ -86,7 +86,7 @@ class JobPodCount:
         return found
 
     def track_finished_pods(self, *, everything: bool, failing: bool, discarded: Sequence[Object]) -> list[Object]:
-        """Write down who has finished. Returns the pods whose finalizer may go when that is written.
+        """Record finished pods in the status. Returns the pods whose finalizer may be removed once it is written.
 
         ``everything``: the Job is over, no pod is kept; ``failing``: and those that still run count as failed.
         """

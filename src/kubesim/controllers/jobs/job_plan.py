@@ -1,4 +1,4 @@
-"""What a Job needs next: which pods to create or delete, and what its status says. Pure."""
+"""The plan for a Job: which pods to create or delete, and its new status. Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FINAL_CONDITIONS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed"}
 
 @dataclass(slots=True)
 class JobPlan:
-    """What is to be done, in this order."""
+    """The writes for a Job, in this order."""
 
     status: Object
     release: list[Object] = field(default_factory=list)  # pods that are noted and lose their finalizer
@@ -66,18 +66,18 @@ class JobPlan:
     expired: bool = False  # the Job itself is to be deleted
 
     def reconcile_within(self, seconds: float) -> None:
-        """Look again in so many seconds, or before."""
+        """Reconcile again within this many seconds."""
         self.again = seconds if self.again is None else min(self.again, seconds)
 
 
 def is_finished(job: Object) -> bool:
-    """Whether the Job has come to its end, good or bad."""
+    """Whether the Job is Complete or Failed."""
     status = job.get("status") or {}
     return is_condition_true(status, "Complete") or is_condition_true(status, "Failed")
 
 
 def plan_job(job: Object, pods: Sequence[Object], clock: Clock) -> JobPlan:
-    """What a Job with these pods (all it controls) needs now."""
+    """The plan for a Job with these pods (all that it controls)."""
     if is_finished(job):
         return _plan_finished_job(job, clock)
     spec, status = job["spec"], copy.deepcopy(job.get("status") or {})
@@ -123,7 +123,7 @@ def plan_job(job: Object, pods: Sequence[Object], clock: Clock) -> JobPlan:
 
 
 def _earlier_verdict(status: Object) -> Verdict | None:
-    """The verdict of an earlier look, if there was one."""
+    """The verdict of an earlier plan, if there was one."""
     for kind in FINAL_CONDITIONS:
         if is_condition_true(status, kind):
             found = find_condition(status, kind) or {}
@@ -162,7 +162,7 @@ def _failure_verdict(
 
 
 def _success_policy_verdict(job: Object, count: JobPodCount) -> Verdict | None:
-    """A Job may say that fewer than all of its indexes are enough."""
+    """The verdict of the success policy, if it is met."""
     rule = matched_success_rule(job, count.succeeded_indexes)
     return ("SuccessCriteriaMet", "SuccessPolicy", rule) if rule else None
 
@@ -218,7 +218,7 @@ def _plan_pods(
 def _plan_pods_per_index(
     result: JobPlan, job: Object, pods: Sequence[Object], missing: int, count: JobPodCount, clock: Clock
 ) -> None:
-    """Where each index has its own limit, each also waits for itself after a failure."""
+    """With a backoff limit per index, each index has its own delay after a failure."""
     for index in _free_indexes(job, pods, count)[:missing]:
         last = count.last_failed_pods.get(index)
         wait = _remaining_delay(sum(index_failure_counts(last)) + 1, finished_at(last), clock) if last else 0.0
@@ -242,7 +242,7 @@ def _occupies_index(pod: Object, job: Object) -> bool:
 
 
 def _pods_without_index(active: Sequence[Object], done: set[int], completions: int | None) -> list[Object]:
-    """Active pods of an Indexed Job that have no index of their own to complete; of two, the younger."""
+    """Active pods of an Indexed Job with an invalid, completed or duplicate index; of duplicates, the younger."""
     taken, found = set(done), []
     for pod in sorted(active, key=least_advanced, reverse=True):
         index = index_of(pod)
@@ -254,14 +254,14 @@ def _pods_without_index(active: Sequence[Object], done: set[int], completions: i
 
 
 def _remaining_backoff(job: Object, pods: Sequence[Object], clock: Clock) -> float:
-    """How many cluster seconds to wait before the next pod: longer with each failure since the last success."""
+    """Cluster seconds until the next pod may be created: the delay doubles with each failure since the last success."""
     last_success = max((finished_at(pod) for pod in pods if phase(pod) == "Succeeded"), default=0.0)
     times = [at for pod in pods if has_failed(pod, job) and (at := finished_at(pod)) > last_success]
     return _remaining_delay(len(times), max(times), clock) if times else 0.0
 
 
 def _remaining_delay(count: int, last: float, clock: Clock) -> float:
-    """What is left of the pause after so many failures, the last of them at this moment."""
+    """The remaining delay after this many failures, the last at this time."""
     delay: float = min(LAST_BACKOFF, FIRST_BACKOFF * 2 ** min(count - 1, 10))
     return delay - (clock.now() - last) * clock.speed
 
@@ -283,7 +283,7 @@ def _set_suspended_condition(status: Object, suspended: bool, now: str) -> None:
 
 
 def _set_verdict_conditions(status: Object, verdict: Verdict, now: str, *, final: bool) -> None:
-    """Say how it ends; and, when all pods are gone or counted, that it has ended."""
+    """Set the interim condition and, when all pods are counted or gone, the final one."""
     kind, reason, message = verdict
     if not is_condition_true(status, kind):
         _set_job_condition(status, verdict, now)
@@ -302,14 +302,14 @@ def _set_job_condition(status: Object, entry: Verdict, now: str, *, holds: str =
 
 
 def _omit_zero_counters(status: Object) -> None:
-    """Counters of zero are left out, as the API leaves them out."""
+    """Remove counters that are zero, as kube-apiserver omits them."""
     for name in ("active", "succeeded", "failed", "completedIndexes"):
         if not status.get(name):
             status.pop(name, None)
 
 
 def _plan_finished_job(job: Object, clock: Clock) -> JobPlan:
-    """A finished Job waits to be deleted, if it says when."""
+    """The plan for a finished Job: it is deleted after its TTL, if it has one."""
     status = job["status"]
     lifetime = job["spec"].get("ttlSecondsAfterFinished")
     if lifetime is None or "deletionTimestamp" in job["metadata"]:

@@ -1,4 +1,4 @@
-"""The pods of a Job: how each of them stands, and what the next one looks like."""
+"""The pods of a Job: predicates on their state, and the template of a new one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def phase(pod: Object) -> str:
 
 
 def is_deleted(pod: Object) -> bool:
-    """Whether somebody has asked for the pod's deletion."""
+    """Whether the pod has a deletion timestamp."""
     return "deletionTimestamp" in pod["metadata"]
 
 

@@ -1,4 +1,4 @@
-"""What a Job's own rules make of a pod that has failed, and of the indexes that have succeeded. Pure."""
+"""Pod failure policy and success policy of a Job. Pure."""
 
 from __future__ import annotations
 

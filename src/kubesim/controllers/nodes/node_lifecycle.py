@@ -1,9 +1,9 @@
-"""What follows from the state of a node: taints, and the end of pods that cannot stay.
+"""The node lifecycle controller: readiness, taints, taint-based eviction, and removal of pods of missing nodes.
 
-A node that is not heard of for a while becomes ``Ready=Unknown``. A simulated node is heard of as long as it is not
-lost (annotation ``lost``); any other must renew its lease. Taints follow from conditions and from
-``kubectl cordon``; pods that do not tolerate NoExecute are deleted, at once or after their time. A pod on a lost node
-stays Terminating, as nobody is there to end it; when its node no longer exists, it is removed.
+A node without heartbeats becomes ``Ready=Unknown`` after a grace period. A simulated node counts as alive unless it is
+lost (annotation ``lost``); any other node must renew its lease. Taints follow from conditions and from ``kubectl
+cordon``; pods that do not tolerate a NoExecute taint are deleted, at once or after their toleration. A pod on a lost
+node stays Terminating, because no kubelet stops it; it is removed when its node no longer exists.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ from kubesim.storage import Change
 
 LOST, SIMULATED = "lost", "simulated"  # annotations, in the domain of the product
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
-NODE_MONITOR_GRACE_SECONDS = 50.0  # seconds without a sign of life until a node is Unknown
+NODE_MONITOR_GRACE_SECONDS = 50.0  # seconds without heartbeat until a node is Unknown
 POD_GC_QUARANTINE_SECONDS = 40.0  # seconds until pods on a node that does not exist are removed
 UNKNOWN_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def is_lost(node: Object, identity: ServerIdentity) -> bool:
-    """Whether somebody has declared the node lost."""
+    """Whether the node is annotated as lost."""
     annotations = node["metadata"].get("annotations") or {}
     return annotations.get(identity.annotation(LOST), "false").lower() not in {"", "false"}
 
 
 def is_simulated(node: Object, identity: ServerIdentity) -> bool:
-    """Whether this process plays the node's kubelet: unless it says otherwise."""
+    """Whether this process simulates the node's kubelet: unless its annotation says otherwise."""
     return bool((node["metadata"].get("annotations") or {}).get(identity.annotation(SIMULATED)) != "false")
 
 
 class NodeLifecycleController:
-    """Judges nodes, and the pods on them."""
+    """Reconciles nodes and the pods on them."""
 
     def __init__(self, api: InProcessClient, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self._events = EventRecorder(api, "node-controller", clock)
-        self._pods_by_node: dict[str, set[str]] = {}  # node: keys of the pods on it
-        self._last_heartbeat: dict[str, float] = {}  # nodes that exist: when they were last heard of
-        self._missing_since: dict[str, float] = {}  # nodes that do not, but have pods: since when
-        self._unhealthy: set[str] = set()  # nodes whose pods must be looked at one by one
-        self._tainted_since: dict[str, float] = {}  # nodes that pods must leave: since when
+        self._pods_by_node: dict[str, set[str]] = {}  # keys of the pods of each node
+        self._last_heartbeat: dict[str, float] = {}  # by existing node
+        self._missing_since: dict[str, float] = {}  # nodes that have pods but do not exist: since when
+        self._unhealthy: set[str] = set()  # nodes whose pods must be reconciled one by one
+        self._tainted_since: dict[str, float] = {}  # nodes with NoExecute taints: since when
         self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
 
-    # ---- what is heard ------------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
     def on_pod_change(self, change: Change) -> None:
-        """Take note of where a pod is."""
+        """Handle a change of a pod."""
         node = change.object["spec"].get("nodeName")
         if not node:
             return
@@ -82,7 +82,7 @@ class NodeLifecycleController:
                 self.work_queue.add(node)
 
     def on_node_change(self, change: Change) -> None:
-        """Take note of a node."""
+        """Handle a change of a node."""
         node = change.object
         name = node["metadata"]["name"]
         if change.deleted:
@@ -93,7 +93,7 @@ class NodeLifecycleController:
             self._missing_since.pop(name, None)
             identity = self._api.identity
             if is_simulated(node, identity):
-                # Nobody hears of it while all is well: the moment at which it is lost is its last sign of life.
+                # A simulated node sends no heartbeats: it is alive until the moment it is lost.
                 alive = not (is_lost(node, identity) and is_lost(change.old or node, identity))
             else:
                 alive = change.old is None or _heartbeat(node) != _heartbeat(change.old)
@@ -102,7 +102,7 @@ class NodeLifecycleController:
         self.work_queue.add(name)
 
     def on_lease_change(self, lease: Object) -> None:
-        """Take note of a sign of life."""
+        """Handle a lease renewal."""
         name = lease["metadata"]["name"]
         if name in self._last_heartbeat:
             self._last_heartbeat[name] = self._clock.now()
@@ -133,7 +133,7 @@ class NodeLifecycleController:
         return min(waits) if waits else None
 
     def _seconds_until_unknown(self, node: Object) -> float | None:
-        """How many real seconds until a node that is not heard of is Unknown; None if it is fine, or is already."""
+        """Real seconds until a node without heartbeats becomes Unknown; None if it is alive or Unknown already."""
         name = node["metadata"]["name"]
         ready = find_condition(node.get("status") or {}, "Ready")
         if ready is not None and ready["status"] == "Unknown":
@@ -161,7 +161,7 @@ class NodeLifecycleController:
         await self._events.record_normal(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
 
     async def _reconcile_pods(self, node: Object) -> list[float]:
-        """Pods of a node in trouble: not ready, and perhaps not to stay. Returns when to look again."""
+        """Mark the pods of an unhealthy node not ready and evict them. Returns delays until the next evictions."""
         name, found = node["metadata"]["name"], no_execute_taints(node)
         unknown = (find_condition(node.get("status") or {}, "Ready") or {}).get("status") == "Unknown"
         abandoned = unknown and any(taint["key"] == OUT_OF_SERVICE for taint in found)
@@ -190,7 +190,7 @@ class NodeLifecycleController:
         return waits
 
     def _eviction_start(self, node: str, found: list[Taint]) -> float:
-        """Since when pods must leave. A taint knows only the second; one that is new is known better."""
+        """The time from which toleration seconds count. A taint stores whole seconds only; a new one is timed here."""
         now = self._clock.now()
         if not found:
             self._tainted_since.pop(node, None)
@@ -210,7 +210,7 @@ class NodeLifecycleController:
         await self._api.delete("pods", about["namespace"], about["name"], uid=about["uid"])
 
     async def _delete_pods_of_missing_node(self, node: str) -> float | None:
-        """Remove the pods of a node that does not exist; not at once, as it may just be about to."""
+        """Remove the pods of a missing node after a quarantine, because it may be about to register."""
         if not self._pods_by_node.get(node):
             self._missing_since.pop(node, None)
             return None
@@ -223,11 +223,11 @@ class NodeLifecycleController:
         await asyncio.gather(
             *(self._force_delete(pod, gone) for pod in pods if pod and pod["spec"].get("nodeName") == node)
         )
-        self._missing_since.pop(node, None)  # those to come are given the same time
+        self._missing_since.pop(node, None)  # later pods get the same quarantine
         return None
 
     async def _force_delete(self, pod: Object, why: str) -> None:
-        """End a pod without its kubelet."""
+        """Force the deletion of a pod whose kubelet does not respond."""
         about = pod["metadata"]
 
         def fail(status: Object) -> None:
@@ -270,7 +270,7 @@ def _update_taints(node: Object, now: str) -> None:
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Judge nodes until cancelled."""
+    """Run the node lifecycle controller until cancelled."""
     life = NodeLifecycleController(api, clock)
 
     async def follow_pods() -> None:
@@ -288,7 +288,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
         async for batch in api.follow("nodes"):
             for change in batch:
                 life.on_node_change(change)
-            if not batch:  # not before the nodes are known may a pod's node be missed
+            if not batch:  # whether a pod's node is missing is known once all nodes are
                 tasks.create_task(follow_pods())
                 tasks.create_task(follow_leases())
                 tasks.create_task(life.work_queue.run())

@@ -1,4 +1,4 @@
-"""Which taints a node's condition asks for, and how long a pod puts up with those that do not let it stay. Pure."""
+"""Taints that follow from a node's state, and how long pods tolerate NoExecute taints. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Taint = dict[str, Any]
 
 
 def desired_taints(node: Object, now: str) -> list[Taint]:
-    """The taints that a node should have: its own ones, and those that follow from its state."""
+    """The desired taints of a node: foreign ones, and those that follow from its state."""
     wanted = _taints_for_state(node)
     present = (node.get("spec") or {}).get("taints") or []
     kept = [taint for taint in present if _taint_id(taint) not in _MANAGED or _taint_id(taint) in wanted]
@@ -58,12 +58,12 @@ def _taint_id(taint: Taint) -> tuple[str, str]:
 
 
 def no_execute_taints(node: Object) -> list[Taint]:
-    """The taints of a node that pods must tolerate in order to stay."""
+    """The NoExecute taints of a node."""
     return [taint for taint in (node.get("spec") or {}).get("taints") or () if taint["effect"] == "NoExecute"]
 
 
 def toleration_seconds(pod: Object, found: Iterable[Taint]) -> float | None:
-    """How many seconds a pod may stay with these NoExecute taints, counted from when they came. None: for ever."""
+    """How many seconds a pod tolerates these NoExecute taints. None: forever."""
     shortest: float | None = None
     for taint in found:
         used = [t for t in pod["spec"].get("tolerations") or () if tolerates(t, taint)]
@@ -76,7 +76,7 @@ def toleration_seconds(pod: Object, found: Iterable[Taint]) -> float | None:
 
 
 def tolerates(toleration: Object, taint: Taint) -> bool:
-    """Whether a toleration covers a taint. An empty key with Exists covers all, an empty effect every effect."""
+    """Whether a toleration matches a taint. An empty key with Exists matches all keys, an empty effect all effects."""
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
@@ -87,5 +87,5 @@ def tolerates(toleration: Object, taint: Taint) -> bool:
 
 
 def first_added(found: Iterable[Taint], seen: float) -> float:
-    """When the first of the taints came, or, if none says so, when it was seen."""
+    """When the first of the taints was added; ``seen`` if none records it."""
     return min((parse_time(taint["timeAdded"]) for taint in found if taint.get("timeAdded")), default=seen)

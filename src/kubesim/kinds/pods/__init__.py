@@ -1,8 +1,8 @@
-"""Pods: what schedulers place and nodes run.
+"""The kind Pod.
 
-``defaults`` and ``validation`` concern the spec, which templates of other kinds carry too; ``admission`` is what the
-cluster adds to a new pod, ``updates`` what may change later, ``binding`` how it gets its node, ``pod_status`` its
-status. `resource` puts them together.
+``defaults`` and ``validation`` concern the spec, which templates of other kinds carry too; ``admission`` holds the
+defaults that depend on the cluster, ``updates`` the fields that may change later, ``binding`` the assignment to a node,
+``pod_status`` the status. `resource` combines them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PodStrategy(Strategy):
         return check_spec_update(new["spec"], old["spec"])
 
     def grace(self, old: Object, asked: int | None) -> int:
-        """Nobody has to stop a pod that never ran or is over; the others get the time they, or the request, say."""
+        """The grace period of a pod: 0 if it never ran or has finished, else that of the request or the spec."""
         if not old["spec"].get("nodeName") or old.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
             return 0
         seconds: int = old["spec"].get("terminationGracePeriodSeconds", 0) if asked is None else asked

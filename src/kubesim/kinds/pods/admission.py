@@ -1,6 +1,6 @@
-"""What a new pod is given because of the cluster it is created in: priority, service account, tolerations.
+"""Defaults of a new pod that depend on the cluster: priority, service account, tolerations.
 
-In a real cluster admission plugins do this, before the pod is checked; what they refuse is forbidden, not invalid.
+In a real cluster admission plugins set them before validation; what they reject is forbidden, not invalid.
 """
 
 from __future__ import annotations

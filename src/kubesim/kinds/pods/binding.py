@@ -1,4 +1,4 @@
-"""Binding: the only way a pod gets its node, and for good."""
+"""Binding: the only way to assign a pod to a node, once and for all."""
 
 from __future__ import annotations
 

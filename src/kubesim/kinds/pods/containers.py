@@ -1,4 +1,4 @@
-"""The containers of a pod: names, images, ports, restart rules, and what they refer to elsewhere in the pod."""
+"""Validation of containers: names, images, ports, restart rules, and references to other parts of the pod."""
 
 from __future__ import annotations
 

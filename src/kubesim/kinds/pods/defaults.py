@@ -1,7 +1,7 @@
-"""What the real server fills in when a pod's spec leaves it out, in pods and in the templates that carry one.
+"""Defaults of a pod's spec, in pods and in templates.
 
-Fields that are there but empty (``nodeName: ""``, ``tolerations: []``, ``hostNetwork: false``) mean the same as
-missing ones and are removed, so that later two specs can simply be compared.
+Fields that are present but empty (``nodeName: ""``, ``tolerations: []``, ``hostNetwork: false``) mean the same as
+missing ones and are removed, so that two specs can be compared with ``==``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The environment of a container: variables, where their values come from, and whole sets of them."""
+"""Validation of a container's environment: variables and the sources of their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names inside a pod's spec: of containers, ports, variables, keys, nodes. Most are DNS names of some sort."""
+"""Validation of names inside a pod's spec: containers, ports, variables, keys, nodes. Most are DNS names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pod may go: node selectors, tolerations, affinity, topology spread, scheduling gates."""
+"""Validation of scheduling constraints: node selectors, tolerations, affinity, topology spread, scheduling gates."""
 
 from __future__ import annotations
 

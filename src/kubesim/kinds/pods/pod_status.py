@@ -1,4 +1,4 @@
-"""The status of a pod: how it begins, and what may be written into it later."""
+"""The status of a pod: its initial value, and validation of later writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: what a kubelet would call in a container, and when."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 

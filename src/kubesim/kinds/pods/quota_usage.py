@@ -1,8 +1,8 @@
-"""What a pod counts for where its namespace has a quota, and which quotas it falls under.
+"""The quota usage of a pod, and the quota scopes that it matches.
 
-A pod that is over uses nothing any more; it still counts as an object (``count/pods``). Of one that is not, a quota
-counts the requests and the limits as a whole: what runs at the same time is added up, what starts one after another
-counts by its largest step, and the overhead of the runtime comes on top.
+A finished pod uses no resources but still counts as an object (``count/pods``). For any other pod a quota counts its
+total requests and limits: containers that run at the same time are added up, init containers count by the largest step,
+and the overhead of the runtime class is added.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _total(spec: Object, part: str) -> Amounts:
 
 
 def _of_the_whole(spec: Object, part: str, counted: Amounts) -> Iterator[tuple[str, str]]:
-    """What a pod says for its containers as a whole; its limit is its request if nobody states another."""
+    """The pod-level resources; a missing request defaults to the limit."""
     if part == REQUESTS:
         for name, amount in _stated(spec, LIMITS).items():
             if name not in counted or name.startswith(HUGE_PAGES):

@@ -1,7 +1,7 @@
-"""What containers ask for: amounts in canonical form, requests that follow from limits, quality of service, checks.
+"""Requests and limits of containers: canonical amounts, defaults, quality of service, validation.
 
-Some resources can be overcommitted (cpu, memory, ephemeral-storage): there a request may stay below its limit. All
-others are handed out whole, so a limit is needed and the request must equal it.
+Some resources can be overcommitted (cpu, memory, ephemeral-storage): their request may be below the limit. All others
+need a limit, and the request must equal it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Security contexts: as whom and with which rights containers run. Nobody enforces them here; they are only checked."""
+"""Validation of security contexts. They are not enforced."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What may change in a pod once it exists: images, shorter deadlines, more tolerations, fewer scheduling gates.
+"""The fields of a pod's spec that may change: images, shorter deadlines, more tolerations, fewer scheduling gates.
 
-While gates keep a pod from being scheduled, its node selector and node affinity may also be tightened. All the rest
-is for good; in particular, only a binding sets the node.
+While scheduling gates hold a pod back, its node selector and node affinity may also be narrowed. Every other field is
+immutable; in particular, only a binding sets the node.
 """
 
 from __future__ import annotations

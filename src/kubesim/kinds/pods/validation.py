@@ -1,4 +1,4 @@
-"""What is wrong with a pod's spec, in pods and in the templates that carry one. It has its defaults by then."""
+"""Validation of a pod's spec after defaulting, in pods and in templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes of a pod and where containers mount them."""
+"""Defaults and validation of volumes and volume mounts."""
 
 from __future__ import annotations
 
