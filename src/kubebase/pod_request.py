@@ -72,9 +72,9 @@ def _request(container: Container, where: str) -> dict[str, int]:
 
 
 def _pod_level_request(pod_level: Requirements, counted: Mapping[str, int], where: str) -> dict[str, int]:
-    """What the pod itself asks for instead of what was counted, where it may and does.
+    """The pod-level resources, where they replace the sum over containers.
 
-    A pod-level limit stands in for a missing request only if no container asks for the resource; for
+    A pod-level limit replaces a missing request only if no container requests the resource; for
     huge pages, which cannot be overcommitted, always.
     """
     requests, limits = _requirements(pod_level, where)

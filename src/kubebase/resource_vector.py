@@ -19,7 +19,7 @@ from kubebase.quantity import Notation, Quantity, QuantityError, Scalar, parse
 CPU, MEMORY, PODS = 0, 1, 2
 
 LARGEST_AMOUNT = 2**63 - 1
-"""Amounts stop here, so that every vector fits into 64-bit arrays whatever a manifest says."""
+"""The maximum amount, so that every vector fits into 64-bit arrays."""
 
 MOST_RESOURCES = 256
 """The maximum number of resource names. Every vector has an element for each, and users can invent names in pods."""
@@ -32,7 +32,7 @@ _WHOLE_UNITS = (MEMORY, PODS)
 
 
 class ResourceError(ValueError):
-    """A resource list with something in it that is no amount, or no resource; the message says where."""
+    """An invalid resource list; the message names the place."""
 
 
 class Registry:
@@ -173,9 +173,9 @@ def _in_unit(index: int, milli: int) -> int:
 
 
 def _format_bytes(amount: int) -> str:
-    """Bytes as people write them: 5G, 5Gi, 1536Mi.
+    """Bytes with a suffix: 5G, 5Gi, 1536Mi.
 
-    Binary where it comes out in whole Ki, except for a whole number of M that is shorter in decimal
+    Binary if it is a whole number of Ki, except for a whole number of M that is shorter in decimal
     (2048G is also 1953125Mi); decimal otherwise.
     """
     decimal = Quantity(amount * 10**9).format()

@@ -16,7 +16,7 @@ __all__ = ["Clock", "micro_stamp", "parse_time", "stamp"]
 
 
 class Clock:
-    """The time now, and how long it takes until so many seconds of the cluster have passed."""
+    """The current time, and the conversion of cluster seconds to real seconds."""
 
     def __init__(self, speed: float = 1.0) -> None:
         if not speed > 0:
@@ -28,7 +28,7 @@ class Clock:
         return time.time()
 
     def real(self, seconds: float) -> float:
-        """How long so many seconds of the cluster take on the wall."""
+        """The real seconds that correspond to cluster seconds."""
         return seconds / self.speed
 
     def since(self, stamp: str) -> float:

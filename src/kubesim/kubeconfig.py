@@ -16,7 +16,7 @@ INSTEAD = "and would be replaced; name another file with --kubeconfig"
 
 
 def require_own_kubeconfig(path: Path, name: str) -> None:
-    """Refuse a file with other clusters than ``name``, before it is replaced: their entries would be lost."""
+    """Reject a file with other clusters than ``name`` before it is replaced: their entries would be lost."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -66,7 +66,7 @@ current-context: {name}
 
 
 def _as_written(content: bytes, name: str) -> bool:
-    """Whether a file says what we write, with whatever values, and nothing else."""
+    """Whether a file is a kubeconfig written by this module, with any values."""
     text = content.decode(errors="replace")
     found = dict(line.strip().split(": ", 1) for line in text.splitlines() if ": " in line)
     return text == _text(name, *(found.get(key, "") for key in ("server", "certificate-authority-data", "token")))

@@ -39,7 +39,7 @@ class ServerSettings:
     """The settings of a server."""
 
     data: Path | None
-    """The data directory, also for the certificates and the token that are made; None keeps everything in memory."""
+    """The data directory, also for generated certificates and tokens; None keeps everything in memory."""
     kubeconfig: Path
     nodes: Sequence[Object]
     host: str = "127.0.0.1"

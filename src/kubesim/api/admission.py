@@ -15,16 +15,16 @@ from kubesim.storage import Store
 
 
 class AdmissionHook(Protocol):
-    """Changes or refuses objects before they are stored."""
+    """Modifies or rejects objects before they are stored."""
 
     def admit(
         self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool
     ) -> Object:
-        """Return the object to store. ``old`` is None on create. Raise ``ApiError`` to refuse it."""
+        """Return the object to store. ``old`` is None on create. Raise ``ApiError`` to reject it."""
 
     def admit_deletion(self, resource: Resource, old: Object, call: RequestContext, *, dry_run: bool) -> None:
         """Raise ``ApiError`` if the object must not be deleted."""
 
 
 AdmissionFactory = Callable[[Store], AdmissionHook]
-"""Makes the hook of a server over its store, so that the hook can follow the newest state."""
+"""Creates the hook of a server over its store, so that the hook can follow the newest state."""

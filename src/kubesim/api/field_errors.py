@@ -29,7 +29,7 @@ class FieldErrorType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One field that cannot stay as it is. ``field`` is a path such as ``spec.containers[0].name``."""
+    """A problem of one field. ``field`` is a path such as ``spec.containers[0].name``."""
 
     field: str
     fault: FieldErrorType
@@ -70,7 +70,7 @@ def forbidden(field: str, detail: str) -> FieldProblem:
 
 
 def duplicate(field: str, value: object) -> FieldProblem:
-    """The value stands there twice."""
+    """The value is a duplicate."""
     return FieldProblem(field, FieldErrorType.DUPLICATE, "", value)
 
 
@@ -82,5 +82,5 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldPro
 
 
 def _shown(value: object) -> str:
-    """A value as the real server prints it: text quoted, objects as JSON."""
+    """A value as kube-apiserver prints it: text quoted, objects as JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

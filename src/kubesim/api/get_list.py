@@ -15,7 +15,7 @@ from kubesim.api.requests import ObjectSelection, ReadOptions, Target, continue_
 from kubesim.registry.registry import Object
 from kubesim.storage import Compacted, Record, Store
 
-PAGE = 500  # how many records are looked at in one go when a selector leaves most of them out
+PAGE = 500  # records per batch when filtering with selectors
 
 _decode = msgspec.json.Decoder().decode
 

@@ -179,7 +179,7 @@ def preserve_system_fields(new: Metadata, old: Metadata) -> None:
 
 
 def name_faults(name: str) -> Iterator[str]:
-    """What is wrong with a name, as nearly all kinds want it."""
+    """The problems of a name, as nearly all kinds want it."""
     if len(name) > NAME_LENGTH:
         yield f"must be no more than {NAME_LENGTH} characters"
     if not _SUBDOMAIN.fullmatch(name):
@@ -187,7 +187,7 @@ def name_faults(name: str) -> Iterator[str]:
 
 
 def label_name_faults(name: str) -> Iterator[str]:
-    """What is wrong with a name that must also be a DNS label, as a namespace's."""
+    """The problems of a name that must also be a DNS label, as a namespace's."""
     if len(name) > LABEL_LENGTH:
         yield f"must be no more than {LABEL_LENGTH} characters"
     if not _LABEL.fullmatch(name):
@@ -195,7 +195,7 @@ def label_name_faults(name: str) -> Iterator[str]:
 
 
 def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_faults) -> Iterator[FieldProblem]:
-    """What is wrong with metadata, on create and on update."""
+    """The problems of metadata, on create and on update."""
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
     for fault in faults(f"{base[:-1]}a" if base.endswith("-") else base) if base else ():
         yield invalid("metadata.generateName", base, fault)
@@ -227,14 +227,14 @@ def check_update(new: Metadata, old: Metadata) -> Iterator[FieldProblem]:
 
 
 def check_labels(labels: Mapping[str, str], field: str) -> Iterator[FieldProblem]:
-    """What is wrong with labels."""
+    """The problems of labels."""
     for key, value in labels.items():
         yield from check_label_key(key, field)
         yield from check_label_value(key, value, field)
 
 
 def check_annotations(annotations: Mapping[str, str], field: str) -> Iterator[FieldProblem]:
-    """What is wrong with annotations: their names, and how much they are together."""
+    """The problems of annotations: their names, and how much they are together."""
     size = 0
     for key, value in annotations.items():
         yield from check_label_key(key.lower(), field, shown=key)
@@ -244,7 +244,7 @@ def check_annotations(annotations: Mapping[str, str], field: str) -> Iterator[Fi
 
 
 def check_label_key(key: str, field: str, shown: str = "") -> Iterator[FieldProblem]:
-    """What is wrong with a qualified name such as ``example.com/role``."""
+    """The problems of a qualified name such as ``example.com/role``."""
     shown = shown or key
     prefix, slash, name = key.rpartition("/")
     if slash and not prefix:
@@ -268,7 +268,7 @@ _PREFIX_HINT = " with an optional DNS subdomain prefix and '/' (e.g. 'example.co
 
 
 def check_label_value(key: str, value: str, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with the value of a label."""
+    """The problems of the value of a label."""
     if len(value) > LABEL_LENGTH:
         yield invalid(field, value, f"must be no more than {LABEL_LENGTH} bytes")
     if not _VALUE.fullmatch(value):

@@ -124,11 +124,11 @@ class QuotaLedger:
         self._uncounted: set[str] = set()  # namespaces whose accounts, if they have any, are out of date
         self._failures = -1
         self.moved: Callable[[str], None] = lambda key: None
-        """Hears of each quota (``NAMESPACE/NAME``) of which more or less is used than before."""
+        """Called with each quota (``NAMESPACE/NAME``) whose usage has changed."""
         store.write_observers.append(self._note)
 
     def admit(self, resource: Resource, namespace: str, new: Object) -> None:
-        """Refuse an object that would exceed a quota, as kube-apiserver does."""
+        """Reject an object that would exceed a quota, as kube-apiserver does."""
         for account in self._of(namespace):
             if refusal := account.refusal(resource.qualified, new):
                 raise status.forbidden(resource.plural, resource.group, new["metadata"].get("name", ""), refusal)

@@ -81,7 +81,7 @@ def require_number(resource: Resource, record: Record) -> None:
 
 
 def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> Edit:
-    """The edit of an object that an edit of its Scale stands for."""
+    """The edit of an object for an edit of its Scale."""
     where = aim.resource.scale
     assert where is not None
 
@@ -106,7 +106,7 @@ def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> 
 
 
 def applied(aim: Target, scale: Object, manager: str, *, force: bool) -> ApplyRequest:
-    """The application to an object that the application of a Scale stands for."""
+    """The apply request to an object for an apply request to its Scale."""
     where = aim.resource.scale
     assert where is not None
     replicas, about = _read(scale, aim)

@@ -45,7 +45,7 @@ class FieldSelector:
     comparisons: tuple[Comparison, ...] = ()
 
     def names(self) -> list[str]:
-        """The fields it looks at, each once."""
+        """The names of the fields, without duplicates."""
         return list(dict.fromkeys(comparison.field for comparison in self.comparisons))
 
     def value(self, field: str) -> str | None:
@@ -136,7 +136,7 @@ class _Parser:
                 raise ValueError(f"found '{self._token}', expected: ',' or ')'")
 
     def _exact_value(self) -> str:
-        """What comes after a sign. Nothing is the empty text."""
+        """The value after an operator; empty if there is none."""
         if self._is_word:
             return self._take()
         if self._token in {"", ","}:

@@ -13,7 +13,7 @@ from kubesim.api.field_errors import FieldProblem
 
 
 class ApiError(Exception):
-    """A request that is refused, with the Status that says so."""
+    """An API error, with its Status."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ApiError(Exception):
 
 
 def success(details: dict[str, Any] | None = None, code: int = 200) -> dict[str, Any]:
-    """The Status that says it was done."""
+    """The Status of a successful request."""
     status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details:
         status["details"] = details
@@ -152,7 +152,7 @@ def unsupported_media_type(offered: Iterable[str]) -> ApiError:
 
 
 def unusable_patch(detail: str) -> ApiError:
-    """What a patch makes of the object is no object of its kind."""
+    """The patched object is not valid for its kind."""
     said = f"Invalid value: {detail}"
     causes = [{"reason": "FieldValueInvalid", "message": said, "field": "patch"}]
     return ApiError(422, "Invalid", f' "" is invalid: patch: {said}', {"causes": causes})
@@ -179,12 +179,12 @@ def forbidden(
 
 
 def too_many_requests(message: str, seconds: int, details: dict[str, Any] | None = None) -> ApiError:
-    """Not now: try again after so many seconds."""
+    """Too many requests: retry after this many seconds."""
     found = {**(details or {}), "retryAfterSeconds": seconds} if seconds else (details or {})
     return ApiError(429, "TooManyRequests", message, found or None, {"Retry-After": str(seconds)} if seconds else {})
 
 
 def internal(message: str) -> ApiError:
-    """A mistake of ours."""
+    """An internal error."""
     causes = [{"message": message}]
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", {"causes": causes})

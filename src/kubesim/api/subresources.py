@@ -51,7 +51,7 @@ async def create_eviction(
             where = budget["metadata"]
             await api.modify(BUDGETS, where["namespace"], where["name"], take, subresource="status")
     if pod and not how.dry_run:
-        # From here on it is about the very pod that was judged: another may take its name while the disk is waited for.
+        # From here on by uid: another pod may take the name while the write waits for the disk.
         uid = pod["metadata"]["uid"]
         how = dataclasses.replace(how, uid=uid)
         mark = partial(_mark_evicted, now=call.now)

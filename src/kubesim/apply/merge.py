@@ -9,7 +9,7 @@ from kubesim.schema.compiled import SchemaNode
 
 
 def merge_applied(old: Any, new: Any, node: SchemaNode | None) -> Any:
-    """``old`` with everything that ``new`` says. Neither is changed; they may share parts with the result."""
+    """``old`` with the fields of ``new``. Neither is modified; they may share parts with the result."""
     if old.__class__ is not new.__class__ or is_atomic(new, node):
         return new
     if new.__class__ is dict:
@@ -30,7 +30,7 @@ def _list_over(old: list[Any], new: list[Any], node: SchemaNode) -> list[Any]:
 
 
 def _interleaved(old: list[str], said: list[str]) -> list[str]:
-    """All steps: those that are said in their order, each of the others as soon as what stood before it has been."""
+    """All steps: applied ones in their order, each of the others right after its old predecessors."""
     result: dict[str, None] = {}
     named = set(said)
     waiting = iter(old)

@@ -28,7 +28,7 @@ RECOUNT_DELAY = 0.1  # seconds in which changes of pods are gathered before a bu
 REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 Scale = Callable[[Object], int]
-"""How many pods a controller (an owner reference) wants. LookupError if it cannot say."""
+"""The desired replicas of a controller (an owner reference). LookupError if unknown."""
 
 
 # ---- the status -------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _resolve_amount(amount: int | str | None, whole: int) -> int:
 
 
 def _still_disrupted(disrupted: Mapping[str, str], pods: Iterable[Object], now: float) -> dict[str, str]:
-    """The pods that were evicted and are about to be deleted, without those that are or never will be."""
+    """The evicted pods whose deletion has not been observed and has not timed out."""
     waiting = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
     return {
         name: at for name, at in disrupted.items() if name in waiting and parse_time(at) + DISRUPTED_POD_TIMEOUT >= now
@@ -116,10 +116,10 @@ def _set_allowed_condition(status: Object, holds: str, reason: str, message: str
 def status_after_eviction(
     budgets: Iterable[Object], pod: Object, now: str
 ) -> list[tuple[Object, Callable[[Object], None]]]:
-    """Whether a pod may be evicted, or an ``ApiError``. Answers with what is to be taken from which budget.
+    """Check that a pod may be evicted. Returns its budgets, each with the edit that takes one disruption.
 
-    ``budgets`` are those of the pod's namespace. The edit that goes with a budget takes one disruption from its
-    newest state and refuses, too, if another eviction has just taken the last one.
+    ``budgets`` are those of the pod's namespace. The edit takes one disruption from the budget's
+    newest state, and raises too if another eviction has just taken the last one.
     """
     phase = (pod.get("status") or {}).get("phase")
     if phase in {"Pending", "Succeeded", "Failed"} or "deletionTimestamp" in pod["metadata"]:
@@ -199,7 +199,7 @@ class DisruptionController:
         self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
 
     def on_budget_change(self, budget: Object, *, deleted: bool) -> None:
-        """Take note of a budget."""
+        """Handle a change of a budget."""
         namespace, name = budget["metadata"]["namespace"], budget["metadata"]["name"]
         known = self._known.setdefault(namespace, {})
         if deleted:

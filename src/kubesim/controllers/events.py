@@ -103,7 +103,7 @@ async def run(api: InProcessClient, clock: Clock) -> None:
         stale = [event["metadata"] for event in api.list("events") if is_expired(event, now)]
         for start in range(0, len(stale), AT_ONCE):
             batch = stale[start : start + AT_ONCE]
-            # What cannot be deleted now is looked at again by the next sweep.
+            # The next sweep retries failed deletions.
             work = (api.delete("events", about["namespace"], about["name"]) for about in batch)
             await asyncio.gather(*work, return_exceptions=True)
         await asyncio.sleep(SWEEP_SECONDS)

@@ -27,7 +27,7 @@ MOST_HEADER_BYTES = 64 * 1024
 HIGH_WATER = 256 * 1024  # bytes that wait for a client before a stream does
 LARGE = 64 * 1024
 WAITING = 8  # requests that a client may send ahead of their answers
-LINGER_SECONDS = 0.5  # how long a client that was refused may go on sending: cut off at once, it would miss the answer
+LINGER_SECONDS = 0.5  # how long a rejected client may continue sending, lest a reset discards the response
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """What goes back: a body, or chunks as they come."""
+    """A response: a body, or a stream of chunks."""
 
     body: bytes = b""
     status: int = 200
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
     # ---- the socket ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """A client connected."""
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=HIGH_WATER)
         self._transport = transport
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._paused = None
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes came."""
+        """Bytes arrived."""
         if self._closing or self._deaf:
             return
         self._progress = False
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
                 self._send_continue()
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body. What is too much is not kept, but read to its end, so that the refusal arrives."""
+        """A piece of the body. A body that is too large is discarded but read to its end: the client gets the error."""
         self._progress = True
         self._size += len(body)
         if self._size > self._most_body:
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
             self._waiting[-1] = (self._waiting[-1][0], False)
 
     def _stay_with_http(self) -> None:
-        """Answer a request that wants another protocol in ours. Its body is not read, so it may have none."""
+        """Answer a protocol upgrade in HTTP/1.1. Its body is not read, so it must have none."""
         self._deaf = True
         self._last()
         request = self._waiting[-1][0]
@@ -245,7 +245,7 @@ class Connection(asyncio.Protocol):
             self._enqueue_request(Request(fault=fault.value), stays=False)
 
     def _send_continue(self) -> None:
-        """Tell a client that waits for it to send its body, unless that would come in the middle of an answer."""
+        """Send 100 Continue to a client that waits for it, unless a response is being sent."""
         if self._expected and self._task is None and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._expected = False
@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
             self._send_continue()
 
     def _send(self, answer: Response, *, head_only: bool, stays: bool) -> None:
-        assert self._transport is not None  # the caller has looked
+        assert self._transport is not None  # checked by the caller
         head = _head(answer, stays=stays) + b"Content-Length: %d\r\n\r\n" % len(answer.body)
         if head_only:
             self._transport.write(head)
@@ -294,8 +294,8 @@ class Connection(asyncio.Protocol):
             self._transport.write(answer.body)
 
     async def _send_stream(self, answer: Response, request: Request, *, stays: bool) -> None:
-        """Write chunks as they come, each after the client has taken most of those before it."""
-        assert self._transport is not None and answer.stream is not None  # the caller has looked
+        """Write chunks as they arrive, each after the client has read most of the previous ones."""
+        assert self._transport is not None and answer.stream is not None  # checked by the caller
         framing = b"Transfer-Encoding: chunked\r\n\r\n" if request.modern else b"\r\n"
         self._transport.write(_head(answer, stays=stays) + framing)
         self._streaming = True
@@ -317,7 +317,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"0\r\n\r\n")
 
     def _linger(self) -> None:
-        """Hang up. A client that is still sending would lose the answer to a reset, so it is heard for a moment."""
+        """Close the connection. First read from a client that still sends, lest a reset discards the response."""
         if self._closing or self._transport is None or not self._transport.can_write_eof():
             self._end()
         else:
@@ -355,7 +355,7 @@ _heads: dict[tuple[int, str, bool], bytes] = {}
 
 
 def _head(answer: Response, *, stays: bool) -> bytes:
-    """Status line and headers; those that are always the same are made once."""
+    """Status line and headers; constant ones are built once."""
     kind = (answer.status, answer.content_type, stays)
     head = _heads.get(kind)
     if head is None:
@@ -380,7 +380,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
-    """A second as HTTP writes it (RFC 9110), in English whatever the locale."""
+    """A time in HTTP format (RFC 9110), independent of the locale."""
     at = time.gmtime(seconds)
     day = f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year}"
     return f"{day} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"

@@ -136,7 +136,7 @@ class RequestHandler:
         include = query.get("includeObject", "")
         watch = Watch(self._api.store, aim, chosen, form, bookmarks=bookmarks, include=include)
         now = asyncio.get_running_loop().time
-        watch.start(when)  # what cannot be watched is refused before the answer begins
+        watch.start(when)  # errors must come before the response starts
         return Response(
             content_type=form.media,
             stream=watch.events(now() + seconds, now),
@@ -253,7 +253,7 @@ class RequestHandler:
 def _refuse_web_pages(request: Request) -> None:
     """Reject requests that a web page makes through a browser: without a token, only local processes may connect.
 
-    A page sends its origin, or has had its own name lead here.
+    A page sends its origin, or its own host name resolves to this machine.
     """
     host = request.header("host")
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host

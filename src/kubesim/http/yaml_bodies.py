@@ -12,7 +12,7 @@ from kubesim.http.content_negotiation import encode, parse, require_depth, too_d
 from kubesim.schema import DEEPEST
 
 MOST_NODES = 100_000
-"""So many values may a YAML document have, those that are only referred to counted each time."""
+"""The maximum number of values in a YAML document, with aliases expanded."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -44,7 +44,7 @@ def decode_yaml(content: bytes) -> Any:
 
 
 def _check_bounds(content: bytes) -> None:
-    """Refuse what is too deep or too much before it is put together: the loader does not even mind its stack."""
+    """Reject a document that is too deep or too large before it is constructed: PyYAML recurses without a limit."""
     depth = 0
     for count, event in enumerate(yaml.parse(content, Loader=_LOADER)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -55,7 +55,7 @@ def _check_bounds(content: bytes) -> None:
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a document has when its aliases are written out. One that contains itself has too many."""
+    """The number of values of a document with aliases expanded. A document that contains itself has too many."""
     weight = known.get(id(node))
     if weight is None:
         known[id(node)] = MOST_NODES + 1  # until it is known: only a node inside itself asks so early

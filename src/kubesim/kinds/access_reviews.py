@@ -119,10 +119,10 @@ class RulesStrategy(_Question):
 
 
 class SelfStrategy(_Question):
-    """Who am I?"""
+    """SelfSubjectReview."""
 
     def on_create(self, new: Object, context: Context) -> None:
-        """Whoever the token says."""
+        """Answer with the user of the request."""
         new["status"] = {"userInfo": {"username": context.user, "groups": list(GROUPS)}}
 
 

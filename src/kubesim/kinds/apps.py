@@ -91,7 +91,7 @@ ReplicaSetCondition
 
 
 class WorkloadStrategy(Strategy):
-    """What both have in common: a template, a selector that finds its pods and stays, and a number."""
+    """The common strategy of both: a template, an immutable selector, and replicas."""
 
     has_generation = True
 
@@ -231,7 +231,7 @@ class DeploymentStrategy(WorkloadStrategy):
             yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
     def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """Names that were taken stay counted."""
+        """The collision count never decreases."""
         yield from super().check_status(new, old)
         before, now = old["status"].get("collisionCount"), new["status"].get("collisionCount")
         if before is not None and (now is None or now < before):
@@ -250,7 +250,7 @@ class DeploymentStrategy(WorkloadStrategy):
 
 
 def _as_in_go(strategy: Object) -> Object:
-    """A strategy as a refusal shows it: the whole struct, by the names that its fields have in Go."""
+    """A strategy in error messages: the struct in Go's notation."""
     rolling = strategy.get("rollingUpdate")
     shown = rolling and {
         "MaxUnavailable": rolling.get("maxUnavailable", 0),
@@ -260,7 +260,7 @@ def _as_in_go(strategy: Object) -> Object:
 
 
 def _figure(value: int | str) -> int:
-    """The number in an amount, whatever it counts; 0 if there is none."""
+    """The number in an int-or-percent value; 0 if there is none."""
     if isinstance(value, int):
         return value
     found = _FIGURE.fullmatch(value)
@@ -268,7 +268,7 @@ def _figure(value: int | str) -> int:
 
 
 def amount_faults(value: object) -> Iterator[str]:
-    """What is wrong with a number of pods, or a part of them in percent."""
+    """The problems of a number of pods, or a part of them in percent."""
     if isinstance(value, str):
         if not (value.endswith("%") and value[:-1].isascii() and value[:-1].isdigit()):
             yield (
@@ -280,7 +280,7 @@ def amount_faults(value: object) -> Iterator[str]:
 
 
 def amount(value: int | str, total: int, *, up: bool = False) -> int:
-    """How many pods are meant, of so many; a part of a pod counts as none, or (``up``) as one."""
+    """An int-or-percent value as a number of pods, rounded down or (``up``) up."""
     if not isinstance(value, str):
         return value
     parts = _figure(value) * total

@@ -73,7 +73,7 @@ def _check_immutable(new: Object, old: Object, parts: tuple[str, ...]) -> Iterat
 
 
 def _canonical(new: Object, part: str) -> None:
-    """Values in base64, without line breaks. The real server cannot read the object otherwise."""
+    """Values in base64, without line breaks. kube-apiserver cannot read the object otherwise."""
     if part in new:
         new[part] = {key: _recoded(text, new["kind"]) for key, text in new[part].items()}
 
@@ -132,7 +132,7 @@ class SecretStrategy(Strategy):
         self._join(new)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """As on create; a type that is left out stays."""
+        """As on create; a missing type is preserved."""
         if new.get("type", OPAQUE) in {"", OPAQUE}:
             new["type"] = old.get("type", OPAQUE)
         self._join(new)
@@ -164,7 +164,7 @@ class SecretStrategy(Strategy):
                 yield invalid(f"data[{key}]", "<secret contents redacted>", "the value is not JSON")
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """The type stays; of an immutable one, everything does."""
+        """The type is immutable; of an immutable object, all data is."""
         if new["type"] != old.get("type", OPAQUE):
             yield invalid("type", new["type"], "field is immutable")
         yield from _check_immutable(new, old, ("data",))

@@ -100,7 +100,7 @@ Condition
 
 
 class DefinitionStrategy(Strategy):
-    """A definition that is deleted stays until none of its objects is left."""
+    """A finalizer keeps a deleted definition until none of its objects is left."""
 
     has_generation = True
     unconditional = False
@@ -261,7 +261,7 @@ def _without_effect(versions: Iterable[Object]) -> Iterator[str]:
         try:
             rules = Schema(version.get("schema", {}).get("openAPIV3Schema") or {"type": "object"}, where).unevaluated
         except SchemaError:
-            continue  # it will be refused for that
+            continue  # reported elsewhere
         for path in rules:
             yield f"{path}: rules in CEL are not evaluated here"
 

@@ -113,7 +113,7 @@ UncountedPods
 
 
 class JobStrategy(Strategy):
-    """Defaults, labels, and what stays as it is."""
+    """Defaults, labels, and immutable fields."""
 
     has_generation = True
 
@@ -128,7 +128,7 @@ class JobStrategy(Strategy):
             new["metadata"]["labels"] = dict(labels)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """Defaults, as on create; the selector stays complete."""
+        """Defaults, as on create; the selector is preserved."""
         new["spec"] = copy.deepcopy(new["spec"])  # parts of it may be those of the old state
         self._complete(new)
         if not new["spec"]["manualSelector"]:

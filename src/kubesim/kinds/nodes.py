@@ -93,19 +93,19 @@ class NodeStrategy(Strategy):
     """A node is created with its status, because the kubelet that registers it knows its capacity."""
 
     def on_create(self, new: Object, context: Context) -> None:
-        """Complete what a node says of itself."""
+        """Fill in defaults of spec and status."""
         _complete(new)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """Complete what a node says of itself."""
+        """Fill in defaults of spec and status."""
         _complete(new)
 
     def on_status(self, new: Object, old: Object, context: Context) -> None:
-        """Complete what a node says of itself."""
+        """Fill in defaults of spec and status."""
         _complete(new)
 
     def check(self, new: Object) -> Iterator[FieldProblem]:
-        """What is wrong with a node."""
+        """The problems of a node."""
         yield from _check_taints(new["spec"].get("taints", ()))
         yield from _check_ranges(new["spec"].get("podCIDRs", []))
         found: Object = new.get("status", {})
@@ -115,7 +115,7 @@ class NodeStrategy(Strategy):
                     yield from check_amount(name, amount, f"status.{which}.{name}")
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """What identifies a node to the network and to its provider stays once it is set."""
+        """podCIDR and providerID are immutable once set."""
         spec, before = new["spec"], old["spec"]
         if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
             yield forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
@@ -142,7 +142,7 @@ def _complete(node: Object) -> None:
 
 
 def _check_taints(taints: list[Object]) -> Iterator[FieldProblem]:
-    """The real server looks for them in metadata, in its messages at least."""
+    """kube-apiserver names them under metadata in its messages."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         where = f"metadata.taints[{index}]"

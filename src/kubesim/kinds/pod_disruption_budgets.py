@@ -57,7 +57,7 @@ Condition
 
 
 class BudgetStrategy(Strategy):
-    """Either so many stay, or so many may go."""
+    """minAvailable and maxUnavailable exclude each other."""
 
     has_generation = True
     unconditional = False

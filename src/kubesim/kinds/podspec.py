@@ -14,7 +14,7 @@ from kubesim.kinds.schema_dsl import OpenApi, expand_schema
 
 @cache
 def pod_spec_schema(*, custom: bool = False) -> OpenApi:
-    """The schema of a PodSpec: as the real server reads its own kinds, or as a custom resource is held to it."""
+    """The schema of a PodSpec: as kube-apiserver reads its own kinds, or as a custom resource is held to it."""
     return expand_schema(SHAPES, "PodSpec", custom=custom)
 
 

@@ -34,15 +34,15 @@ class PriorityClassStrategy(Strategy):
     has_generation = True
 
     def on_create(self, new: Object, context: Context) -> None:
-        """A second default is refused."""
+        """Reject a second global default."""
         self._check_default(new, context)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """So is one that becomes it later."""
+        """Reject an update to a second global default."""
         self._check_default(new, context)
 
     def on_deletion(self, new: Object, context: Context) -> None:
-        """The system's own stay."""
+        """System priority classes cannot be deleted."""
         name = new["metadata"]["name"]
         if name in SYSTEM:
             detail = "this is a system priority class and cannot be deleted"
@@ -66,7 +66,7 @@ class PriorityClassStrategy(Strategy):
             yield unsupported("preemptionPolicy", new["preemptionPolicy"], POLICIES)
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """Pods have been ranked by it; it stays what it is."""
+        """The value and preemption policy are immutable."""
         if new["value"] != old["value"]:
             yield forbidden("value", "may not be changed in an update.")
         if new["preemptionPolicy"] != old["preemptionPolicy"]:

@@ -97,7 +97,7 @@ class ResourceQuotaStrategy(Strategy):
             yield from _check_requirement(requirement)
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """What has been counted under a scope stays under it."""
+        """The scopes are immutable."""
         if sorted(new["spec"].get("scopes") or ()) != sorted(old["spec"].get("scopes") or ()):
             yield invalid("spec.scopes", new["spec"].get("scopes"), "field is immutable")
 
@@ -151,7 +151,7 @@ def _check_scopes(scopes: list[str], hard: Object) -> Iterator[FieldProblem]:
 
 
 def _counts_under(scope: str, name: str) -> bool:
-    """Whether a resource may stand under a scope. Of those with a domain (devices, ``count/``) all may."""
+    """Whether a resource may be limited under a scope. All with a domain (devices, ``count/``) may."""
     if not _is_standard(name):
         return True
     if scope == "VolumeAttributesClass":

@@ -17,7 +17,7 @@ object about whose fields nothing is said), another shape, ``[T]`` for a list or
 patches merge although it is one value otherwise, ``merged`` one of scalars that patches add to; ``atomic`` makes a
 map one value. ``=`` gives a default.
 
-What ``!`` (required) means depends on who reads the object. The real server reads its own kinds into typed structs,
+What ``!`` (required) means depends on who reads the object. kube-apiserver reads its own kinds into typed structs,
 where a field that is missing is an empty text, a zero or an empty struct, and its checks take it from there; so
 `expand` gives such fields that default. A custom resource is held to its schema, so `expand(custom=True)` makes the
 schema ask for the field, and for keys of lists that differ.

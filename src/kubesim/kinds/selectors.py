@@ -12,7 +12,7 @@ NO_OPERATOR = "not a valid selector operator"
 
 
 def check_selector(selector: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with a label selector."""
+    """The problems of a label selector."""
     for key, value in selector.get("matchLabels", {}).items():
         yield from check_label_key(key, f"{field}.matchLabels")
         yield from check_label_value(key, value, f"{field}.matchLabels")
@@ -21,7 +21,7 @@ def check_selector(selector: Object, field: str) -> Iterator[FieldProblem]:
 
 
 def check_requirement(requirement: Object, field: str, *, numeric: bool = False) -> Iterator[FieldProblem]:
-    """What is wrong with a requirement; ``numeric``: of a node selector, which may compare numbers too."""
+    """The problems of a requirement; ``numeric``: of a node selector, which may compare numbers too."""
     key, operator = requirement.get("key", ""), requirement.get("operator", "")
     values: list[str] = requirement.get("values") or []
     match operator:

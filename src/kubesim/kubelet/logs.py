@@ -38,7 +38,7 @@ def pod_log(pod: Object, excerpt: LogOptions | None = None) -> str:
 
 
 def _chosen(pod: Object, container: str) -> str:
-    """The container that is meant; one that is not named must be the only one."""
+    """The requested container; without a name, the only one."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     names = [entry["name"] for entry in spec["containers"]]
     init = [entry["name"] for entry in spec.get("initContainers") or ()]

@@ -56,7 +56,7 @@ class NodeCapacity:
         self._last = FIRST_ADDRESS - 1
 
     def resize(self, node: Object) -> None:
-        """Take over what the node says it has."""
+        """Set the capacity from the node's status."""
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         try:
             self._total = self._registry.vector(allocatable, where="status.allocatable")

@@ -31,7 +31,7 @@ READY = (
 
 
 def parse_capacity(text: str, where: str = "--node-capacity") -> dict[str, str]:
-    """``cpu=32,memory=256Gi`` as a resource list; 110 pods unless it says otherwise."""
+    """Parse ``cpu=32,memory=256Gi`` into a resource list; the default of ``pods`` is 110."""
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, amount = (piece.strip() for piece in part.partition("="))
@@ -51,9 +51,9 @@ def parse_capacity(text: str, where: str = "--node-capacity") -> dict[str, str]:
 
 
 def make_nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]:
-    """Nodes of one size: node-000, node-001 ... Adding to their number renames none of them.
+    """Nodes of one size: node-000, node-001 ... A larger count does not rename any.
 
-    Without a capacity those that are there keep theirs, and new ones get the default.
+    Without a capacity existing nodes keep theirs, and new ones get the default.
     """
     if count > MAX_NODES:
         raise FieldError("--nodes", f"{count} is too many; {MAX_NODES} have room for the addresses of their pods")
@@ -87,7 +87,7 @@ def read_nodes(path: Path) -> list[Object]:
 
 
 def parse_nodes(documents: list[object], where: str) -> list[Object]:
-    """The Node objects of a file; anything else in it is refused."""
+    """The Node objects of a file; other kinds are rejected."""
     found: list[Object] = []
     for position, document in enumerate(documents):
         place = f"{where}, document {position + 1}"

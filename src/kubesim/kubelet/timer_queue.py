@@ -37,7 +37,7 @@ class TimerQueue:
         return None
 
     def pop_due(self, now: float, most: int) -> list[str]:
-        """Take out keys that are due, at most so many, in order."""
+        """Remove and return keys that are due, at most ``most``, in order."""
         due: list[str] = []
         while len(due) < most:
             moment = self.next_due()

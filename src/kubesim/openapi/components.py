@@ -135,7 +135,7 @@ def reference(name: str) -> Object:
 
 
 def name_of(resource: Resource) -> str:
-    """What a kind's schema is called: as in the real server's documents, or by the reversed domain of its group."""
+    """What a kind's schema is called: as in kube-apiserver's documents, or by the reversed domain of its group."""
     if resource.custom:
         domain = ".".join(reversed(resource.group.split(".")))
         return f"{domain}.{resource.version}.{resource.kind}"
@@ -184,7 +184,7 @@ def gvk(resource: Resource) -> Object:
 
 
 def _published(schema: Any, done: dict[int, Object]) -> Any:
-    """A schema as documents show it. Parts that are one and the same stay so."""
+    """A schema as documents publish it. Shared parts stay shared."""
     if isinstance(schema, list):
         return [_published(part, done) for part in schema]
     if not isinstance(schema, dict):

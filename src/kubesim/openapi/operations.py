@@ -101,7 +101,7 @@ def _at(parameters: list[Object], operations: Object) -> Object:
 
 
 def _operation(resource: Resource, verb: str, part: str = "") -> Object:
-    """One method of one path. ``part`` is a subresource, or says that the path is in no namespace."""
+    """One method of one path. ``part`` is a subresource, or marks a path outside of namespaces."""
     action = {"create": "post", "update": "put"}.get(verb, verb)
     place = "".join(piece.capitalize() for piece in (resource.group or "core").replace("-", ".").split("."))
     sub = "" if part in {"", "ForAllNamespaces"} else part

@@ -12,7 +12,7 @@ UNKNOWN: Final = ("anyOf", "oneOf", "not", "nullable")  # words that version 2 d
 
 
 def to_swagger(info: Object, paths: Object, schemas: Object) -> Object:
-    """A document of version 2 that says the same as far as it can."""
+    """The equivalent document of version 2, as far as possible."""
     return {
         "swagger": "2.0",
         "info": info,

@@ -27,7 +27,7 @@ DELETE_FROM, ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 
 def strategic_merge(document: Object, patch: Object, schema: Schema) -> Object:
-    """The document with the patch laid over it, as the schema of its kind says."""
+    """The document with the patch merged into it, by the schema of its kind."""
     if not isinstance(patch, dict):
         raise malformed(f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}")
     bounded(patch, "the patch")
@@ -162,7 +162,7 @@ def _is_directive(item: Any) -> bool:
 
 
 def _orders_agree(changed: list[Any], order: list[Any], merge_key: str, name: str) -> None:
-    """Every item of the patch stands in the order, and in that order."""
+    """Check that the order contains every item of the patch, in the same order."""
     rest = iter(order)
     for item in changed:
         if not any(same(_identity(item, merge_key), _identity(each, merge_key)) for each in rest):

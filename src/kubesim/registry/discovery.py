@@ -26,7 +26,7 @@ SUBRESOURCES: Final[dict[str, Object]] = {
     "scale": {"group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"]},
     "status": {"verbs": ["get", "patch", "update"]},
 }
-"""What each subresource takes and does; its kind is the resource's own unless it says otherwise."""
+"""Kind and verbs of each subresource; the default kind is that of the resource."""
 
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
@@ -51,7 +51,7 @@ def version(identity: ServerIdentity) -> Object:
 
 
 def groups(registry: ResourceRegistry) -> list[str]:
-    """The groups besides the core: built-in ones as they come, then those of custom resources by name."""
+    """The groups except core: built-in ones in order of registration, then those of custom resources by name."""
     own = list(dict.fromkeys(resource.group for resource in registry if not resource.custom and resource.group))
     return own + sorted({resource.group for resource in registry} - {*own, ""})
 
@@ -187,7 +187,7 @@ def _aggregated(resource: Resource) -> Object:
 
 
 def _verbs(resource: Resource) -> list[str]:
-    """By name; of custom resources ``create`` stands beside ``update``, as there."""
+    """The verbs by name; for custom resources in the order of kube-apiserver."""
     if not resource.custom:
         return list(resource.verbs)
     return sorted(resource.verbs, key=lambda verb: "u" if verb == "create" else verb)

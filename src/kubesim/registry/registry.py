@@ -40,7 +40,7 @@ class Strategy:
     """What a kind does beyond its schema. Hooks named ``on_`` may change ``new``; nothing may change ``old``.
 
     The order on a write is: types, pruning, defaults of the schema, ``on_*``, the schema's validation, ``check_*``.
-    A hook may raise an ``ApiError`` of its own where the real server answers with something else than Invalid.
+    A hook may raise an ``ApiError`` of its own where kube-apiserver answers with something else than Invalid.
     """
 
     has_generation = False
@@ -59,7 +59,7 @@ class Strategy:
     """Whether a deletion that is done at once answers with the object instead of a Status."""
 
     name_faults = staticmethod(metadata.name_faults)
-    """What is wrong with a name."""
+    """The problems of a name."""
 
     def on_create(self, new: Object, context: Context) -> None:
         """Complete an object that is about to be created. A resource with a status subresource starts without."""
@@ -71,19 +71,19 @@ class Strategy:
         """Complete a status before it replaces that of ``old`` (all the rest is already that of ``old``)."""
 
     def check(self, new: Object) -> Iterator[FieldProblem]:
-        """What is wrong with an object, on create and on update."""
+        """The problems of an object, on create and on update."""
         yield from ()
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """What is wrong with a change, on update only."""
+        """The problems of a change, on update only."""
         yield from ()
 
     def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """What is wrong with a change of the status."""
+        """The problems of a change of the status."""
         yield from ()
 
     def on_deletion(self, new: Object, context: Context) -> None:
-        """Mark an object whose deletion has begun, but which stays for now."""
+        """Called when the deletion of an object has started and it is not removed yet."""
 
     def blocks_removal(self, old: Object) -> bool:
         """Whether something besides metadata.finalizers keeps an object that is being deleted."""
@@ -139,7 +139,7 @@ class Resource:
     subresources: frozenset[str] = frozenset()
     verbs: tuple[str, ...] = VERBS
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What a field selector may name beside metadata.name and metadata.namespace, and where it stands."""
+    """Selectable fields beside metadata.name and metadata.namespace, with their paths."""
     own_list_kind: str = ""
     scale: ScalePaths | None = None
     deprecation: str = ""
@@ -154,7 +154,7 @@ class Resource:
 
     @property
     def qualified(self) -> str:
-        """``pods``, or ``queues.scheduling.volcano.sh``: the resource whatever its version, and where it is stored."""
+        """``pods``, or ``queues.scheduling.volcano.sh``: the resource without version, and its key prefix."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property

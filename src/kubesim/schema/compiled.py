@@ -13,7 +13,7 @@ from kubesim.schema.value_checks import ValueCheck
 
 
 class SchemaNode:
-    """What a schema says about the value at one place."""
+    """The constraints of a schema on the value at one place."""
 
     __slots__ = (
         "additional",
@@ -85,7 +85,7 @@ class SchemaNode:
         self.is_set = False  # a list of values with an owner each
         self.list_keys: tuple[str, ...] = ()  # the keys of a list of objects with an owner each
         self.holds: Callable[[Any], bool] = _unknown
-        """Whether a value is certainly all right. If not, the findings say what is wrong, or that nothing is."""
+        """Whether a value is certainly valid. If not, the full validation decides."""
         self.tidy: Callable[[Any], bool] = _unknown
         """Whether a value certainly has no unknown fields."""
         self.fills: dict[str, SchemaNode] = {}  # the properties inside of which there can be something to fill in
@@ -98,7 +98,7 @@ class SchemaNode:
 
     @property
     def is_deep(self) -> bool:
-        """Whether there are fields or items to look at."""
+        """Whether the node has fields or items."""
         return not self.types or self.types[0] in {"object", "array"}
 
     @property
@@ -198,7 +198,7 @@ def _anything(value: Any) -> bool:
 
 
 NOTHING: Final = SchemaNode()
-"""Says nothing about a value, so that none of an object's fields is known."""
+"""A node without constraints and without known fields."""
 NOTHING.items = NOTHING
 NOTHING.nullable = True
 NOTHING.holds = _anything

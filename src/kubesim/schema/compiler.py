@@ -54,7 +54,7 @@ class _Compiler:
             build_validators(node)
 
     def node(self, openapi: OpenApi) -> SchemaNode:
-        """The node of a dict: the same for the same dict, or for one that says the same in few words."""
+        """The node of a dict: shared by identical dicts, and by equal small ones."""
         known = self._by_identity.get(id(openapi))
         if known is not None:
             return known[1]

@@ -14,7 +14,7 @@ from kubesim.schema.value_checks import is_among, shown_number, type_name
 
 LARGEST_WHOLE_FLOAT = 2**53
 
-NOWHERE = "<nil>"  # the field of problems that the real server does not attach to one
+NOWHERE = "<nil>"  # the field of problems that kube-apiserver does not attach to one
 
 
 def fits(node: SchemaNode, value: Any) -> bool:

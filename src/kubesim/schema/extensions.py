@@ -17,7 +17,7 @@ def is_int_or_string(openapi: dict[str, Any]) -> bool:
 
 
 def extension_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
-    """What is wrong with the keywords of a schema whose keywords all have the right type."""
+    """The problems of the keywords of a schema whose keywords all have the right type."""
     preserves = openapi.get("x-kubernetes-preserve-unknown-fields")
     where = f"{path}.x-kubernetes-preserve-unknown-fields"
     if preserves is False:

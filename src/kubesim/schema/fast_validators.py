@@ -100,7 +100,7 @@ def _combinations(node: SchemaNode) -> Iterable[Verdict]:
 
 
 def _is_restricted(node: SchemaNode) -> bool:
-    """Whether there is more to say about a value than its type and what is in it."""
+    """Whether a node has constraints beyond types, fields and items."""
     combined = node.any_of or node.one_of or node.all_of or node.none_of
     return bool(combined or node.enum is not None or node.text_checks or node.number_checks)
 
@@ -127,7 +127,7 @@ def _numbers(node: SchemaNode) -> Iterable[Verdict]:
 
 
 def _plain_class(node: SchemaNode | None) -> type | None:
-    """The class of a node's values if the class is all there is to say about them."""
+    """The class of a node's values if it is their only constraint."""
     if node is None or len(node.types) != 1 or _is_restricted(node):
         return None
     return _PLAIN.get(node.types[0])

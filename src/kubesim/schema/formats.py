@@ -92,7 +92,7 @@ def _is_uuid(version: str = "") -> Test:
 
 
 def _is_ipv4(text: str) -> bool:
-    # The real server reads leading zeros, which the library takes for a mistake.
+    # kube-apiserver reads leading zeros, which the library takes for a mistake.
     parts = text.split(".")
     return len(parts) == 4 and all(re.fullmatch(r"[0-9]{1,3}", part) and int(part) < 256 for part in parts)
 

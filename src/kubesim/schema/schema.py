@@ -52,7 +52,7 @@ class Schema:
 
     @classmethod
     def sound(cls, make: Callable[[], OpenApi]) -> Schema:
-        """One that is known to be structural, from what makes it."""
+        """A schema that is known to be structural, built on first use."""
         schema = cls.__new__(cls)
         schema._make = make
         schema.unevaluated = []
@@ -73,7 +73,7 @@ class Schema:
         return [] if self._types.holds(obj) else findings(self._types, obj, "")
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
-        """Remove unknown fields in place, and return their paths. All of ``metadata`` stays."""
+        """Remove unknown fields in place, and return their paths. ``metadata`` is not pruned."""
         return sorted(path[1:] for path in self.root.prune(obj))
 
     def default(self, obj: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class Schema:
         self.root.default(obj)
 
     def validate(self, obj: dict[str, Any]) -> list[FieldProblem]:
-        """What is wrong with an object."""
+        """The problems of an object."""
         return [] if self.root.holds(obj) else findings(self.root, obj, "")
 
     @cached_property
@@ -98,7 +98,7 @@ class Schema:
 
 
 def _default_problems(node: SchemaNode, default: Any, path: str) -> list[FieldProblem]:
-    """A default has known fields only and is valid as it stands, without the defaults of its own fields."""
+    """A default must have known fields only and be valid without further defaulting."""
     if node.prune(copied(default)):
         return [invalid(path, default, "must not have unknown fields")]
     return [_below(path, problem) for problem in findings(node, default, "")]

@@ -75,7 +75,7 @@ class StructuralReport:
 
 
 def check_structural(openapi: Any, where: str) -> StructuralReport:
-    """All that is wrong with a schema at a path. A dict that occurs in several places is looked at once."""
+    """The problems of a schema at a path. A dict in several places is checked once."""
     examination = _StructuralCheck()
     examination.on_the_way(openapi, where, "root", 0)
     return examination.report
@@ -87,7 +87,7 @@ class _StructuralCheck:
         self._seen: set[int] = set()
 
     def on_the_way(self, openapi: Any, path: str, place: str, depth: int) -> None:
-        """A schema that says which fields there are."""
+        """Check a schema that declares fields."""
         if not self._readable(openapi, path, depth):
             return
         add = self.report.problems.extend
@@ -112,7 +112,7 @@ class _StructuralCheck:
             self._restriction(part, where, depth + 1, _types_allowed(openapi, where) if typed else "")
 
     def _restriction(self, openapi: Any, path: str, depth: int, types: str = "") -> None:
-        """A schema below anyOf and its like. ``types`` says where int-or-string may be spelled out."""
+        """Check a schema below anyOf and its like. ``types``: whether int-or-string may be spelled out."""
         if not self._readable(openapi, path, depth):
             return
         add = self.report.problems.append

@@ -27,7 +27,7 @@ def _exactly(value: Any) -> Hashable:
 
 
 def repetitions(items: list[Any], keys: Sequence[str], path: str) -> list[FieldProblem]:
-    """The items that stand in a list a second time; a third time is not worth another problem."""
+    """The duplicate items of a list, each reported once."""
     found: list[FieldProblem] = []
     seen: dict[Hashable, int] = {}
     for index, item in enumerate(items):

@@ -50,7 +50,7 @@ def text_checks(openapi: OpenApi) -> list[ValueCheck]:
 
 
 def format_check(openapi: OpenApi) -> ValueCheck | None:
-    """The format of a text, if it is one that says something."""
+    """The check of a string format, if the format is known."""
     name = openapi.get("format", "")
     test = TEXTS.get(name)
     if test is None:
@@ -166,13 +166,13 @@ def type_name(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes, escaped as the real server prints it."""
+    """A text in double quotes, escaped as kube-apiserver prints it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
 
 
 def shown_number(number: float) -> float:
-    """A number as it is shown: beyond 64 bits the real server has only an approximation."""
+    """A number as it is shown: beyond 64 bits kube-apiserver has only an approximation."""
     if isinstance(number, int) and type_name(number) == "number":
         try:
             return float(number)

@@ -19,7 +19,7 @@ from kubesim.clock import stamp
 from kubesim.storage.errors import DataDamaged, DataInUse
 
 LOCK = "lock"
-"""The lock's file in a data directory. It stays: to remove it would let two processes lock two files of one name."""
+"""The lock file in a data directory. It is never removed: otherwise two processes could lock two files of one name."""
 
 
 class LockHolder(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RevisionConflict(Exception):  # noqa: N818 - a conflict is an answer, not a mistake
-    """A write that was made for another revision of the key than the newest."""
+    """A write that expects another revision of the key than the newest."""
 
     def __init__(self, key: str, expected: int, found: int) -> None:
         super().__init__(f"{key} is at revision {found}, not {expected} (0: it does not exist)")
@@ -27,7 +27,7 @@ class StorageFailed(Exception):  # noqa: N818 - the name says what happened
 
 
 class DataDamaged(Exception):  # noqa: N818 - a state of the file
-    """The file is no log of ours, of a newer format, or not readable."""
+    """The file is not a log of this server, has a newer format, or cannot be read."""
 
 
 class DataInUse(Exception):  # noqa: N818 - a state of the directory

@@ -68,7 +68,7 @@ class KeyIndex:
         return sum(map(len, self._pieces[first:last])) - start + end
 
     def _place(self, key: str) -> tuple[int, int]:
-        """Where the first key that is not below ``key`` stands: the piece and the place in it."""
+        """The position of the first key that is not below ``key``: the piece and the index in it."""
         at = bisect_left(self._lasts, key)
         return at, bisect_left(self._pieces[at], key) if at < len(self._pieces) else 0
 

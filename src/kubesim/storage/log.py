@@ -136,9 +136,9 @@ class Log:
             self.compacted = revision
 
     def sweep(self, at_once: int = SWEPT_AT_ONCE) -> bool:
-        """Remove a part of what is compacted; whether there is more. Goes on where it was interrupted.
+        """Remove some compacted entries. Returns whether there are more. Resumes after an interruption.
 
-        A line names in ``previous`` the one that it superseded; a deletion supersedes itself, too.
+        An entry names in ``previous`` the one that it supersedes; a deletion supersedes itself, too.
         """
         if self._swept >= self.compacted:
             return False
@@ -199,8 +199,8 @@ class Log:
         return found[0][0] if found else None
 
     def values(self, revisions: Sequence[int]) -> dict[int, bytes]:
-        """The values of lines, of those that there are. Fastest if the revisions are sorted."""
-        # One statement for all: an IN of so many would be parsed anew each time. CROSS: as the revisions come.
+        """The values of the entries that exist. Fastest if the revisions are sorted."""
+        # One statement for all: a long IN would be parsed each time. CROSS JOIN keeps the order of the revisions.
         sql = "SELECT log.revision, log.value FROM json_each(?) AS wanted CROSS JOIN log ON log.revision = wanted.value"
         return dict(self._read(sql, (_json(revisions),)))
 
@@ -278,7 +278,7 @@ def _json(revisions: Sequence[int]) -> str:
 
 
 def _sizes(count: int) -> list[int]:
-    """Cut a batch so that there are few statements, and few different ones: they stay compiled."""
+    """Split a batch so that there are few statements, and few different ones, which stay compiled."""
     sizes = [MOST_LINES] * (count // MOST_LINES)
     rest = count % MOST_LINES
     return sizes + [1 << bit for bit in reversed(range(rest.bit_length())) if rest & 1 << bit]

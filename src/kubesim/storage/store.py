@@ -48,11 +48,11 @@ Revisions = list[int]
 Witnesses = list[Callable[[str, bytes | None], None]]  # a key and what it becomes; None: it is deleted
 
 LOOKED_AT = 2000
-"""How many lines of the log one answer of ``changes`` looks at: some milliseconds."""
+"""The number of log entries that one call of ``changes`` reads: some milliseconds."""
 
 
 class Store:
-    """An open store. Everything is called in the event loop in which it was made."""
+    """An open store. All methods must be called in the event loop in which it was created."""
 
     def __init__(self, log: Log, holder: DirectoryLock | None = None) -> None:
         self._log = log
@@ -201,10 +201,10 @@ class Store:
     # ---- watching -----------------------------------------------------------------------------------
 
     def changes(self, prefix: str, after: int, limit: int) -> tuple[Changes, int]:
-        """The changes under a prefix beyond a revision, and the revision up to which they are all there is.
+        """The changes under a prefix after a revision, and the revision up to which they are complete.
 
-        There may be more although few or none came back: ask again from the revision returned. What is still in
-        memory is answered although it is compacted, so that no compaction cuts off a watcher that missed nothing.
+        There may be more even if few are returned: continue from the returned revision. Changes that are still in
+        memory are returned even if compacted, so that compaction does not cut off a watcher that is up to date.
         """
         if after >= self._recent.floor(prefix):
             found = self._recent.since(prefix, after)
@@ -238,9 +238,9 @@ class Store:
         return value
 
     async def wait(self, prefix: str, after: int, timeout: float | None = None) -> bool:
-        """Wait until something changes under a prefix beyond a revision; whether it did in so many seconds.
+        """Wait for a change under a prefix after a revision. Returns whether there was one within the timeout.
 
-        True also if that is not known without looking into the log: ``changes`` will tell.
+        True also if only the log can tell: then ``changes`` decides.
         """
         if not prefix.endswith("/") and prefix:
             raise ValueError(f"the prefix {prefix} does not end with a slash")

@@ -16,10 +16,10 @@ import msgspec
 from kubesim.storage.key_index import above
 
 WARM = 256
-"""So many of the latest changes keep what was decoded and encoded of them (a decoded pod takes 10 KB)."""
+"""The number of latest changes that keep their decoded and encoded forms (a decoded pod takes 10 KB)."""
 
 MOST_FLOORS = 20_000
-"""So many prefixes have a floor of their own; with more, all begin anew with one in common."""
+"""The maximum number of prefixes with their own floor; beyond it, all share one floor again."""
 
 OVERHEAD = 400
 """What a change costs beside its value, roughly."""
@@ -45,7 +45,7 @@ class Change:
         self.value = value
         self.deleted = deleted
         self.encoded: dict[Any, Any] = {}
-        """For watchers, to share what they made of it."""
+        """Encoded forms, shared by watchers."""
         self._before = before
         self._read = read
         self._cold = False
@@ -86,7 +86,7 @@ class Change:
         return decoded
 
     def drop_decoded(self) -> None:
-        """Let go of everything that can be made again, for good: most watchers are through with it."""
+        """Drop the decoded and encoded forms for good: most watchers have processed the change."""
         self._cold = True
         self._object = self._old = None
         self.encoded = {}
@@ -108,14 +108,14 @@ class RecentChanges:
         self._forgotten: dict[str, int] = {}  # by prefix: the newest that is no longer here
 
     def floor(self, prefix: str) -> int:
-        """The changes under a prefix beyond this revision are all here.
+        """The revision after which the cache has all changes under a prefix.
 
         Each prefix has its own floor: a watcher of a resource that never changes stays up to date.
         """
         return self._forgotten.get(prefix, self._begin)
 
     def since(self, prefix: str, after: int) -> list[Change]:
-        """The changes under a prefix beyond ``after``, which is not below its floor. The oldest comes first."""
+        """The changes under a prefix after ``after``, which is not below its floor; oldest first."""
         resource, _, rest = prefix.partition("/")
         changes = self._of.get(resource, ()) if resource else self._all
         # From the end: a watcher that keeps up only visits new changes.

@@ -43,7 +43,7 @@ class Compaction:
 
 
 class Writer:
-    """Commits writes in the order in which they come.
+    """Commits writes in order of arrival.
 
     ``committed`` is called in the event loop with each batch that is on disk, ``failed`` with the error of one
     that is not, ``swept`` with the compactions that are done and the error that ended them, if any.
@@ -90,7 +90,7 @@ class Writer:
             self._tell(self._swept, self._compactions, StorageFailed("the store was closed; the next start goes on"))
 
     def _take(self) -> tuple[list[Write], bool]:
-        """Everything that is queued, and whether to go on. Waits for something unless there is more to sweep."""
+        """All queued writes, and whether to continue. Waits for a write unless there is more to sweep."""
         batch: list[Write] = []
         try:
             item = self._queue.get(block=not self._sweeping)

@@ -38,7 +38,7 @@ def _column(declared: Object) -> TableColumn:
 def _value(text: str, cell: Callable[[Any], Cell]) -> Callable[[Object], Cell]:
     try:
         path = jsonpath.parse(text)
-    except ValueError:  # the real server takes such a definition too, and leaves the column empty
+    except ValueError:  # kube-apiserver takes such a definition too, and leaves the column empty
         return _nothing
 
     def value(obj: Object) -> Cell:

@@ -23,7 +23,7 @@ def node_status(node: Object) -> str:
 
 
 def roles(node: Object) -> str:
-    """What the labels say the node is for."""
+    """The roles in the labels of a node."""
     labels: dict[str, str] = node["metadata"].get("labels", {})
     found = {key[len(ROLE) :] for key in labels if key.startswith(ROLE)} | {labels.get(OLD_ROLE, "")}
     return ",".join(sorted(found - {""})) or NONE
@@ -56,7 +56,7 @@ def _address(kind: str) -> Callable[[Object], Cell]:
 
 
 def columns(name: TableColumn, age: TableColumn) -> tuple[TableColumn, ...]:
-    """The columns of nodes, around those that every kind has."""
+    """The columns of nodes, including those that every kind has."""
     return (
         name,
         TableColumn("Status", node_status, description="Whether the node takes pods."),

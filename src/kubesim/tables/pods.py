@@ -29,7 +29,7 @@ _COMPLETED: Final[dict[str, list[Object]]] = {
 
 
 def row_conditions(pod: Object) -> list[Object]:
-    """What a row says of a pod that is over."""
+    """The row conditions of a finished pod."""
     return _COMPLETED.get(pod.get("status", {}).get("phase", ""), [])
 
 
@@ -86,7 +86,7 @@ def _initialising(pod: Object, status: Object) -> str:
 
 
 def _stopped(state: Object) -> str:
-    """Why a container is not running, as far as its state tells."""
+    """Why a container is not running, by its state."""
     waiting: str = state.get("waiting", {}).get("reason", "")
     if waiting:
         return waiting
@@ -201,7 +201,7 @@ def _gates(pod: Object) -> str:
 
 
 def columns(name: TableColumn, created: TableColumn) -> tuple[TableColumn, ...]:
-    """The columns of pods, around those that every kind has."""
+    """The columns of pods, including those that every kind has."""
     return (
         name,
         TableColumn("Ready", ready, description="Containers that are ready, of all."),

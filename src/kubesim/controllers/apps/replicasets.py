@@ -26,7 +26,7 @@ from kubesim.registry.registry import Object
 
 REPLICA_SETS = "replicasets.apps"
 BURST = 500
-"""So many pods are made or deleted in one look, as by a real controller."""
+"""The maximum number of pods created or deleted in one reconciliation, as in kube-controller-manager."""
 PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 COST = "controller.kubernetes.io/pod-deletion-cost"
 LONGEST_COST = 10  # digits of an int32
@@ -42,7 +42,7 @@ def seconds_until_available(pod: Object, least: int, clock: Clock) -> float | No
 
 
 def pods_to_delete(pods: list[Object], count: int) -> list[Object]:
-    """Which of these pods go, if so many must: those that do least, then the cheapest, of those the youngest."""
+    """Choose pods to delete: least advanced first, then lowest deletion cost, then youngest."""
 
     def worth(pod: Object) -> tuple[bool, int, bool, int, float, str]:
         about, placed = pod["metadata"], bool(pod["spec"].get("nodeName"))
@@ -70,10 +70,10 @@ def new_pod(owner: Object) -> Object:
 def status_of(
     owner: Object, pods: list[Object], clock: Clock, failure: tuple[str, str] | None = None, leaving: int = 0
 ) -> tuple[Object, float | None]:
-    """What a ReplicaSet says of its pods that are there, and in how many seconds that changes by itself.
+    """The status of a ReplicaSet, and after how many seconds it changes without an event.
 
-    ``failure``: reason and message, if not as many pods could be made, or deleted, as should have been.
-    ``leaving``: how many are on their way out.
+    ``failure``: reason and message, if pods could not be created or deleted.
+    ``leaving``: the number of pods that are being deleted.
     """
     spec, before = owner["spec"], owner.get("status") or {}
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
@@ -99,7 +99,7 @@ def status_of(
 
 
 class ReplicaSetController:
-    """Makes and deletes the pods of ReplicaSets."""
+    """Reconciles ReplicaSets."""
 
     def __init__(self, api: InProcessClient, clock: Clock) -> None:
         self._api = api

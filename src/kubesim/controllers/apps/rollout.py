@@ -128,7 +128,7 @@ def plan_rollout(deployment: Object, sets: list[Object], pods_there: int) -> Rol
     rollout = Rollout()
     if spec.get("paused"):
         active = [one for one in sets if replicas(one)] or [one for one in (new,) if one]
-        if len(active) == 1:  # scaling goes on
+        if len(active) == 1:  # a paused Deployment is still scaled
             _scale(rollout, active[0], spec["replicas"])
         return rollout
     if spec["strategy"]["type"] == "Recreate":

@@ -18,7 +18,7 @@ def _parse_ranges(text: str) -> Iterator[int]:
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """The shortest text for these indexes; two in a row stay apart, three and more become a range."""
+    """The text of these indexes; three and more in a row become a range."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][1] == index - 1:

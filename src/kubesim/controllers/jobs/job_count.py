@@ -40,7 +40,7 @@ class JobPodCount:
         self.failed_indexes = self._failed_indexes(pods)
         """The indexes that have failed for good."""
         self.last_failed_pods = self._last_failed_pods(pods)
-        """Of the indexes that need another pod: the one that failed last, kept until it is replaced."""
+        """By index that needs another pod: its last failed pod, kept until it is replaced."""
         if self.indexed:
             self.succeeded = len(self.succeeded_indexes)
         else:
@@ -88,7 +88,7 @@ class JobPodCount:
     def track_finished_pods(self, *, everything: bool, failing: bool, discarded: Sequence[Object]) -> list[Object]:
         """Record finished pods in the status. Returns the pods whose finalizer may be removed once it is written.
 
-        ``everything``: the Job is over, no pod is kept; ``failing``: and those that still run count as failed.
+        ``everything``: the Job has ended, record all pods; ``failing``: running pods count as failed.
         """
         kept = {pod["metadata"]["uid"] for pod in discarded}
         if not everything:

@@ -183,7 +183,7 @@ def _plan_pods(
     count: JobPodCount,
     clock: Clock,
 ) -> None:
-    """Choose the pods to create, or those that are too many."""
+    """Choose the pods to create or to delete."""
     spec = job["spec"]
     completions, parallelism = spec.get("completions"), spec.get("parallelism", 1)
     if spec.get("suspend"):

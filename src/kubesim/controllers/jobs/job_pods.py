@@ -30,7 +30,7 @@ def is_deleted(pod: Object) -> bool:
 
 
 def is_pod_finished(pod: Object) -> bool:
-    """Whether the pod has come to its end."""
+    """Whether the pod has finished."""
     return phase(pod) in {"Succeeded", "Failed"}
 
 
@@ -40,7 +40,7 @@ def is_active(pod: Object) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether the pod says that it is ready."""
+    """Whether the pod is Ready."""
     return is_condition_true(pod.get("status") or {}, "Ready")
 
 
@@ -50,7 +50,7 @@ def is_tracked(pod: Object) -> bool:
 
 
 def has_failed(pod: Object, job: Object) -> bool:
-    """Whether the pod counts as a failure. One that is deleted does at once, if it may be replaced at once."""
+    """Whether the pod counts as failed. A pod that is being deleted does, unless only failed pods are replaced."""
     if phase(pod) == "Failed":
         return True
     return not replaces_only_failed(job) and is_deleted(pod) and phase(pod) != "Succeeded"
@@ -68,7 +68,7 @@ def index_of(pod: Object) -> int | None:
 
 
 def finished_at(pod: Object) -> float:
-    """When the pod came to its end, as well as that can be told."""
+    """When the pod finished, by the best information in its status."""
     status = pod.get("status") or {}
     ends = [((entry.get("state") or {}).get("terminated") or {}) for entry in status.get("containerStatuses") or ()]
     times = [end["finishedAt"] for end in ends if end.get("finishedAt")]
@@ -95,7 +95,7 @@ def restarts(pods: Iterable[Object]) -> int:
 
 
 def least_advanced(pod: Object) -> tuple[Any, ...]:
-    """Sorts pods so that those come first which lose least when they are deleted."""
+    """A sort key: the least advanced pods first."""
     about = pod["metadata"]
     rank = {"Pending": 0, "Unknown": 1}.get(phase(pod), 2)
     placed = bool(pod["spec"].get("nodeName"))
@@ -103,7 +103,7 @@ def least_advanced(pod: Object) -> tuple[Any, ...]:
 
 
 def new_pod(job: Object, index: int | None, replaced: Object | None = None) -> Object:
-    """The next pod of a Job, for a completion index or for none, perhaps in the place of one that failed."""
+    """A new pod of a Job, for a completion index or None; ``replaced``: the failed pod of that index."""
     template = copy.deepcopy(job["spec"]["template"])
     about, spec, name = template.get("metadata") or {}, template["spec"], job["metadata"]["name"]
     base = f"{name}-"

@@ -79,7 +79,7 @@ def matched_success_rule(job: Object, done: Collection[int]) -> str | None:
 
 
 def index_failure_counts(pod: Object) -> tuple[int, int]:
-    """How often the index of a pod had failed before it, in failures that count and in those that do not."""
+    """The counted and ignored failures of a pod's index before this pod."""
     return _number(pod, FAILURES), _number(pod, IGNORED)
 
 

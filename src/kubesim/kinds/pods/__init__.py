@@ -72,11 +72,11 @@ class PodStrategy(Strategy):
             raise status.invalid("Pod", "", old["metadata"]["name"], problems)
 
     def check(self, new: Object) -> Iterator[FieldProblem]:
-        """What is wrong with the spec."""
+        """The problems of the spec."""
         return check_pod_spec(new["spec"])
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """What is wrong with a change of the spec."""
+        """The problems of a change of the spec."""
         return check_spec_update(new["spec"], old["spec"])
 
     def grace(self, old: Object, asked: int | None) -> int:

@@ -19,7 +19,7 @@ RESTART_ACTIONS: Final = ("Restart", "RestartAllContainers")
 
 
 def check_containers(spec: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with the containers of a pod."""
+    """The problems of the containers of a pod."""
     mounted = {volume.get("name", ""): volume for volume in spec.get("volumes", ())}
     seen: set[str] = set()
     ports: set[str] = set()

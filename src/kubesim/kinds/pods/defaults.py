@@ -54,7 +54,7 @@ def default_pod_spec(spec: Object, kind: str = POD) -> None:
 
 
 def _tidy(found: Object) -> None:
-    """Remove what is there but says nothing."""
+    """Remove empty fields."""
     empty = [
         key
         for key, value in found.items()

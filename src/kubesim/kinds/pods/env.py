@@ -32,7 +32,7 @@ _CPU_DIVISORS: Final = frozenset(parse(text).nano for text in ("1m", "1"))
 
 
 def check_env(container: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with the environment of a container."""
+    """The problems of the environment of a container."""
     for index, variable in enumerate(container.get("env", ())):
         where = f"{field}.env[{index}]"
         if not variable.get("name"):
@@ -89,7 +89,7 @@ def _check_source(variable: Object, field: str) -> Iterator[FieldProblem]:
 
 
 def check_field(reference: Object, field: str, known: Iterable[str]) -> Iterator[FieldProblem]:
-    """What is wrong with a reference to a field of the pod itself."""
+    """The problems of a reference to a field of the pod itself."""
     path = reference.get("fieldPath", "")
     if not path:
         yield required(f"{field}.fieldPath")
@@ -105,7 +105,7 @@ def check_field(reference: Object, field: str, known: Iterable[str]) -> Iterator
 
 
 def check_resource(reference: Object, field: str, *, volume: bool = False) -> Iterator[FieldProblem]:
-    """What is wrong with a reference to what a container may use."""
+    """The problems of a reference to what a container may use."""
     resource = reference.get("resource", "")
     if volume and not reference.get("containerName"):
         yield required(f"{field}.containerName")

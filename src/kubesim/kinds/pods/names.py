@@ -117,14 +117,14 @@ def check_choice(value: str, field: str, choices: Iterable[str]) -> Iterator[Fie
 
 
 def check_relative(path: str, field: str) -> Iterator[FieldProblem]:
-    """A path that stays below where it starts."""
+    """Check a relative path without steps up."""
     if path.startswith("/"):
         yield invalid(field, path, "must be a relative path")
     yield from check_no_backsteps(path, field)
 
 
 def check_no_backsteps(path: str, field: str) -> Iterator[FieldProblem]:
-    """A path that never goes up."""
+    """Check a path without steps up."""
     if ".." in path.split("/"):
         yield invalid(field, path, "must not contain '..'")
 

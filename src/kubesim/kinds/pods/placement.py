@@ -20,11 +20,11 @@ GIVEN: Final[tuple[Object, ...]] = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
-"""The tolerations every pod is given: how long it stays bound to a node that has gone."""
+"""The default tolerations of every pod: how long it stays bound to an unavailable node."""
 
 
 def check_placement(spec: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with where a pod wants to go."""
+    """The problems of where a pod wants to go."""
     for key, value in spec.get("nodeSelector", {}).items():
         yield from check_label_key(key, f"{field}.nodeSelector")
         yield from check_label_value(key, value, f"{field}.nodeSelector")

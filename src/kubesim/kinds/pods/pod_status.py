@@ -47,7 +47,7 @@ def complete_status(new: Object, old: Object) -> None:
 
 
 def check_status(new: Object, old: Object) -> Iterator[FieldProblem]:
-    """What is wrong with the change from one status of a pod to the next. Both are pods, with the same spec."""
+    """The problems of the change from one status of a pod to the next. Both are pods, with the same spec."""
     status: Object = new.get("status", {})
     before: Object = old.get("status", {})
     nominated = status.get("nominatedNodeName")
@@ -79,7 +79,7 @@ def _check_addresses(status: Object) -> Iterator[FieldProblem]:
 
 
 def _check_ended(spec: Object, status: Object, before: Object, which: str, field: str) -> Iterator[FieldProblem]:
-    """A container that is not to be started again does not come back from the dead."""
+    """A terminated container that is not restarted keeps its state."""
     policy = spec.get("restartPolicy", "Always")
     if policy == "Always" or not before.get(field):
         return

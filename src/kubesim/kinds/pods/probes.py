@@ -17,7 +17,7 @@ _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
 def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = True) -> Iterator[FieldProblem]:
-    """What is wrong with a probe. ``once``: a single success must do; ``grace``: it may have a grace of its own."""
+    """The problems of a probe. ``once``: a single success must do; ``grace``: it may have a grace of its own."""
     yield from _check_handler(probe, field)
     for count in _COUNTS:
         if probe.get(count, 0) < 0:
@@ -32,7 +32,7 @@ def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = T
 
 
 def check_lifecycle(lifecycle: Object, field: str, grace: int) -> Iterator[FieldProblem]:
-    """What is wrong with the hooks of a container whose pod has ``grace`` seconds to stop."""
+    """The problems of the hooks of a container whose pod has ``grace`` seconds to stop."""
     for hook in ("postStart", "preStop"):
         if hook in lifecycle:
             handler = lifecycle[hook]

@@ -27,7 +27,7 @@ _NAMES: Final = frozenset({"pods", "count/pods"}).union(
 
 
 def counts(name: str) -> bool:
-    """Whether a name in a quota is one that pods are counted by."""
+    """Whether a quota resource name counts pods."""
     if name in _NAMES or name.startswith((HUGE_PAGES, f"{REQUESTS}.{HUGE_PAGES}")):
         return True
     return name.startswith(f"{REQUESTS}.") and not native(name)
@@ -51,9 +51,9 @@ def usage(pod: Object) -> Amounts:
 
 
 def unspecified(spec: Object, names: Iterable[str]) -> str:
-    """Which containers leave out what a quota with these names wants each to say; empty if none does.
+    """The containers without requests or limits that a quota with these names demands; empty if none.
 
-    This goes for cpu and memory alone, and not for a pod that speaks for its containers as a whole.
+    This concerns cpu and memory only, and no pod with pod-level resources.
     """
     own = spec.get("resources") or {}
     if own.get(REQUESTS) or own.get(LIMITS):
@@ -130,7 +130,7 @@ def _raise_to(total: Amounts, amounts: Amounts) -> None:
 
 
 def in_scope(pod: Object, scope: Object) -> bool:
-    """Whether a pod is one of those that a scope (a requirement of a scope selector) is about."""
+    """Whether a pod matches a scope (a requirement of a scope selector)."""
     spec: Object = pod["spec"]
     match scope["scopeName"]:
         case "BestEffort":

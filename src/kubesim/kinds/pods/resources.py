@@ -39,14 +39,14 @@ def _canonical(text: str) -> str:
 
 
 def canonical(amounts: Object | None, kind: str = "Pod") -> None:
-    """Write the amounts of a resource list as the real server does; one that is no quantity makes no such object."""
+    """Write the amounts of a resource list in canonical form. An invalid quantity makes the object undecodable."""
     if amounts:
         for name, amount in amounts.items():
             amounts[name] = canonical_amount(amount, kind)
 
 
 def canonical_amount(amount: str | int | float, kind: str = "Pod") -> str:
-    """An amount as the real server writes it."""
+    """An amount as kube-apiserver writes it."""
     try:
         return _canonical(amount) if isinstance(amount, str) else parse(amount).format()
     except QuantityError as error:
@@ -54,7 +54,7 @@ def canonical_amount(amount: str | int | float, kind: str = "Pod") -> str:
 
 
 def complete(container: Object, kind: str = "Pod") -> None:
-    """Resources are there, in canonical form, without lists that say nothing."""
+    """Set ``resources`` in canonical form, without empty lists."""
     resources = container.setdefault("resources", {})
     if not resources:
         return
@@ -65,7 +65,7 @@ def complete(container: Object, kind: str = "Pod") -> None:
 
 
 def ask_for_limits(container: Object) -> None:
-    """Requests that are missing are what the limits say."""
+    """Missing requests default to the limits."""
     resources = container["resources"]
     if limits := resources.get("limits"):
         resources["requests"] = {**limits, **resources.get("requests", {})}
@@ -122,12 +122,12 @@ def native(name: str) -> bool:
 
 
 def overcommits(name: str) -> bool:
-    """Whether a request may stay below its limit."""
+    """Whether a request may be below its limit."""
     return native(name) and not name.startswith(HUGE_PAGES)
 
 
 def check_resources(resources: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with the resources of a container."""
+    """The problems of the resources of a container."""
     limits: dict[str, str] = resources.get("limits", {})
     requests: dict[str, str] = resources.get("requests", {})
     for where, amounts in (("limits", limits), ("requests", requests)):
@@ -148,7 +148,7 @@ def check_resources(resources: Object, field: str) -> Iterator[FieldProblem]:
 
 
 def check_pod_resources(resources: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with the resources of a pod as a whole: it can have only those that its containers can share."""
+    """The problems of pod-level resources: only resources that containers can share are allowed."""
     for where in ("limits", "requests"):
         for name in resources.get(where, {}):
             if name not in COMPUTE and not name.startswith(HUGE_PAGES):
@@ -177,7 +177,7 @@ def _check_name(name: str, field: str) -> Iterator[FieldProblem]:
 
 
 def check_amount(name: str, amount: str, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with an amount of a resource."""
+    """The problems of an amount of a resource."""
     nano = _nano(amount)
     if nano < 0:
         yield invalid(field, amount, "must be greater than or equal to 0")

@@ -16,7 +16,7 @@ SYSCTL: Final = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-
 
 
 def check_container_security(context: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with the security context of a container."""
+    """The problems of the security context of a container."""
     yield from _check_ids(context, field, "runAsUser", "runAsGroup")
     if "procMount" in context:
         yield from names.check_choice(context["procMount"], f"{field}.procMount", ("Default", "Unmasked"))
@@ -26,7 +26,7 @@ def check_container_security(context: Object, field: str) -> Iterator[FieldProbl
 
 
 def check_pod_security(spec: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with the security context of a pod."""
+    """The problems of the security context of a pod."""
     context: Object = spec.get("securityContext", {})
     if spec.get("hostPID") and spec.get("shareProcessNamespace"):
         yield invalid(

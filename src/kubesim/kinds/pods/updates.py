@@ -26,7 +26,7 @@ _WIDTH: Final = 100
 
 
 def check_spec_update(new: Object, old: Object) -> Iterator[FieldProblem]:
-    """What is wrong with the change from one spec of a pod to the next."""
+    """The problems of the change from one spec of a pod to the next."""
     if new == old:
         return
     faults = [
@@ -57,7 +57,7 @@ def check_spec_update(new: Object, old: Object) -> Iterator[FieldProblem]:
 
 
 def _with_allowed_changes(new: Object, old: Object) -> Object:
-    """The old spec with everything of the new one that may change whatever it was."""
+    """The old spec with the mutable fields of the new one."""
     allowed = dict(old)
     for which in ("containers", "initContainers"):
         if which in old:

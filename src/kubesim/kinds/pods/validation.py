@@ -24,7 +24,7 @@ _DNS_LIMITS: Final = {"nameservers": 3, "searches": 32}
 
 
 def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[FieldProblem]:
-    """What is wrong with a pod's spec."""
+    """The problems of a pod's spec."""
     if "volumes" in spec:
         yield from check_volumes(spec["volumes"], f"{field}.volumes", account=bool(spec.get("serviceAccountName")))
     yield from check_containers(spec, field)
@@ -40,7 +40,7 @@ def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[FieldProblem]:
 
 
 def check_template(template: Object, field: str) -> Iterator[FieldProblem]:
-    """What is wrong with a pod in another object. Its labels are named as if they stood beside its spec."""
+    """The problems of a pod in another object. Its labels are named as if they stood beside its spec."""
     about = template.get("metadata") or {}
     yield from check_labels(about.get("labels") or {}, f"{field}.labels")
     yield from check_annotations(about.get("annotations") or {}, f"{field}.annotations")

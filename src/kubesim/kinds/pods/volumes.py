@@ -68,7 +68,7 @@ def _downward_items(source: str, found: Object) -> Iterator[Object]:
 
 
 def check_volumes(volumes: list[Object], field: str, *, account: bool) -> Iterator[FieldProblem]:
-    """What is wrong with the volumes of a pod."""
+    """The problems of the volumes of a pod."""
     seen: set[str] = set()
     for index, volume in enumerate(volumes):
         where = f"{field}[{index}]"
@@ -224,7 +224,7 @@ _CHECKS: Final[dict[str, Callable[[Any, str], Iterator[FieldProblem]]]] = {
 
 
 def check_mounts(container: Object, field: str, volumes: dict[str, Object]) -> Iterator[FieldProblem]:
-    """What is wrong with the volumes a container mounts, of those the pod has."""
+    """The problems of the volumes a container mounts, of those the pod has."""
     paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
         where = f"{field}.volumeMounts[{index}]"
@@ -261,7 +261,7 @@ def _check_volume(mount: Object, where: str, volumes: dict[str, Object]) -> Iter
 
 
 def _check_mount(mount: Object, field: str, where: str, container: Object) -> Iterator[FieldProblem]:
-    """The real server leaves the index out of some of these fields."""
+    """kube-apiserver leaves the index out of some of these fields."""
     if mount.get("subPath"):
         yield from names.check_relative(mount["subPath"], f"{field}.subPath")
     if mount.get("subPathExpr"):
