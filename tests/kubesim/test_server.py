@@ -151,7 +151,7 @@ def test_a_second_start_on_the_same_data_says_who_holds_it(tmp_path: Path) -> No
     asyncio.run(twice())
 
 
-def test_a_web_page_has_no_say_where_no_token_is_needed(tmp_path: Path) -> None:
+def test_cross_origin_requests_are_refused_without_token(tmp_path: Path) -> None:
     async def knock() -> None:
         async with running_cluster(settings(tmp_path)) as running:
             url = f"{running.server}/api/v1/namespaces/default"
@@ -232,7 +232,7 @@ def test_a_token_that_was_made_is_kept_with_the_data(tmp_path: Path) -> None:
     assert asyncio.run(token()) != asyncio.run(token())
 
 
-def test_certificates_that_are_none(tmp_path: Path) -> None:
+def test_invalid_certificates_are_refused(tmp_path: Path) -> None:
     one, other = (load_or_issue_certificates(tmp_path / name, "127.0.0.1") for name in ("one", "other"))
     (tmp_path / "text").write_text("nonsense")
     for certificate, key, words in (
@@ -286,7 +286,7 @@ def test_a_kubeconfig_of_other_clusters_is_not_replaced(tmp_path: Path) -> None:
     require_own_kubeconfig(path, "kubesim")
 
 
-def test_nobody_else_reads_the_data(tmp_path: Path) -> None:
+def test_data_files_are_readable_by_owner_only(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
 
@@ -334,7 +334,7 @@ def test_certificates_are_made_once_and_anew_for_another_host(tmp_path: Path) ->
     load_or_issue_certificates(tmp_path, "127.0.0.1").context()
 
 
-def test_what_is_private_stays_so(tmp_path: Path) -> None:
+def test_private_file_mode_is_0600(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "kubeconfig"
     write_kubeconfig(path, "http://127.0.0.1:1", name="kubesim")
     write_private(path, b"once more")

@@ -34,7 +34,7 @@ def names(listing: ListResult) -> list[str]:
 
 
 @given(st.integers(1, 8), st.sampled_from(["", "odd=1", "odd=2", "odd"]))
-def test_pages_put_together_are_the_list_whatever_happens_between_them(limit: int, selector: str) -> None:
+def test_paginated_list_is_consistent_despite_writes(limit: int, selector: str) -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         chosen = parse_selection(aim.resource, {"labelSelector": selector})
         whole = names(api.reads.list(aim, chosen, ReadOptions()))
@@ -58,7 +58,7 @@ def test_pages_put_together_are_the_list_whatever_happens_between_them(limit: in
     ask(check)
 
 
-def test_what_remains_is_counted_unless_something_is_left_out() -> None:
+def test_remaining_item_count_is_absent_with_selectors() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         page = api.reads.list(aim, ObjectSelection(), ReadOptions(limit=3))
         assert (names(page), page.remaining) == (["c0", "c1", "c2"], 4)
@@ -70,7 +70,7 @@ def test_what_remains_is_counted_unless_something_is_left_out() -> None:
     ask(check)
 
 
-def test_a_name_is_looked_up_and_still_has_to_match_everything_else() -> None:
+def test_metadata_name_selector_combines_with_other_selectors() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         for query, found in (
             ({"fieldSelector": "metadata.name=c3"}, ["c3"]),
@@ -87,7 +87,7 @@ def test_a_name_is_looked_up_and_still_has_to_match_everything_else() -> None:
     ask(check)
 
 
-def test_an_older_revision_shows_what_was_there_until_it_is_compacted() -> None:
+def test_list_at_older_revision_until_compaction() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         before = api.store.revision
         await api.delete("configmaps", "default", "c0")
@@ -103,7 +103,7 @@ def test_an_older_revision_shows_what_was_there_until_it_is_compacted() -> None:
     ask(check)
 
 
-def test_a_token_that_is_too_old_comes_with_one_that_goes_on() -> None:
+def test_expired_continue_token_carries_a_new_token() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         page = api.reads.list(aim, ObjectSelection(), ReadOptions(limit=3))
         await api.delete("configmaps", "default", "c4")
@@ -117,7 +117,7 @@ def test_a_token_that_is_too_old_comes_with_one_that_goes_on() -> None:
     ask(check)
 
 
-def test_what_is_not_there_is_not_found() -> None:
+def test_missing_object_is_not_found() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         with pytest.raises(ApiError) as refused:
             api.reads.get(Target(aim.resource, "default", "nobody"))

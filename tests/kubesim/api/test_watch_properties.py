@@ -189,23 +189,23 @@ def _take_over(old: Object, new: Object) -> None:
 
 
 @given(steps)
-def test_a_client_that_is_cut_off_sees_everything(script: list[Any]) -> None:
+def test_watch_resumes_without_missing_events(script: list[Any]) -> None:
     asyncio.run(live(script, ""))
 
 
 @given(steps)
-def test_a_client_with_a_selector_sees_everything_that_it_chose(script: list[Any]) -> None:
+def test_watch_with_selector_resumes_without_missing_events(script: list[Any]) -> None:
     asyncio.run(live(script, "colour=red"))
 
 
-def test_a_client_that_was_away_for_too_long_begins_anew() -> None:
+def test_watch_of_compacted_revision_needs_a_relist() -> None:
     away = [("write", "a", "red"), ("write", "b", "red"), ("read", 1)]
     away += [("write", name, colour) for colour in COLOURS for name in NAMES] + [("delete", "a"), ("compact",)]
     assert asyncio.run(live(away, "")) == 1
     assert asyncio.run(live(away, "colour=red")) == 1
 
 
-def test_a_list_of_a_revision_that_nobody_has_seen_is_refused() -> None:
+def test_list_of_future_revision_is_refused() -> None:
     async def ask() -> None:
         async with memory_api() as api:
             aim = Target(api.registry.stored("configmaps"), "default")  # type: ignore[arg-type]  # it is there

@@ -72,7 +72,7 @@ def test_a_refusal_leaves_everything_as_it_is(write: Callable[[InProcessClient, 
     ask(check)
 
 
-def test_of_many_who_create_one_name_one_succeeds_and_the_others_hear_of_it() -> None:
+def test_parallel_creates_of_one_name_succeed_once() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         tried = [api.create("configmaps", "default", MAP) for _ in range(20)]
         answers = await asyncio.gather(*tried, return_exceptions=True)
@@ -84,7 +84,7 @@ def test_of_many_who_create_one_name_one_succeeds_and_the_others_hear_of_it() ->
     ask(check)
 
 
-def test_nobody_loses_an_edit() -> None:
+def test_parallel_updates_lose_no_edit() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         await api.create("configmaps", "default", {"metadata": {"name": "a"}, "data": {"n": "0"}})
 
@@ -131,7 +131,7 @@ def test_a_finalizer_keeps_an_object_until_it_is_gone() -> None:
     ask(check)
 
 
-def test_a_collection_goes_whole_or_not_at_all() -> None:
+def test_delete_collection_is_all_or_nothing() -> None:
     async def check(api: InProcessClient, _: Target) -> None:
         classes = api.registry.stored("priorityclasses.scheduling.k8s.io")
         assert classes is not None
@@ -151,7 +151,7 @@ def test_a_collection_goes_whole_or_not_at_all() -> None:
     ask(check)
 
 
-def test_a_dry_run_says_what_would_be_and_writes_nothing() -> None:
+def test_dry_run_returns_the_result_and_writes_nothing() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         before = api.store.revision
         shown = await api.writes.create(
@@ -163,7 +163,7 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing() -> None:
     ask(check)
 
 
-def test_what_a_write_is_judged_by_includes_what_is_on_its_way_to_the_disk() -> None:
+def test_write_is_checked_against_uncommitted_writes() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         under_way = asyncio.ensure_future(api.create("configmaps", "default", MAP))
         await asyncio.sleep(0)  # it has begun, and its commit is not there yet
@@ -180,7 +180,7 @@ def test_what_a_write_is_judged_by_includes_what_is_on_its_way_to_the_disk() -> 
     ask(check)
 
 
-def test_no_answer_rests_on_a_write_that_failed() -> None:
+def test_response_fails_if_a_write_it_depends_on_fails() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         made = await api.create("configmaps", "default", MAP)
         changed = {**made, "data": {"k": "w"}}

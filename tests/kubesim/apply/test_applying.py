@@ -84,13 +84,13 @@ def owned(found: dict[str, Any], manager: str) -> field_set.Paths:
 
 
 @given(specs)
-def test_a_set_of_fields_is_read_as_it_is_written(spec: dict[str, Any]) -> None:
+def test_field_set_round_trips_through_fields_v1(spec: dict[str, Any]) -> None:
     for chosen in (field_set.applied_fields(thing(spec), NODE), field_set.present_fields(thing(spec), NODE)):
         assert field_set.decode_fields(field_set.encode_fields(chosen)) == chosen
 
 
 @given(specs, specs)
-def test_what_is_laid_over_is_all_there(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_merge_applied_contains_all_applied_fields(one: dict[str, Any], other: dict[str, Any]) -> None:
     merged = merge_applied(thing(one), thing(other), NODE)
     assert field_set.present_fields(merged, NODE) >= field_set.present_fields(thing(other), NODE)
     assert not field_set.changed_fields(merged, merge_applied(merged, thing(other), NODE), NODE)
@@ -105,7 +105,7 @@ def test_applying_twice_changes_nothing_the_second_time(one: Any, other: Any, th
 
 
 @given(specs, specs)
-def test_what_is_no_longer_applied_is_gone_unless_it_is_somebody_elses(one: Any, other: Any) -> None:
+def test_apply_removes_fields_no_longer_applied_unless_shared(one: Any, other: Any) -> None:
     found = applied(applied({}, "one", one), "two", other)
     alone = applied(found, "one", {})
     assert field_set.applied_fields(alone, NODE) <= field_set.with_fields_above(owned(alone, "two")) | {("f:spec",)}
@@ -113,7 +113,7 @@ def test_what_is_no_longer_applied_is_gone_unless_it_is_somebody_elses(one: Any,
     assert owned(alone, "one") == frozenset()
 
 
-def test_an_item_goes_with_who_named_it_whatever_others_set_inside() -> None:
+def test_apply_removes_list_item_with_fields_of_other_managers() -> None:
     found = applied({}, "one", {"items": [{"name": "x"}, {"name": "y"}]})
     new = {**thing({"items": [{"name": "x", "a": 1}, {"name": "y"}]}), "metadata": {"name": "t"}}
     new["metadata"]["managedFields"] = UpdateOwnership(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(
@@ -123,7 +123,7 @@ def test_an_item_goes_with_who_named_it_whatever_others_set_inside() -> None:
 
 
 @given(specs, specs)
-def test_nobody_overwrites_without_force_what_is_somebody_elses(one: Any, other: Any) -> None:
+def test_apply_conflicts_with_other_managers_unless_forced(one: Any, other: Any) -> None:
     found = applied({}, "one", one)
     both = merge_applied(thing(one), thing(other), NODE)
     theirs = (
@@ -141,7 +141,7 @@ def test_nobody_overwrites_without_force_what_is_somebody_elses(one: Any, other:
 
 
 @given(specs.filter(bool), specs)
-def test_who_updates_a_field_owns_it_alone(one: Any, other: Any) -> None:
+def test_update_takes_sole_ownership_of_changed_fields(one: Any, other: Any) -> None:
     found = applied({}, "one", one)
     new = {**thing(other), "metadata": {"name": "t"}}
     new["metadata"]["managedFields"] = UpdateOwnership(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(
@@ -159,7 +159,7 @@ def _is_list_key(path: field_set.Path) -> bool:
 
 
 @given(specs, st.data())
-def test_what_is_taken_out_is_out_and_the_rest_stays(spec: dict[str, Any], data: st.DataObject) -> None:
+def test_remove_fields_removes_exactly_those_fields(spec: dict[str, Any], data: st.DataObject) -> None:
     there = field_set.present_fields(thing(spec), NODE)
     removable = [path for path in sorted(there) if not _is_list_key(path)]
     gone = frozenset(data.draw(st.sets(st.sampled_from(removable), max_size=3)))
@@ -167,14 +167,14 @@ def test_what_is_taken_out_is_out_and_the_rest_stays(spec: dict[str, Any], data:
     assert field_set.present_fields(remove_fields(thing(spec), gone, NODE), NODE) == there - below
 
 
-def test_books_are_kept_only_of_what_was_applied() -> None:
+def test_managed_fields_start_with_the_first_apply() -> None:
     assert (
         UpdateOwnership(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(thing({}), thing({"number": 1}), NOW)
         == []
     )
 
 
-def test_kubectl_takes_over_what_it_applied_without_the_server() -> None:
+def test_kubectl_server_side_apply_takes_over_client_side_fields() -> None:
     last = '{"apiVersion":"v1","kind":"Thing","metadata":{"name":"t"},"spec":{"number":1}}'
     found = thing({"number": 1, "list": ["x"]})
     found["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": last}

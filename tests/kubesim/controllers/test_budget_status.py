@@ -109,7 +109,7 @@ def test_an_eviction_takes_one_disruption_and_notes_the_pod():
         (budget(SPENT | {"currentHealthy": 1}, unhealthyPodEvictionPolicy="AlwaysAllow"), pod(ready=False)),
     ],
 )
-def test_who_is_not_guarded(guard, victim):
+def test_pods_that_no_budget_guards(guard, victim):
     assert status_after_eviction([guard], victim, NOW) == []
 
 

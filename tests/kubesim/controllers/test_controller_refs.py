@@ -60,7 +60,7 @@ def key_of(owner):
     return f"default/{owner['metadata']['name']}/{owner['metadata']['uid']}"
 
 
-def test_what_matches_and_belongs_to_nobody_is_adopted():
+def test_matching_orphan_is_adopted():
     async def scenario():
         async with claims() as (api, found, woken):
             await api.create("pods", "default", pod("early"))
@@ -79,7 +79,7 @@ def test_what_matches_and_belongs_to_nobody_is_adopted():
     asyncio.run(scenario())
 
 
-def test_what_another_controls_or_is_leaving_is_not():
+def test_object_of_another_controller_or_being_deleted_is_not_adopted():
     async def scenario():
         async with claims() as (api, found, _):
             owner, other = await make_set(api), await make_set(api, "other")
@@ -94,7 +94,7 @@ def test_what_another_controls_or_is_leaving_is_not():
     assert asyncio.run(scenario()) == []
 
 
-def test_an_owner_that_is_leaving_adopts_and_releases_nothing():
+def test_owner_being_deleted_neither_adopts_nor_releases():
     async def scenario():
         async with claims() as (api, found, _):
             owner = await make_set(api)
@@ -110,7 +110,7 @@ def test_an_owner_that_is_leaving_adopts_and_releases_nothing():
     assert asyncio.run(scenario()) == [True, False]  # mine, stray
 
 
-def test_what_no_longer_matches_is_released():
+def test_child_that_no_longer_matches_is_released():
     async def scenario():
         async with claims() as (api, found, woken):
             owner = await make_set(api)
@@ -146,7 +146,7 @@ def test_a_later_owner_of_the_same_name_is_another():
     assert asyncio.run(scenario()) == ["mine"]  # until somebody collects it
 
 
-def test_a_child_that_was_made_counts_before_it_is_heard_of_and_not_after_it_is_gone():
+def test_created_child_counts_before_its_watch_event():
     async def scenario():
         async with claims() as (api, found, _):
             owner = await make_set(api)
@@ -161,7 +161,7 @@ def test_a_child_that_was_made_counts_before_it_is_heard_of_and_not_after_it_is_
     asyncio.run(scenario())
 
 
-def test_references():
+def test_controller_references():
     owner = replica_set("s")
     child = {"metadata": {"name": "p", "ownerReferences": [{"uid": "x", "kind": "Thing"}]}}
     add_controller_ref(child, owner)

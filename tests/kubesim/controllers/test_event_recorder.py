@@ -24,7 +24,7 @@ def test_the_same_event_again_raises_the_count_of_the_first():
     assert first["involvedObject"]["kind"] == "Namespace"
 
 
-def test_an_event_that_cannot_be_written_disturbs_nobody():
+def test_failed_event_write_is_ignored():
     async def scenario():
         async with memory_api() as api:
             gone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "nowhere", "uid": "u"}}

@@ -71,7 +71,7 @@ def test_yaml_says_what_json_could_say() -> None:
         b"- x\n" * 200_000,
     ],
 )
-def test_yaml_that_means_harm_is_refused(content: bytes) -> None:
+def test_malicious_yaml_is_refused(content: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         content_negotiation.decode_body(content, "application/yaml")
     assert refused.value.code == 400
@@ -96,7 +96,7 @@ def test_an_empty_body_is_nothing_and_an_unknown_one_is_refused() -> None:
         ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/json", "PartialObjectMetadata"),
     ],
 )
-def test_the_first_form_that_is_spoken_is_taken(header: str, media: str, shown_as: str) -> None:
+def test_accept_header_takes_first_supported_format(header: str, media: str, shown_as: str) -> None:
     form = content_negotiation.negotiate_format(header)
     assert (form.media, form.shown_as) == (media, shown_as)
 
@@ -104,7 +104,7 @@ def test_the_first_form_that_is_spoken_is_taken(header: str, media: str, shown_a
 @pytest.mark.parametrize(
     "header", ["text/html", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v7;g=meta.k8s.io"]
 )
-def test_forms_that_nobody_speaks_are_refused(header: str) -> None:
+def test_unsupported_accept_header_is_refused(header: str) -> None:
     with pytest.raises(ApiError) as refused:
         content_negotiation.negotiate_format(header)
     assert refused.value.code == 406

@@ -118,14 +118,14 @@ def asked(client: Client, data: bytes, **how: bool) -> Said:
 # ---- one after the other ----------------------------------------------------------------------------------
 
 
-def test_a_client_may_stay(server: Server) -> None:
+def test_connection_is_kept_alive(server: Server) -> None:
     client = server.client()
     for body in (b"a", b"", b"bc"):
         said = asked(client, post(body))
         assert (said.code, said.body, said.stays) == (200, b"POST /echo " + body, True)
 
 
-def test_a_client_that_wants_to_go_is_let_go(server: Server) -> None:
+def test_connection_close_is_honoured(server: Server) -> None:
     client = server.client()
     said = asked(client, post(b"a", "Connection: close"))
     assert said.body == b"POST /echo a" and not said.stays
@@ -210,7 +210,7 @@ def test_a_body_in_chunks(server: Server) -> None:
         b" folded: x\r\n",
     ],
 )
-def test_what_can_be_read_in_two_ways_is_refused(server: Server, head: bytes) -> None:
+def test_ambiguous_request_framing_is_refused(server: Server, head: bytes) -> None:
     client = server.client()
     said = asked(client, b"POST /echo HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n3\r\nabc\r\n0\r\n\r\n" + GET)
     assert said.code == 400 and not said.stays
@@ -227,7 +227,7 @@ def test_too_large_a_body_is_refused_and_the_next_request_answered(server: Serve
     assert asked(client, GET).code == 200
 
 
-def test_who_asks_first_is_told_to_go_on(server: Server) -> None:
+def test_expect_100_continue_is_answered(server: Server) -> None:
     client = server.client()
     head = b"POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
     client.send(head % 3)
@@ -235,13 +235,13 @@ def test_who_asks_first_is_told_to_go_on(server: Server) -> None:
     assert asked(client, b"abc").body == b"POST /echo abc"
 
 
-def test_who_asks_first_is_told_at_once_that_it_is_too_much(server: Server) -> None:
+def test_expect_100_continue_with_too_large_body_is_refused(server: Server) -> None:
     client = server.client()
     said = asked(client, b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n")
     assert said.code == 413 and not said.stays
 
 
-def test_the_word_to_go_on_does_not_come_between_the_chunks_of_an_answer(server: Server) -> None:
+def test_100_continue_does_not_interleave_with_a_stream(server: Server) -> None:
     server.echo.most = 50
     client = server.client()
     late = b"POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
@@ -302,7 +302,7 @@ def test_what_is_no_request_is_refused_after_the_answers_that_are_due(server: Se
     assert [request.path for request in server.echo.seen if not request.fault] == ["/wait", "/echo"]
 
 
-def test_nothing_but_http_is_spoken(server: Server) -> None:
+def test_protocol_upgrade_is_refused(server: Server) -> None:
     """Who wants to change the protocol is answered in this one; a body would not be read, so it is refused."""
     upgrade = ("Connection: Upgrade", "Upgrade: websocket")
     client = server.client()
@@ -313,14 +313,14 @@ def test_nothing_but_http_is_spoken(server: Server) -> None:
     assert not any(request.body for request in server.echo.seen)
 
 
-def test_old_clients_are_answered_and_sent_away(server: Server) -> None:
+def test_http_1_0_connection_is_closed_after_response(server: Server) -> None:
     client = server.client()
     said = asked(client, b"GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     assert said.body == b"GET /echo " and not said.stays
     assert client.read() is None
 
 
-def test_old_clients_get_a_stream_without_chunks(server: Server) -> None:
+def test_http_1_0_stream_is_not_chunked(server: Server) -> None:
     server.echo.most = 3
     said = asked(server.client(), b"GET /stream HTTP/1.0\r\n\r\n")
     assert said.body == server.echo.chunk * 3 and "transfer-encoding" not in said.headers
@@ -380,7 +380,7 @@ def test_a_stream_that_breaks_is_cut_off_and_said_in_the_log(server: Server) -> 
 # ---- ends -------------------------------------------------------------------------------------------------
 
 
-def test_who_has_said_everything_is_still_answered(server: Server) -> None:
+def test_half_closed_connection_is_answered(server: Server) -> None:
     client = server.client()
     client.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
     client.half_close()
@@ -411,7 +411,7 @@ def test_a_write_goes_on_when_its_client_goes(server: Server) -> None:
     assert asked(server.client(), GET).code == 200
 
 
-def test_to_stop_sends_the_idle_away_answers_the_busy_and_ends_streams(server: Server) -> None:
+def test_stop_closes_idle_connections_answers_busy_ones_and_ends_streams(server: Server) -> None:
     idle, busy, watching = server.client(), server.client(), server.client()
     asked(idle, GET)
     busy.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
@@ -470,9 +470,7 @@ PIECES = [
     size=st.sampled_from([1 << 20, 1000, 17]),
     cut=st.integers(0, 30),
 )
-def test_whatever_comes_is_answered_in_http_or_not_at_all(
-    loop: Loop, pieces: list[int | bytes], size: int, cut: int
-) -> None:
+def test_arbitrary_bytes_get_http_responses_or_none(loop: Loop, pieces: list[int | bytes], size: int, cut: int) -> None:
     """Every request that the handler saw has an answer, in order, and there are no others; then the server hangs up."""
     seen: list[Request] = []
 

@@ -15,7 +15,7 @@ def conditions(found):
     return {entry["type"]: entry["status"] for entry in found["status"]["conditions"]}
 
 
-def test_a_pod_runs_for_its_time_and_succeeds():
+def test_pod_succeeds_after_run_seconds():
     async def scenario():
         async with cluster() as c:
             phases = []
@@ -45,7 +45,7 @@ def test_a_pod_runs_for_its_time_and_succeeds():
 
 
 @pytest.mark.parametrize(("said", "code"), [("true", 1), ("42", 42)])
-def test_a_pod_fails_as_it_is_told(said, code):
+def test_pod_fails_by_annotation(said, code):
     async def scenario():
         async with cluster() as c:
             await c.run_pod("p", annotations=lasting(1, fail=said), restartPolicy="Never")
@@ -160,7 +160,7 @@ def test_a_deleted_pod_with_a_finalizer_stays_as_failed():
     assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
 
 
-def test_an_annotation_that_says_nothing_is_reported_and_can_be_corrected():
+def test_malformed_annotation_is_reported_and_can_be_corrected():
     async def scenario():
         async with cluster() as c:
             await c.run_pod("p", annotations={"kubesim.dev/run-seconds": "soon"}, restartPolicy="Never")
@@ -243,7 +243,7 @@ def test_a_lost_node_does_nothing_and_catches_up_when_it_is_back():
     assert parse_time(ends[0]) <= parse_time(ends[1])  # reported late, but as it was
 
 
-def test_a_node_that_somebody_makes_is_played_unless_it_says_otherwise():
+def test_created_node_is_simulated_unless_annotated():
     async def scenario():
         async with cluster(0) as c:
             await c.api.create("nodes", "", {"metadata": {"name": "mine"}})
@@ -263,7 +263,7 @@ def test_a_node_that_somebody_makes_is_played_unless_it_says_otherwise():
     assert lease["spec"]["holderIdentity"] == "mine"
 
 
-def test_many_pods_on_many_nodes_all_end():
+def test_many_pods_on_many_nodes_complete():
     async def scenario():
         async with cluster(50) as c:
             await asyncio.gather(

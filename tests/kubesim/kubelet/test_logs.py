@@ -21,7 +21,7 @@ def pod(state=RUNNING, last=None, names=("main",), init=(), node="n1"):
     return {"metadata": {"name": "p"}, "spec": spec, "status": status if node else {}}
 
 
-def test_what_a_log_tells():
+def test_log_of_a_simulated_pod():
     assert pod_log(pod()) == "main: started busybox on n1 (simulated)\n"
     assert pod_log(pod(DONE)) == "main: started busybox on n1 (simulated)\nmain: exited with 3\n"
     assert pod_log(pod(node="")) == ""
@@ -42,7 +42,7 @@ def test_parts_of_a_log(excerpt, text):
     assert pod_log(pod(DONE), excerpt) == text
 
 
-def test_the_run_before():
+def test_log_of_previous_container():
     crashed = pod({"waiting": {"reason": "CrashLoopBackOff"}}, DONE)
     assert "exited with 3" in pod_log(crashed)
     assert "exited with 3" in pod_log(pod(RUNNING, DONE), LogOptions(previous=True))

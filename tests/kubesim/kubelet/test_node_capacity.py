@@ -27,7 +27,7 @@ def pod(**requests):
         ({"gpu": "2"}, ("nvidia.com/gpu", 2, 1, 2)),
     ],
 )
-def test_what_is_lacking(wanted, lack):
+def test_shortage_names_the_missing_resource(wanted, lack):
     registry = Registry()
     room = NodeCapacity(registry)
     room.resize(node(cpu="4", memory="4Gi", pods="10", **{"nvidia.com/gpu": "2"}))

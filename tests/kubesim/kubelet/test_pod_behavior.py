@@ -33,11 +33,11 @@ def pod(labels=None, **said):
         ({"stop_seconds": "2"}, PodBehavior(stop_seconds=2.0)),
     ],
 )
-def test_what_annotations_mean(said, meant):
+def test_behavior_annotations(said, meant):
     assert read_behavior(pod(**said), KUBESIM) == meant
 
 
-def test_labels_count_where_there_is_no_annotation():
+def test_behavior_label_is_used_without_annotation():
     assert read_behavior(pod(labels={"kubesim.dev/run-seconds": "7"}), KUBESIM) == PodBehavior(7.0)
     assert read_behavior(pod(labels={"kubesim.dev/run-seconds": "7"}, run_seconds="8"), KUBESIM) == PodBehavior(8.0)
 
@@ -55,7 +55,7 @@ def test_labels_count_where_there_is_no_annotation():
         ({"stop_seconds": "soon"}, "kubesim.dev/stop-seconds: 'soon'"),
     ],
 )
-def test_what_means_nothing_is_refused(said, complaint):
+def test_malformed_behavior_annotation_is_refused(said, complaint):
     with pytest.raises(PodBehaviorError) as refused:
         read_behavior(pod(**said), KUBESIM)
     assert complaint in str(refused.value)

@@ -104,7 +104,7 @@ def test_containers_end_when_their_program_does(annotations, due):
     ("restart", "fail", "phase"),
     [("Never", "0", "Succeeded"), ("Never", "3", "Failed"), ("OnFailure", "0", "Succeeded")],
 )
-def test_how_a_pod_ends(restart, fail, phase):
+def test_pod_phase_after_exit(restart, fail, phase):
     found = running(restart=restart, annotations={"run-seconds": "5", "fail": fail})
     pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, KUBESIM)
     assert states(found)[:3] == (phase, ["terminated"], "False")
@@ -239,7 +239,7 @@ texts = st.sampled_from(["0", "3", "12.5", "nonsense"])
     st.none() | st.integers(0, 40),
     st.sampled_from([1.0, 8.0]),
 )
-def test_every_life_goes_forward_and_can_be_told_from_its_status(restart, annotations, deadline, deletion, speed):
+def test_pod_lifecycle_progresses_and_is_derived_from_status(restart, annotations, deadline, deletion, speed):
     found, clock = pod(restart=restart, annotations=annotations, deadline=deadline), StillClock(speed)
     acts = {
         PodAction.ADMIT: lambda at, _: pod_lifecycle.admit(found, at, "172.16.0.1", "10.0.0.2", KUBESIM),

@@ -31,7 +31,7 @@ moves = st.lists(st.tuples(st.sampled_from("abcdef"), st.none() | st.integers(0,
 
 
 @given(moves, st.integers(0, 20))
-def test_like_a_table_of_moments(history, now):
+def test_timer_queue_model(history, now):
     wheel, table = TimerQueue(), {}
     for key, moment in history:
         wheel.set_timer(key, moment)

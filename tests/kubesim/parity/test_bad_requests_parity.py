@@ -108,7 +108,7 @@ def askers() -> Iterator[tuple[Asker, Asker]]:
 
 
 @pytest.mark.kube
-def test_both_take_and_refuse_the_same(askers: tuple[Asker, Asker]) -> None:
+def test_bad_requests_are_accepted_or_refused_as_by_a_real_server(askers: tuple[Asker, Asker]) -> None:
     asked, same, found, used = 0, 0, [], set()
     for one in requests():
         there, here = (asker.code(one) for asker in askers)

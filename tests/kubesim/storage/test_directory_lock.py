@@ -25,7 +25,7 @@ time.sleep(60)
 """
 
 
-def test_second_one_is_told_who_holds_it_until_it_is_released(tmp_path: Path) -> None:
+def test_directory_lock_names_its_holder(tmp_path: Path) -> None:
     assert holder_of(tmp_path) == ""
     holder = DirectoryLock.acquire(tmp_path, "kubesim")
     when = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -40,7 +40,7 @@ def test_second_one_is_told_who_holds_it_until_it_is_released(tmp_path: Path) ->
     DirectoryLock.acquire(tmp_path, "kubesim").release()
 
 
-def test_killed_holder_holds_nothing(tmp_path: Path) -> None:
+def test_directory_lock_of_killed_process_is_free(tmp_path: Path) -> None:
     with started_process(
         [sys.executable, "-c", HOLD, str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -64,7 +64,7 @@ def test_lock_file_that_says_nothing_holds_all_the_same(tmp_path: Path) -> None:
     holder.release()
 
 
-def test_what_cannot_be_a_data_directory(tmp_path: Path) -> None:
+def test_unusable_data_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DataDamaged, match=r"file/data cannot be used as a data directory: File exists: .*file$"):
         DirectoryLock.acquire(tmp_path / "file" / "data", "kubesim")

@@ -149,7 +149,7 @@ def test_directory_in_use_can_be_checked(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_is_no_log_is_not_judged(data: Path) -> None:
+def test_file_that_is_no_log_is_refused(data: Path) -> None:
     with pytest.raises(DataDamaged, match="newer kubesim: its format is 7"):
         damage(data, "UPDATE meta SET value = 7 WHERE name = 'format'")
     with pytest.raises(DataDamaged, match="something else"):

@@ -80,7 +80,7 @@ def test_a_deployment_comes_up():
     assert {pod["metadata"]["labels"]["pod-template-hash"] for pod in made} == {only["metadata"]["name"][2:]}
 
 
-def test_a_rollout_and_the_way_back():
+def test_deployment_rollout_and_rollback():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=4))
@@ -147,7 +147,7 @@ def test_scaling_pausing_and_going_on():
     assert run(scenario())["reason"] == "DeploymentPaused"
 
 
-def test_old_sets_are_kept_to_go_back_to_but_not_all():
+def test_deployment_keeps_replica_sets_up_to_history_limit():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=1, revisionHistoryLimit=1))
@@ -160,7 +160,7 @@ def test_old_sets_are_kept_to_go_back_to_but_not_all():
     assert run(scenario()) == ["3", "4"]
 
 
-def test_a_rollout_that_gets_nowhere_says_so():
+def test_deployment_reports_progress_deadline_exceeded():
     async def scenario():
         async with scheduled(kubelets=False) as c:  # pods never run
             await c.api.create(DEPLOYMENTS, "default", deployment(progressDeadlineSeconds=5))
@@ -174,7 +174,7 @@ def test_a_rollout_that_gets_nowhere_says_so():
     run(scenario())
 
 
-def test_pods_that_are_gone_are_replaced_and_pods_that_match_are_taken_in():
+def test_deployment_replaces_deleted_pods_and_adopts_matching_ones():
     async def scenario():
         async with scheduled() as c:
             stray = {"metadata": {"name": "stray", "labels": {"app": "s"}}, "spec": template()["spec"]}
@@ -199,7 +199,7 @@ def test_pods_that_are_gone_are_replaced_and_pods_that_match_are_taken_in():
     run(scenario())
 
 
-def test_pods_count_after_they_have_been_ready_for_long_enough():
+def test_deployment_counts_pods_available_after_min_ready_seconds():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=1, minReadySeconds=200))  # two seconds here
@@ -216,7 +216,7 @@ def test_pods_count_after_they_have_been_ready_for_long_enough():
     assert (1, 0) in run(scenario())
 
 
-def test_what_a_quota_refuses_is_told_and_made_later():
+def test_deployment_retries_pods_refused_by_quota():
     async def scenario():
         async with scheduled() as c:
             quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
@@ -239,7 +239,7 @@ def test_what_a_quota_refuses_is_told_and_made_later():
     assert failure["reason"] == "FailedCreate" and "exceeded quota: q" in failure["message"]
 
 
-def test_deletion_takes_everything_or_leaves_it():
+def test_deployment_deletion_cascades_or_orphans():
     async def scenario():
         async with scheduled() as c:
             for name in ("background", "foreground", "orphan"):
@@ -262,7 +262,7 @@ def test_deletion_takes_everything_or_leaves_it():
     assert controller_of(now)["uid"] == one["metadata"]["uid"]
 
 
-def test_a_name_that_is_taken_is_not_used():
+def test_deployment_avoids_hash_collision():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=1))

@@ -26,7 +26,7 @@ def available(status):
     return find_condition(status, "Available")["status"]
 
 
-def test_counts_of_all_its_sets():
+def test_deployment_status_sums_its_replica_sets():
     sets = [replica_set("a", 2, "web:1", available=2, age=1), replica_set("b", 2, "web:2", available=1)]
     status = said(deployment(replicas=3, image="web:2"), sets)
     assert {name: count for name, count in status.items() if name != "conditions"} == {
@@ -42,14 +42,14 @@ def test_counts_of_all_its_sets():
     assert progressing(status) == ("True", "NewReplicaSetCreated")
 
 
-def test_available_is_what_may_be_missing_at_most():
+def test_deployment_available_condition_respects_max_unavailable():
     # 25 % of 8: two may be missing
     for there, expected in ((8, "True"), (6, "True"), (5, "False")):
         status = said(deployment(replicas=8), [replica_set("a", 8, available=there)])
         assert available(status) == expected
 
 
-def test_the_way_of_a_rollout():
+def test_deployment_progressing_reasons_of_a_rollout():
     one = deployment(replicas=2)
     assert progressing(said(one, [])) == ("True", "NewReplicaSetCreated")
     assert progressing(said(one, [replica_set("a", 2)])) == ("True", "ReplicaSetUpdated")
@@ -82,7 +82,7 @@ def test_every_pod_that_becomes_available_is_progress():
     assert progressing(later) == ("True", "ReplicaSetUpdated")
 
 
-def test_a_pause_does_not_count():
+def test_deployment_pause_stops_progress_deadline():
     one = deployment(replicas=2)
     stuck = [replica_set("a", 2)]
     said(one, stuck)
@@ -101,7 +101,7 @@ def test_transitions_have_the_time_of_the_status_and_updates_of_the_reason():
     assert again == done  # nothing is written when nothing has changed
 
 
-def test_a_set_that_cannot_make_its_pods_is_heard_of():
+def test_deployment_reports_replica_failure():
     one = deployment(replicas=1)
     failing = replica_set("a", 1)
     failing["status"]["conditions"] = [
@@ -112,13 +112,13 @@ def test_a_set_that_cannot_make_its_pods_is_heard_of():
     assert find_condition(said(one, [replica_set("a", 1)]), "ReplicaFailure") is None
 
 
-def test_collisions_stay_counted():
+def test_deployment_status_keeps_collision_count():
     one = deployment()
     one["status"] = {"collisionCount": 2}
     assert said(one, [])["collisionCount"] == 2
 
 
-def test_the_set_of_a_template():
+def test_replica_set_built_from_template():
     one = deployment(replicas=4, minReadySeconds=7)
     one["metadata"]["annotations"] = {
         "a": "b",
@@ -142,7 +142,7 @@ def test_the_set_of_a_template():
     assert one["spec"]["selector"] == {"matchLabels": {"app": "web"}}  # its own is left alone
 
 
-def test_a_template_that_comes_back_says_what_it_was():
+def test_reused_replica_set_records_former_revisions():
     one, old = deployment(), replica_set("a", 2)
     one["metadata"]["annotations"] = {"kubernetes.io/change-cause": "back again", REVISION: "3"}
     old["metadata"]["annotations"] = {"kubernetes.io/change-cause": "the first", REVISION: "1", "kept": "yes"}

@@ -21,7 +21,7 @@ def names(pods):
 # ---- which go ---------------------------------------------------------------------------------------------
 
 
-def test_those_that_do_least_go_first():
+def test_replica_set_deletes_least_advanced_pods_first():
     pods = [
         pod("ready"),
         pod("costly", **{"controller.kubernetes.io/pod-deletion-cost": "10"}),
@@ -38,7 +38,7 @@ def test_those_that_do_least_go_first():
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "9" * 5000, "--1", "\u0665"])
-def test_a_cost_that_is_none_counts_as_nothing(text):
+def test_malformed_deletion_cost_counts_as_zero(text):
     odd = pod("odd", **{"controller.kubernetes.io/pod-deletion-cost": text})
     cheap = pod("cheap", **{"controller.kubernetes.io/pod-deletion-cost": "-1"})
     assert names(pods_to_delete([odd, cheap], 1)) == ["cheap"]
@@ -57,7 +57,7 @@ pods_there = st.lists(
 
 
 @given(pods_there, st.integers(0, 14), st.randoms())
-def test_a_ready_pod_never_goes_before_one_without_a_node(pods, count, chance):
+def test_replica_set_deletes_unassigned_pods_before_ready_ones(pods, count, chance):
     gone = pods_to_delete(pods, count)
     assert len(gone) == min(count, len(pods))
     kept = [one for one in pods if one not in gone]
@@ -98,7 +98,7 @@ def test_a_pod_is_available_after_it_has_been_ready_for_long_enough():
     assert again == pytest.approx(20)  # 30 - 10
 
 
-def test_at_ten_times_the_speed_ten_seconds_are_a_hundred():
+def test_min_ready_seconds_scale_with_clock_speed():
     clock = StillClock(speed=10)
     young = pod("a", since="2024-05-01T11:59:58Z")  # 2 seconds on the wall are 20 of the cluster
     assert seconds_until_available(young, 30, clock) == pytest.approx(10)
@@ -108,7 +108,7 @@ def test_at_ten_times_the_speed_ten_seconds_are_a_hundred():
     assert seconds_until_available(pod("b", ready=False), 0, clock) is None
 
 
-def test_a_failure_is_a_condition_as_long_as_it_lasts():
+def test_replica_failure_condition_lasts_as_long_as_the_failure():
     owner = replica_set()
     status, _ = status_of(owner, [], StillClock(), ("FailedCreate", "exceeded quota"))
     (said,) = status["conditions"]
@@ -127,7 +127,7 @@ def test_a_failure_is_a_condition_as_long_as_it_lasts():
 # ---- pods -------------------------------------------------------------------------------------------------
 
 
-def test_the_next_pod():
+def test_new_pod_of_a_replica_set():
     owner = replica_set("web-x")
     owner["spec"]["template"]["metadata"] |= {"name": "ignored", "annotations": {"a": "b"}, "finalizers": ["x/y"]}
     made = new_pod(owner)

@@ -49,7 +49,7 @@ def test_parts_of_pods_are_rounded(value: int | str, total: int, down: int, up: 
 
 
 @pytest.mark.parametrize("value", ["%", "5", "", "-5%", "5.5%", "five%", "\u0665%", -1])
-def test_amounts_that_are_none(value: int | str) -> None:
+def test_malformed_int_or_percent_is_refused(value: int | str) -> None:
     assert list(amount_faults(value))
 
 
@@ -58,7 +58,7 @@ def test_amounts(value: int | str) -> None:
     assert not list(amount_faults(value))
 
 
-def test_a_number_that_no_machine_reads_is_none() -> None:
+def test_overlong_percentage_is_refused() -> None:
     assert amount("9" * 5000 + "%", 10) == 0
 
 
@@ -72,11 +72,11 @@ def test_a_number_that_no_machine_reads_is_none() -> None:
         (2, 0, 3, (2, 0)),
     ],
 )
-def test_room(surge: int | str, missing: int | str, wanted: int, expected: tuple[int, int]) -> None:
+def test_surge_and_unavailable(surge: int | str, missing: int | str, wanted: int, expected: tuple[int, int]) -> None:
     assert surge_and_unavailable(deployment(replicas=wanted, strategy=rolling(surge, missing))) == expected
 
 
-def test_room_without_a_rolling_update() -> None:
+def test_surge_and_unavailable_without_rolling_update() -> None:
     assert surge_and_unavailable(deployment(strategy=RECREATE)) == (0, 0)
 
 
@@ -96,7 +96,7 @@ def test_the_set_of_the_present_template() -> None:
     }
 
 
-def test_names_of_templates() -> None:
+def test_pod_template_hash() -> None:
     one = deployment()
     assert template_hash(one) == template_hash(deployment(replicas=9))  # how many are wanted is no part of the template
     assert template_hash(one) != template_hash(deployment(image="web:2"))
@@ -106,7 +106,7 @@ def test_names_of_templates() -> None:
 
 
 @pytest.mark.parametrize(("text", "number"), [("7", 7), ("", 0), ("x", 0), ("-1", 0), ("9" * 5000, 0), ("1e3", 0)])
-def test_revisions_are_what_anybody_wrote(text: str, number: int) -> None:
+def test_malformed_revision_annotation_counts_as_zero(text: str, number: int) -> None:
     assert revision({"metadata": {"annotations": {"deployment.kubernetes.io/revision": text}}}) == number
     assert revision({"metadata": {}}) == 0
 
@@ -114,13 +114,13 @@ def test_revisions_are_what_anybody_wrote(text: str, number: int) -> None:
 # ---- steps ------------------------------------------------------------------------------------------------
 
 
-def test_the_first_set_is_made_whole() -> None:
+def test_first_replica_set_gets_all_replicas() -> None:
     one = deployment(replicas=3)
     assert plan_rollout(one, [], 0).create
     assert initial_replicas(one, []) == 3
 
 
-def test_a_new_set_begins_with_the_surge() -> None:
+def test_new_replica_set_starts_with_the_surge() -> None:
     # 4 wanted, one more allowed, 4 there: room for 1
     one = deployment(replicas=4, image="web:2", strategy=ROLLING)
     old = replica_set("a", 4, "web:1", available=4)
@@ -128,7 +128,7 @@ def test_a_new_set_begins_with_the_surge() -> None:
     assert initial_replicas(one, [old]) == 1
 
 
-def test_old_pods_that_never_came_up_go_first() -> None:
+def test_rollout_removes_unavailable_old_pods_first() -> None:
     # 4 wanted, all must stay available: 5 told, one of the new ones is unborn. Of the broken set 2 pods do nothing, but
     # what is told of (2 + 2 + 1) less what must be (4) and the unborn (1) leaves nothing to spare
     one = deployment(replicas=4, image="web:3", strategy=ROLLING)
@@ -151,7 +151,7 @@ def test_a_paused_deployment_is_scaled_but_not_rolled() -> None:
     assert not plan_rollout(deployment(paused=True), [], 0).create
 
 
-def test_old_sets_beyond_the_limit_are_forgotten_when_all_is_done() -> None:
+def test_rollout_deletes_replica_sets_beyond_history_limit() -> None:
     sets = [replica_set(f"r{age}", 0, f"web:{age}", there=0, age=age) for age in range(1, 5)]
     new = replica_set("r0", 3, "web:0", available=3)
     one = deployment(image="web:0", revisionHistoryLimit=2)
@@ -324,7 +324,7 @@ def test_a_paused_deployment_makes_no_new_set(model: Model, way: list[tuple[str,
 
 
 @given(ways(), steps, st.integers(0, 12), st.sampled_from(["web:0", "web:1", "web:9"]), steps)
-def test_a_change_of_mind_on_the_way_ends_well_too(
+def test_rollout_interrupted_by_another_template_completes(
     model: Model, way: list[tuple[str, int]], wanted: int, image: str, more: list[tuple[str, int]]
 ) -> None:
     """Another number and another template (perhaps an old one) while the first change is under way."""

@@ -39,7 +39,7 @@ THERE, GONE, WAITING, UNKNOWN = OwnerState.THERE, OwnerState.GONE, OwnerState.WA
         ([("a", GONE), ("b", UNKNOWN)], {}, KeepObject(again=True)),
     ],
 )
-def test_what_becomes_of_an_object(owners, around, verdict):
+def test_gc_decision_table(owners, around, verdict):
     assert decide(owners, **around) == verdict
 
 

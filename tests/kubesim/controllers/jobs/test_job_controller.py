@@ -60,7 +60,7 @@ def test_a_job_runs_to_completion():
     assert events.count("Completed") == 1
 
 
-def test_a_job_whose_pods_fail_gives_up():
+def test_job_fails_after_backoff_limit():
     async def scenario():
         async with job_cluster() as c:
             await c.api.create(JOBS, "default", job(backoffLimit=1, annotations=lasting(1, fail="3")))
@@ -73,7 +73,7 @@ def test_a_job_whose_pods_fail_gives_up():
     assert len(made) == 2
 
 
-def test_deleting_a_job_deletes_its_pods():
+def test_job_deletion_deletes_its_pods():
     async def scenario():
         async with job_cluster() as c:
             await c.api.create(JOBS, "default", job(parallelism=3, annotations=lasting(1e6)))
@@ -124,7 +124,7 @@ def test_an_indexed_job():
     assert sorted(p["spec"]["hostname"] for p in made) == ["j-0", "j-1", "j-2"]
 
 
-def test_a_finished_job_goes_after_its_time():
+def test_finished_job_is_deleted_after_ttl():
     async def scenario():
         async with job_cluster() as c:
             await c.api.create(JOBS, "default", job(ttlSecondsAfterFinished=10))

@@ -53,7 +53,7 @@ def kinds(status):
 CLOCK = StillClock()
 
 
-def test_a_new_job_starts_as_many_pods_as_may_run_side_by_side():
+def test_new_job_creates_parallelism_pods():
     result = plan_job(job(parallelism=3, completions=5), [], CLOCK)
     assert result.create == [None] * 3
     assert result.status == {
@@ -73,7 +73,7 @@ def test_no_more_pods_than_completions_are_left():
     assert (result.status["active"], result.status["ready"]) == (2, 1)
 
 
-def test_pods_are_counted_in_three_steps_and_none_twice():
+def test_finished_pods_are_counted_once_via_uncounted_terminated_pods():
     jobbed = job({"startTime": START}, completions=2, parallelism=2)
     # First it is noted who is to be counted, and only these lose their finalizer.
     first = plan_job(jobbed, [pod("a", "Succeeded"), pod("b")], CLOCK)
@@ -133,12 +133,12 @@ def test_the_next_pod_waits_longer_after_each_failure(failures, seconds):
     assert plan_job(jobbed, lost, StillClock(64, at=NOON + seconds / 64)).create == [None]
 
 
-def test_a_success_ends_the_waiting():
+def test_success_resets_job_backoff():
     seen = [pod("f", "Failed", tracked=False, finished=START), pod("s", "Succeeded", finished=stamp(NOON))]
     assert plan_job(job({"startTime": START, "failed": 1}, completions=2), seen, CLOCK).create == [None]
 
 
-def test_too_many_failures_end_the_job_and_stop_what_runs():
+def test_backoff_limit_fails_job_and_deletes_active_pods():
     jobbed = job({"startTime": START, "failed": 1}, completions=3, parallelism=3, backoffLimit=1)
     first = plan_job(jobbed, [pod("f", "Failed"), pod("r"), pod("s", "Succeeded")], CLOCK)
     assert kinds(first.status) == {"FailureTarget": "True"}
@@ -159,7 +159,7 @@ def test_too_many_failures_end_the_job_and_stop_what_runs():
 
 
 @pytest.mark.parametrize(("limit", "restarts", "over"), [(2, 1, False), (2, 2, True), (0, 0, False), (0, 1, True)])
-def test_restarts_on_the_node_use_up_the_limit_too(limit, restarts, over):
+def test_container_restarts_count_towards_backoff_limit(limit, restarts, over):
     jobbed = job({"startTime": START}, restart="OnFailure", completions=1, backoffLimit=limit)
     result = plan_job(jobbed, [pod("a", restarts=restarts)], CLOCK)
     assert ("FailureTarget" in kinds(result.status)) is over
@@ -173,7 +173,7 @@ def test_the_deadline_of_a_job():
     assert uids(result.delete) == ["a"]
 
 
-def test_a_suspended_job_gives_its_pods_up_without_counting_them():
+def test_suspended_job_deletes_pods_without_counting_them():
     jobbed = job({"startTime": START}, completions=2, parallelism=2, suspend=True)
     result = plan_job(jobbed, [pod("a"), pod("b")], CLOCK)
     assert sorted(uids(result.discard)) == ["a", "b"]
@@ -194,7 +194,7 @@ def test_a_job_created_suspended_has_no_start():
     assert result.create == []
 
 
-def test_surplus_pods_go_those_first_that_have_done_least():
+def test_job_deletes_least_advanced_surplus_pods_first():
     pending = pod("p", "Pending") | {"spec": {}}
     result = plan_job(
         job({"startTime": START}, completions=9, parallelism=1), [pod("r", ready=True), pending, pod("u")], CLOCK
@@ -225,13 +225,13 @@ def test_an_indexed_job_completes_each_index_once():
     assert uids(result.release) == ["a", "c"]
 
 
-def test_of_two_pods_with_one_index_one_goes():
+def test_duplicate_pod_of_an_index_is_deleted():
     jobbed = job({"startTime": START}, completionMode="Indexed", completions=3, parallelism=3)
     seen = [pod("a", index=0, ready=True), pod("b", index=0), pod("c", index=7), pod("d", index=1)]
     assert sorted(uids(plan_job(jobbed, seen, CLOCK).discard)) == ["b", "c"]
 
 
-def test_the_pod_of_an_index_knows_it():
+def test_indexed_pod_has_its_completion_index():
     made = new_pod(job(completionMode="Indexed", completions=2), 1)
     assert made["metadata"]["generateName"] == "j-1-"
     assert made["metadata"]["annotations"] == {"kubesim.dev/run-seconds": "5", INDEX: "1"}
@@ -241,7 +241,7 @@ def test_the_pod_of_an_index_knows_it():
     assert made["spec"]["containers"][0]["env"][0]["name"] == "JOB_COMPLETION_INDEX"
 
 
-def test_a_finished_job_goes_when_its_time_is_over():
+def test_ttl_expires_finished_job():
     done = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": stamp(NOON)}]}
     jobbed = job(done, ttlSecondsAfterFinished=100)
     assert plan_job(jobbed, [], StillClock(at=NOON + 40)).again == 60
@@ -308,7 +308,7 @@ steps = st.lists(
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(0, 3), steps)
-def test_whatever_happens_pods_are_counted_once(parallelism, completions, indexed, limit, history):
+def test_every_pod_is_counted_once(parallelism, completions, indexed, limit, history):
     mode = "Indexed" if indexed else "NonIndexed"
     world = World(job(parallelism=parallelism, completions=completions, completionMode=mode, backoffLimit=limit))
     for what, number in history:

@@ -62,7 +62,7 @@ def test_the_first_rule_that_matches_judges_a_failure(policy, failed, action):
     assert failure_action(job(**policy), failed)[0] is action
 
 
-def test_one_pod_can_end_the_job():
+def test_fail_job_action_fails_the_job():
     result = plan_job(job(**rules(codes("FailJob", 42))), [pod("p", code=42), pod("r", "Running")], CLOCK)
     entry = result.status["conditions"][0]
     assert (entry["type"], entry["reason"]) == ("FailureTarget", "PodFailurePolicy")
@@ -98,20 +98,20 @@ def test_each_index_has_its_own_limit():
     assert [found["metadata"]["uid"] for found in later.release] == ["a"]
 
 
-def test_each_index_waits_for_itself():
+def test_backoff_applies_per_index():
     seen = [pod("a", index=0, finished=stamp(NOON - 4))]
     result = plan_job(job(**INDEXED), seen, CLOCK)
     assert result.create == [1]
     assert result.again == 6  # 10 seconds after its first failure, of which 4 have passed
 
 
-def test_a_job_ends_when_all_its_indexes_have():
+def test_job_ends_when_every_index_succeeded_or_failed():
     jobbed = job({"completedIndexes": "0,2", "succeeded": 2}, **INDEXED)
     result = plan_job(jobbed, [pod("b", index=1, failures=1)], CLOCK)
     assert result.status["conditions"][0]["reason"] == "FailedIndexes"
 
 
-def test_too_many_failed_indexes_end_it_at_once():
+def test_max_failed_indexes_fails_the_job():
     jobbed = job(**INDEXED, maxFailedIndexes=0)
     result = plan_job(jobbed, [pod("b", index=1, failures=1)], CLOCK)
     assert result.status["conditions"][0]["reason"] == "MaxFailedIndexesExceeded"
@@ -134,12 +134,12 @@ def test_a_rule_can_end_an_index():
         ({"succeededIndexes": "0-2", "succeededCount": 1}, {2}, True),
     ],
 )
-def test_when_fewer_indexes_are_enough(rule, done, met):
+def test_success_policy_with_fewer_indexes(rule, done, met):
     jobbed = job(completions=5, successPolicy={"rules": [rule]})
     assert matched_success_rule(jobbed, done) == ("Matched rules at index 0" if met else None)
 
 
-def test_a_job_that_has_enough_stops_the_rest_without_counting_it():
+def test_success_policy_deletes_remaining_pods_without_counting_them():
     jobbed = job(completionMode="Indexed", successPolicy={"rules": [{"succeededIndexes": "0"}]})
     result = plan_job(jobbed, [pod("a", "Succeeded", index=0), pod("r", "Running", index=1)], CLOCK)
     entry = result.status["conditions"][0]

@@ -35,7 +35,7 @@ def test_taints_follow_from_the_state_of_a_node(state, wanted):
     assert names(desired_taints(state, NOW)) == wanted
 
 
-def test_a_taint_that_is_no_longer_true_goes_and_those_of_others_stay():
+def test_outdated_taints_are_removed_and_foreign_taints_kept():
     mine = {"key": "gpu", "effect": "NoSchedule", "value": "yes"}
     cordoned = desired_taints(node(unschedulable=True, own=[mine]), BEFORE)
     assert cordoned[0] == mine
@@ -51,7 +51,7 @@ def test_a_taint_that_is_no_longer_true_goes_and_those_of_others_stay():
     st.booleans(),
     st.booleans(),
 )
-def test_a_second_look_changes_nothing_and_only_the_present_counts(ready, before, cordoned, was_cordoned):
+def test_desired_taints_are_idempotent(ready, before, cordoned, was_cordoned):
     past = desired_taints(node(ready=before, unschedulable=was_cordoned), BEFORE)
     now = desired_taints(node(ready=ready, unschedulable=cordoned, own=past), NOW)
     assert desired_taints(node(ready=ready, unschedulable=cordoned, own=now), "2030-01-01T00:00:00Z") == now
@@ -87,7 +87,7 @@ def pod(*tolerations):
         ([{"key": UNREACHABLE["key"], "operator": "Exists"}], [UNREACHABLE, FIRE], 0),
     ],
 )
-def test_how_long_a_pod_stays(tolerations, found, seconds):
+def test_toleration_seconds(tolerations, found, seconds):
     assert toleration_seconds(pod(*tolerations), found) == seconds
 
 
