@@ -83,7 +83,8 @@ def test_job_deletion_deletes_its_pods():
             await c.api.create(JOBS, "default", job("k", parallelism=2, annotations=lasting(1e6)))
             await eventually(lambda: status(c, "k").get("ready") == 2)
             await c.api.delete(JOBS, "default", "k", propagation="Foreground")
-            await eventually(lambda: c.api.read(JOBS, "default", "k") is None)
+            # Not ``read``, which sees pending writes, because ``pods`` lists committed ones only.
+            await eventually(lambda: not c.api.list(JOBS, "default"))
             return pods(c)
 
     assert run(scenario()) == []
