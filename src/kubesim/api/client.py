@@ -57,9 +57,9 @@ class InProcessClient:
 
     async def create(self, resource: str, namespace: str, new: Object) -> Object:
         """Create an object, which may omit its type. Raises ``ApiError`` if it is rejected."""
-        aim = Target(self._resource(resource), namespace)
-        whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, **new}
-        record = await self.writes.create(aim, _decode(_encode(whole)), WriteOptions(), self.new_context())
+        target = Target(self._resource(resource), namespace)
+        whole = {"apiVersion": target.resource.api_version, "kind": target.resource.kind, **new}
+        record = await self.writes.create(target, _decode(_encode(whole)), WriteOptions(), self.new_context())
         return _decode(record.value)  # type: ignore[no-any-return]  # what is stored is an object
 
     async def modify(
@@ -73,17 +73,17 @@ class InProcessClient:
         uid: str = "",
     ) -> Object | None:
         """Edit the newest state of an object in place. None if it does not exist or has another uid."""
-        aim = Target(self._resource(resource), namespace, name, subresource)
+        target = Target(self._resource(resource), namespace, name, subresource)
 
         def edited(old: Object) -> Object:
             if uid and old["metadata"]["uid"] != uid:
-                raise status.not_found(aim.resource.plural, aim.resource.group, name)
+                raise status.not_found(target.resource.plural, target.resource.group, name)
             new: Object = _decode(_encode(old))  # the fastest way to copy
             edit(new)
             return new
 
         try:
-            record = await self.writes.update(aim, edited, WriteOptions(), self.new_context())
+            record = await self.writes.update(target, edited, WriteOptions(), self.new_context())
         except status.ApiError as error:
             if error.code == 404:
                 return None
@@ -101,9 +101,9 @@ class InProcessClient:
         propagation: str = "",
     ) -> None:
         """Delete an object. No effect if it does not exist or has another uid."""
-        aim = Target(self._resource(resource), namespace, name)
+        target = Target(self._resource(resource), namespace, name)
         try:
-            await self.writes.delete(aim, DeleteOptions(grace, uid, "", propagation), self.new_context())
+            await self.writes.delete(target, DeleteOptions(grace, uid, "", propagation), self.new_context())
         except status.ApiError as error:
             if error.code not in GONE:
                 raise

@@ -73,12 +73,12 @@ def parse_target(path: str, registry: ResourceRegistry) -> Target | None:
     return Target(resource, namespace, name, subresource)
 
 
-def request_verb(method: str, aim: Target, watch: bool) -> str:
+def request_verb(method: str, target: Target, watch: bool) -> str:
     """The verb of a request, as ``kubectl auth can-i`` would name it."""
     named = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
     whole = {"GET": "watch" if watch else "list", "POST": "create", "DELETE": "deletecollection"}
-    if aim.name:
-        found = "create" if method == "POST" and aim.subresource else named.get(method, "")
+    if target.name:
+        found = "create" if method == "POST" and target.subresource else named.get(method, "")
     else:
         found = whole.get(method, "")
     if not found:
@@ -93,22 +93,22 @@ def as_object(body: object) -> Object:
     return body
 
 
-def require_same_name(body: object, aim: Target) -> Object:
+def require_same_name(body: object, target: Target) -> Object:
     """The body of an update, which must be about the object in the path."""
     new = as_object(body)
     about = new.get("metadata")
     name = about.get("name") if isinstance(about, dict) else None
     if not name:
-        words = f"the name of the object ({aim.name} based on URL) was undeterminable: name must be provided"
+        words = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
         raise status.bad_request(words)
-    if name != aim.name:
-        raise name_mismatch(name, aim)
+    if name != target.name:
+        raise name_mismatch(name, target)
     return new
 
 
-def name_mismatch(name: object, aim: Target) -> status.ApiError:
+def name_mismatch(name: object, target: Target) -> status.ApiError:
     """The error for a body whose name differs from the path."""
-    return status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({aim.name})")
+    return status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
 
 
 # ---- query ------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class ReadOptions:
         return bool(self.start) or (self.match == "Exact")
 
 
-def parse_read_options(aim: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
+def parse_read_options(target: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
     """Parse the revision options of a list or watch; invalid combinations are rejected as kube-apiserver does."""
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
@@ -232,7 +232,7 @@ def parse_read_options(aim: Target, query: Mapping[str, str], *, watch: bool) ->
     limit = parse_int(query, "limit") or 0
     parse_int(query, "timeoutSeconds")  # of a list it is only checked: none takes long
     if token:
-        at, start = _parse_continue_token(token, aim)
+        at, start = _parse_continue_token(token, target)
         if text and text != "0":
             raise status.bad_request("specifying resource version is not allowed when using continue")
         return ReadOptions(at, "", limit, start)
@@ -279,14 +279,14 @@ def parse_resource_version(text: str) -> int | None:
     return int(text)
 
 
-def continue_token(revision: int, key: str, aim: Target) -> str:
+def continue_token(revision: int, key: str, target: Target) -> str:
     """The token for the next page of a list."""
-    start = key.removeprefix(aim.resource.prefix(aim.namespace))
+    start = key.removeprefix(target.resource.prefix(target.namespace))
     token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{start}\u0000"})
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
-def _parse_continue_token(token: str, aim: Target) -> tuple[int, str]:
+def _parse_continue_token(token: str, target: Target) -> tuple[int, str]:
     refused = status.bad_request("continue key is not valid: it was not issued by this server for this list")
     try:
         found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
@@ -296,7 +296,7 @@ def _parse_continue_token(token: str, aim: Target) -> tuple[int, str]:
         case {"v": "meta.k8s.io/v1", "rv": int(at), "start": str(start)} if (
             start and not isinstance(at, bool) and at > 0
         ):
-            return at, aim.resource.prefix(aim.namespace) + start.removesuffix("\u0000")
+            return at, target.resource.prefix(target.namespace) + start.removesuffix("\u0000")
     raise refused
 
 

@@ -80,15 +80,15 @@ def require_number(resource: Resource, record: Record) -> None:
         raise status.ApiError(404, "NotFound", words)
 
 
-def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> Edit:
+def scaled(target: Target, edit: Callable[[Object], Object], *, replaces: bool) -> Edit:
     """The edit of an object for an edit of its Scale."""
-    where = aim.resource.scale
+    where = target.resource.scale
     assert where is not None
 
     def edited(old: Object) -> Object:
-        scale = edit(scale_of(aim.resource, old))
+        scale = edit(scale_of(target.resource, old))
         try:
-            replicas, about = _read(scale, aim)
+            replicas, about = _read(scale, target)
         except status.ApiError as error:
             if replaces or error.code != 400:
                 raise
@@ -96,7 +96,7 @@ def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> 
         if about.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
             detail = f"Precondition failed: UID in precondition: {about['uid']}, UID in object meta: "
             raise status.conflict(
-                aim.resource.plural, aim.resource.group, aim.name, detail + str(old["metadata"]["uid"])
+                target.resource.plural, target.resource.group, target.name, detail + str(old["metadata"]["uid"])
             )
         new = copy.deepcopy(old)
         new["metadata"] |= {name: about[name] for name in ("name", "namespace", "resourceVersion") if name in about}
@@ -105,18 +105,18 @@ def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> 
     return edited
 
 
-def applied(aim: Target, scale: Object, manager: str, *, force: bool) -> ApplyRequest:
+def applied(target: Target, scale: Object, manager: str, *, force: bool) -> ApplyRequest:
     """The apply request to an object for an apply request to its Scale."""
-    where = aim.resource.scale
+    where = target.resource.scale
     assert where is not None
-    replicas, about = _read(scale, aim)
+    replicas, about = _read(scale, target)
     kept = {name: about[name] for name in ("name", "namespace") if name in about}
-    whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, "metadata": kept}
-    owner = FieldManager(APPLY, manager, aim.resource.api_version, "scale")
-    return ApplyRequest(aim.resource.schema, owner, _put(whole, where.wanted, replicas), force=force)
+    whole = {"apiVersion": target.resource.api_version, "kind": target.resource.kind, "metadata": kept}
+    owner = FieldManager(APPLY, manager, target.resource.api_version, "scale")
+    return ApplyRequest(target.resource.schema, owner, _put(whole, where.wanted, replicas), force=force)
 
 
-def _read(scale: Object, aim: Target) -> tuple[int, Object]:
+def _read(scale: Object, target: Target) -> tuple[int, Object]:
     """How many are wanted by a Scale, and its metadata."""
     kind, version = scale.get("kind") or "Scale", scale.get("apiVersion") or SCALE.api_version
     if (kind, version) != ("Scale", SCALE.api_version):
@@ -127,13 +127,13 @@ def _read(scale: Object, aim: Target) -> tuple[int, Object]:
     if mistyped or not isinstance(about, dict):
         detail = "; ".join(str(problem) for problem in mistyped) or "metadata is not an object"
         raise status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {detail}')
-    if about.get("namespace", aim.namespace) != aim.namespace:
+    if about.get("namespace", target.namespace) != target.namespace:
         words = "the namespace of the provided object does not match the namespace sent on the request"
         raise status.bad_request(words)
     replicas: int = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:
-        resource = aim.resource if aim.resource.custom else SCALE
-        raise status.invalid(resource.kind, resource.group, aim.name, [_negative(aim.resource, replicas)])
+        resource = target.resource if target.resource.custom else SCALE
+        raise status.invalid(resource.kind, resource.group, target.name, [_negative(target.resource, replicas)])
     return replicas, about
 
 

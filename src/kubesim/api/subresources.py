@@ -13,7 +13,8 @@ from kubesim.api.client import InProcessClient
 from kubesim.api.field_errors import FieldProblem, forbidden, invalid
 from kubesim.api.request_context import RequestContext
 from kubesim.api.requests import Target, WriteOptions, parse_bool, parse_delete_options, parse_int
-from kubesim.api.writes import Edit, check_preconditions
+from kubesim.api.write_steps import check_preconditions
+from kubesim.api.writes import Edit
 from kubesim.clock import parse_time
 from kubesim.controllers.disruption import BUDGETS, status_after_eviction
 from kubesim.kinds.pods.binding import bind, set_condition
@@ -22,30 +23,30 @@ from kubesim.registry.registry import Object
 
 
 async def create_binding(
-    api: InProcessClient, aim: Target, body: Any, options: WriteOptions, call: RequestContext
+    api: InProcessClient, target: Target, body: Any, options: WriteOptions, call: RequestContext
 ) -> Object:
     """Put a pod on a node. The pod itself changes, so this is an update of it."""
 
     def bound(old: Object) -> Object:
         return bind(old, body, call.now)
 
-    await api.writes.update(aim, bound, options, call)
+    await api.writes.update(target, bound, options, call)
     return status.success(code=201)
 
 
 async def create_eviction(
-    api: InProcessClient, aim: Target, body: Any, options: WriteOptions, call: RequestContext
+    api: InProcessClient, target: Target, body: Any, options: WriteOptions, call: RequestContext
 ) -> Object:
     """Delete a pod, if its disruption budgets allow it."""
     if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
         raise status.bad_request("the body of an eviction must be an Eviction object")
-    if body.get("metadata", {}).get("name", aim.name) != aim.name:
+    if body.get("metadata", {}).get("name", target.name) != target.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     how = parse_delete_options({"dryRun": "All"} if options.dry_run else {}, body.get("deleteOptions"))
-    pod = call.find("pods", aim.namespace, aim.name)
+    pod = call.find("pods", target.namespace, target.name)
     if pod:
-        check_preconditions(aim, how, pod["metadata"])
-    budgets = call.list(BUDGETS, aim.namespace) if pod else ()
+        check_preconditions(target, how, pod["metadata"])
+    budgets = call.list(BUDGETS, target.namespace) if pod else ()
     for budget, take in status_after_eviction(budgets, pod, call.now) if pod else ():
         if not how.dry_run:
             where = budget["metadata"]
@@ -55,8 +56,8 @@ async def create_eviction(
         uid = pod["metadata"]["uid"]
         how = dataclasses.replace(how, uid=uid)
         mark = partial(_mark_evicted, now=call.now)
-        await api.modify("pods", aim.namespace, aim.name, mark, subresource="status", uid=uid)
-    await api.writes.delete(Target(aim.resource, aim.namespace, aim.name), how, call)
+        await api.modify("pods", target.namespace, target.name, mark, subresource="status", uid=uid)
+    await api.writes.delete(Target(target.resource, target.namespace, target.name), how, call)
     return status.success(code=201)
 
 
@@ -73,14 +74,14 @@ def _mark_evicted(pod: Object, now: str) -> None:
     )
 
 
-def log(api: InProcessClient, aim: Target, query: Mapping[str, str]) -> str:
+def log(api: InProcessClient, target: Target, query: Mapping[str, str]) -> str:
     """What a pod has printed."""
-    pod = api.read("pods", aim.namespace, aim.name)
+    pod = api.read("pods", target.namespace, target.name)
     if pod is None:
-        raise status.not_found("pods", "", aim.name)
+        raise status.not_found("pods", "", target.name)
     problems = list(_log_problems(query))
     if problems:
-        raise status.invalid("PodLogOptions", "", aim.name, problems)
+        raise status.invalid("PodLogOptions", "", target.name, problems)
     return pod_log(
         pod,
         LogOptions(

@@ -31,7 +31,7 @@ class Watch:
     def __init__(
         self,
         store: Store,
-        aim: Target,
+        target: Target,
         chosen: ObjectSelection,
         form: ResponseFormat,
         *,
@@ -39,16 +39,16 @@ class Watch:
         include: str = "",
     ) -> None:
         self._store = store
-        self._aim = aim
+        self._target = target
         self._chosen = chosen
         self._form = form
         self._include = include
         self._bookmarks = bookmarks
-        self._prefix = aim.resource.prefix(aim.namespace)
+        self._prefix = target.resource.prefix(target.namespace)
         self._position = 0
         self._first: list[bytes] = []
         # Watchers with the same key share encoded events.
-        self._encoding_key = (form, aim.resource.api_version, include)
+        self._encoding_key = (form, target.resource.api_version, include)
 
     def start(self, when: ReadOptions) -> None:
         """Set the start position, or reject the request. Existing objects are the first chunk, if requested."""
@@ -92,10 +92,12 @@ class Watch:
     # ---- events -------------------------------------------------------------------------------------------
 
     def _encode_added(self, record: Record) -> bytes:
-        if self._chosen.everything and content_negotiation.is_stored_form(self._aim.resource, record.value, self._form):
+        if self._chosen.everything and content_negotiation.is_stored_form(
+            self._target.resource, record.value, self._form
+        ):
             return b'{"type":"ADDED","object":%b}\n' % record.value
         found = _decode(record.value)
-        return self._encode_event("ADDED", found) if self._chosen.matches(self._aim.resource, found) else b""
+        return self._encode_event("ADDED", found) if self._chosen.matches(self._target.resource, found) else b""
 
     def _encode_changes(self, changes: Sequence[Change]) -> bytes:
         if self._chosen.everything:
@@ -109,7 +111,7 @@ class Watch:
 
     def _event_type(self, change: Change) -> str:
         """The event type of a change for a watcher that sees only the selected objects; empty if none."""
-        resource = self._aim.resource
+        resource = self._target.resource
         before = change.old is not None and self._chosen.matches(resource, change.old)
         after = not change.deleted and self._chosen.matches(resource, change.object)
         if after:
@@ -122,7 +124,7 @@ class Watch:
         if line is None:
             if kind == "DELETED" and not change.deleted:
                 line = self._encode_event(kind, _last_seen(change))
-            elif content_negotiation.is_stored_form(self._aim.resource, change.value, self._form):
+            elif content_negotiation.is_stored_form(self._target.resource, change.value, self._form):
                 line = b'{"type":"%b","object":%b}\n' % (kind.encode(), change.value)
             else:
                 line = self._encode_event(kind, change.object)
@@ -130,7 +132,7 @@ class Watch:
         return line
 
     def _encode_event(self, kind: str, found: Object) -> bytes:
-        resource = self._aim.resource
+        resource = self._target.resource
         served = found if found["apiVersion"] == resource.api_version else {**found, "apiVersion": resource.api_version}
         shown = content_negotiation.object_in_format(resource, served, self._form, self._include)
         return content_negotiation.encode({"type": kind, "object": shown}) + b"\n"
@@ -139,7 +141,7 @@ class Watch:
         about: Object = {"resourceVersion": str(self._position), "creationTimestamp": None}
         if initial_end:
             about["annotations"] = {INITIAL_END: "true"}
-        resource = self._aim.resource
+        resource = self._target.resource
         found: Object = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": about}
         if self._form.shown_as == "Table":
             found = {

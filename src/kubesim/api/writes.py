@@ -17,10 +17,25 @@ import msgspec
 
 from kubesim.api import metadata, status
 from kubesim.api.admission import AdmissionHook
-from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.api.field_errors import invalid
 from kubesim.api.quota_ledger import QuotaLedger
 from kubesim.api.request_context import RequestContext
 from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, as_object, name_mismatch
+from kubesim.api.write_steps import (
+    check_preconditions,
+    copy_or_drop,
+    decode_object,
+    dry_run_result,
+    encode_with_revision,
+    raise_if_invalid,
+    report_unknown_fields,
+    set_namespace,
+    set_propagation_finalizers,
+    spec_without_status,
+    status_only,
+    update_managed_fields,
+    validation_problems,
+)
 from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
 from kubesim.clock import stamp
 from kubesim.kinds import custom_resources
@@ -31,7 +46,6 @@ Edit = Callable[[Object], Object]
 """From the current object to the desired one. It must not modify its argument."""
 
 NAME_TRIES = 8  # attempts to find a free generated name
-ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
@@ -50,7 +64,7 @@ class ObjectWriter:
 
     async def create(
         self,
-        aim: Target,
+        target: Target,
         new: Object,
         options: WriteOptions,
         call: RequestContext,
@@ -58,37 +72,37 @@ class ObjectWriter:
         owners: FieldManagers | None = None,
     ) -> Record:
         """Create an object in a collection. ``new`` is modified; ``owners`` tracks field ownership, if given."""
-        record = await self._commit(lambda: self._create(aim, new, options, call, owners))
-        self._update_served_resources(aim, record)
+        record = await self._commit(lambda: self._create(target, new, options, call, owners))
+        self._update_served_resources(target, record)
         return record
 
     def _create(
-        self, aim: Target, new: Object, options: WriteOptions, call: RequestContext, owners: FieldManagers | None
+        self, target: Target, new: Object, options: WriteOptions, call: RequestContext, owners: FieldManagers | None
     ) -> Awaitable[Record]:
-        resource = aim.resource
-        unknown = _decode_metadata(new, aim)
+        resource = target.resource
+        unknown = decode_object(new, target)
         about = new["metadata"]
         if about.get("resourceVersion"):
             raise status.bad_request("resourceVersion should not be set on objects to be created")
-        _set_namespace(about, aim)
-        self._check_namespace(aim, about, call)
-        _report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
+        set_namespace(about, target)
+        self._check_namespace(target, about, call)
+        report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
         if resource.custom and "status" in resource.subresources:
             new.pop("status", None)  # built-in kinds differ: their strategies decide
         metadata.fill_system_fields(about, call.now, generation=resource.strategy.has_generation)
         resource.schema.default(new)
         resource.strategy.on_create(new, call)
         if "get" not in resource.verbs:  # a question: it is answered, not kept
-            _raise_if_invalid(resource, "", [*resource.schema.validate(new), *resource.strategy.check(new)])
+            raise_if_invalid(resource, "", [*resource.schema.validate(new), *resource.strategy.check(new)])
             new["metadata"] = {}
-            return _dry_run_result("", new)
-        problems = [*_validation_problems(resource, new), *resource.strategy.check(new)]
-        _raise_if_invalid(resource, about.get("name", ""), problems)
+            return dry_run_result("", new)
+        problems = [*validation_problems(resource, new), *resource.strategy.check(new)]
+        raise_if_invalid(resource, about.get("name", ""), problems)
         if self.admission:
             new = self.admission.admit(resource, new, None, call, dry_run=options.dry_run)
             about = new["metadata"]
-        self.quotas.admit(resource, aim.namespace, new)
-        key = resource.key(aim.namespace, about["name"])
+        self.quotas.admit(resource, target.namespace, new)
+        key = resource.key(target.namespace, about["name"])
         for _ in range(NAME_TRIES):
             there = self._store.latest(key)
             if there is None:
@@ -97,15 +111,15 @@ class ObjectWriter:
                 leaving = "deletionTimestamp" in _decode(there.value)["metadata"]
                 raise status.already_exists(resource.plural, resource.group, about["name"], leaving=leaving)
             about["name"] = metadata.generate_name(about["generateName"])
-            key = resource.key(aim.namespace, about["name"])
+            key = resource.key(target.namespace, about["name"])
         else:
             raise status.already_exists(resource.plural, resource.group, about["name"])
         if owners:
-            _update_managed_fields(owners, {}, new, call)
+            update_managed_fields(owners, {}, new, call)
         self._convert_to_stored_version(resource, new)
         if options.dry_run:
-            return _dry_run_result(key, new)
-        return self._store.put(key, _encode_with_revision(new), expected=0)
+            return dry_run_result(key, new)
+        return self._store.put(key, encode_with_revision(new), expected=0)
 
     def _convert_to_stored_version(self, resource: Resource, new: Object) -> None:
         """Bring an object into the version in which it is stored, which may know fewer fields."""
@@ -114,19 +128,19 @@ class ObjectWriter:
             new["apiVersion"] = stored.api_version
             stored.schema.prune(new)
 
-    def _check_namespace(self, aim: Target, about: Object, call: RequestContext) -> None:
-        if not aim.resource.namespaced:
+    def _check_namespace(self, target: Target, about: Object, call: RequestContext) -> None:
+        if not target.resource.namespaced:
             return
-        namespace = call.find("namespaces", "", aim.namespace)
+        namespace = call.find("namespaces", "", target.namespace)
         if namespace is None:
-            raise status.not_found("namespaces", "", aim.namespace)
+            raise status.not_found("namespaces", "", target.namespace)
         if "deletionTimestamp" in namespace["metadata"]:
-            cause = f"namespace {aim.namespace} is being terminated"
+            cause = f"namespace {target.namespace} is being terminated"
             raise status.forbidden(
-                aim.resource.plural,
-                aim.resource.group,
+                target.resource.plural,
+                target.resource.group,
                 about.get("name", ""),
-                f"unable to create new content in namespace {aim.namespace} because it is being terminated",
+                f"unable to create new content in namespace {target.namespace} because it is being terminated",
                 [{"reason": "NamespaceTerminating", "message": cause, "field": "metadata.namespace"}],
             )
 
@@ -134,7 +148,7 @@ class ObjectWriter:
 
     async def update(
         self,
-        aim: Target,
+        target: Target,
         edit: Edit,
         options: WriteOptions,
         call: RequestContext,
@@ -144,15 +158,15 @@ class ObjectWriter:
     ) -> Record:
         """Change an object, or (by the target's subresource) only its status. ``replaces``: as PUT does."""
         writer = owners or UpdateOwnership(
-            aim.resource.schema, FieldManager(UPDATE, call.manager, aim.resource.api_version, aim.subresource)
+            target.resource.schema, FieldManager(UPDATE, call.manager, target.resource.api_version, target.subresource)
         )
-        record = await self._commit(lambda: self._update(aim, edit, options, call, writer, replaces=replaces))
-        self._update_served_resources(aim, record)
+        record = await self._commit(lambda: self._update(target, edit, options, call, writer, replaces=replaces))
+        self._update_served_resources(target, record)
         return record
 
     def _update(
         self,
-        aim: Target,
+        target: Target,
         edit: Edit,
         options: WriteOptions,
         call: RequestContext,
@@ -160,122 +174,122 @@ class ObjectWriter:
         *,
         replaces: bool,
     ) -> Awaitable[Record]:
-        resource = aim.resource
-        record = self._store.latest(aim.key)
+        resource = target.resource
+        record = self._store.latest(target.key)
         if record is None:
-            raise status.not_found(resource.plural, resource.group, aim.name)
+            raise status.not_found(resource.plural, resource.group, target.name)
         old: Object = _decode(record.value)
         old["apiVersion"] = resource.api_version
         new = edit(old)
         try:
-            unknown = _decode_metadata(new, aim)
-            _report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
+            unknown = decode_object(new, target)
+            report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
         except status.ApiError as error:
             if replaces or error.code != HTTPStatus.BAD_REQUEST:
                 raise
             raise status.unusable_patch(error.message) from None
-        self._check_identity(aim, new["metadata"], old["metadata"], replaces=replaces)
+        self._check_identity(target, new["metadata"], old["metadata"], replaces=replaces)
         problems = list(metadata.check_update(new["metadata"], old["metadata"]))
-        match aim.subresource:
+        match target.subresource:
             case "":
                 if "status" in resource.subresources:
-                    _keep(new, old, "status")
+                    copy_or_drop(new, old, "status")
                 metadata.preserve_system_fields(new["metadata"], old["metadata"])
                 resource.schema.default(new)
                 resource.strategy.on_update(new, old, call)
             case "status":
-                new = _status_only(resource, new, old)
+                new = status_only(resource, new, old)
                 resource.schema.default(new)
                 resource.strategy.on_status(new, old, call)
             case _:  # the edit is the server's own (a binding, say): it may touch what clients may not
                 metadata.preserve_system_fields(new["metadata"], old["metadata"])
-        _update_managed_fields(owners, old, new, call)
+        update_managed_fields(owners, old, new, call)
         if new == old and not problems:
             return self._unchanged(record)
-        problems += _validation_problems(resource, new)
-        if not aim.subresource:
+        problems += validation_problems(resource, new)
+        if not target.subresource:
             problems += resource.strategy.check(new)
             problems += resource.strategy.check_update(new, old)
-        elif aim.subresource == "status":
+        elif target.subresource == "status":
             problems += resource.strategy.check_status(new, old)
-        _raise_if_invalid(resource, aim.name, problems)
-        if not aim.subresource:
+        raise_if_invalid(resource, target.name, problems)
+        if not target.subresource:
             if self.admission:
                 new = self.admission.admit(resource, new, old, call, dry_run=options.dry_run)
-                _update_managed_fields(owners, old, new, call)
+                update_managed_fields(owners, old, new, call)
                 if new == old:
                     return self._unchanged(record)
-            before, after = _spec_without_status(resource, old), _spec_without_status(resource, new)
+            before, after = spec_without_status(resource, old), spec_without_status(resource, new)
             if resource.strategy.has_generation and before != after:
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         self._convert_to_stored_version(resource, new)
         if options.dry_run:
-            return _dry_run_result(aim.key, new)
+            return dry_run_result(target.key, new)
         if self._may_be_removed(resource, new):
             return self._finish_delete(record, new)
-        return self._store.put(aim.key, _encode_with_revision(new), expected=record.revision)
+        return self._store.put(target.key, encode_with_revision(new), expected=record.revision)
 
     async def _finish_delete(self, record: Record, new: Object) -> Record:
         """Remove an object without finalizers. Watchers see its last stored state, the caller the requested one."""
         last: Object = _decode(record.value)
-        gone = await self._store.delete(record.key, _encode_with_revision(last), expected=record.revision)
-        return Record(record.key, gone.revision, _encode_with_revision(new)(gone.revision))
+        gone = await self._store.delete(record.key, encode_with_revision(last), expected=record.revision)
+        return Record(record.key, gone.revision, encode_with_revision(new)(gone.revision))
 
-    def _check_identity(self, aim: Target, new: Object, old: Object, *, replaces: bool) -> None:
-        resource = aim.resource
-        if new.get("name", aim.name) != aim.name:
-            raise name_mismatch(new["name"], aim)
-        if new.get("namespace", aim.namespace) != aim.namespace:
+    def _check_identity(self, target: Target, new: Object, old: Object, *, replaces: bool) -> None:
+        resource = target.resource
+        if new.get("name", target.name) != target.name:
+            raise name_mismatch(new["name"], target)
+        if new.get("namespace", target.namespace) != target.namespace:
             raise status.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
         if replaces and new.get("uid", old["uid"]) != old["uid"]:
             detail = f"Precondition failed: UID in precondition: {new['uid']}, UID in object meta: {old['uid']}"
-            raise status.conflict(resource.plural, resource.group, aim.name, detail)
+            raise status.conflict(resource.plural, resource.group, target.name, detail)
         revision = new.get("resourceVersion", "")
         if not revision and replaces and not resource.strategy.unconditional:
             problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise status.invalid(resource.plural, resource.group, aim.name, [problem])
+            raise status.invalid(resource.plural, resource.group, target.name, [problem])
         if revision not in {"", "0", old["resourceVersion"]}:
-            raise status.conflict(resource.plural, resource.group, aim.name)
+            raise status.conflict(resource.plural, resource.group, target.name)
 
     # ---- delete -------------------------------------------------------------------------------------------
 
-    async def delete(self, aim: Target, how: DeleteOptions, call: RequestContext) -> tuple[Record, bool]:
+    async def delete(self, target: Target, how: DeleteOptions, call: RequestContext) -> tuple[Record, bool]:
         """Delete an object, or start its deletion. Returns its last state, and whether it is removed."""
         gone = False
 
         def begin() -> Awaitable[Record]:
             nonlocal gone
-            write, gone = self._delete(aim, how, call)
+            write, gone = self._delete(target, how, call)
             return write
 
         record = await self._commit(begin)
-        self._update_served_resources(aim, record)
+        self._update_served_resources(target, record)
         return record, gone
 
-    def _delete(self, aim: Target, how: DeleteOptions, call: RequestContext) -> tuple[Awaitable[Record], bool]:
-        resource = aim.resource
-        record = self._store.latest(aim.key)
+    def _delete(self, target: Target, how: DeleteOptions, call: RequestContext) -> tuple[Awaitable[Record], bool]:
+        resource = target.resource
+        record = self._store.latest(target.key)
         if record is None:
-            raise status.not_found(resource.plural, resource.group, aim.name)
+            raise status.not_found(resource.plural, resource.group, target.name)
         new: Object = _decode(record.value)
         about = new["metadata"]
-        check_preconditions(aim, how, about)
+        check_preconditions(target, how, about)
         if self.admission:
             self.admission.admit_deletion(resource, new, call, dry_run=how.dry_run)
-        _set_propagation_finalizers(about, how.propagation)
+        set_propagation_finalizers(about, how.propagation)
         grace = resource.strategy.grace(new, how.grace)
         self._mark_deleted(resource, new, grace, call)
         if grace == 0 and self._may_be_removed(resource, new):
             if how.dry_run:
-                return _dry_run_result(aim.key, new), True
-            return self._store.delete(aim.key, _encode_with_revision(new), expected=record.revision), True
+                return dry_run_result(target.key, new), True
+            return self._store.delete(target.key, encode_with_revision(new), expected=record.revision), True
         if how.dry_run:
-            return _dry_run_result(aim.key, new), False
+            return dry_run_result(target.key, new), False
         if new == _decode(record.value):
             return self._unchanged(record), False
-        return self._store.put(aim.key, _encode_with_revision(new), expected=record.revision), False
+        return self._store.put(target.key, encode_with_revision(new), expected=record.revision), False
 
     def _mark_deleted(self, resource: Resource, new: Object, grace: int, call: RequestContext) -> None:
         """Set the deletion timestamp of an object. A later request can only shorten the grace period."""
@@ -300,15 +314,15 @@ class ObjectWriter:
         )
 
     async def delete_collection(
-        self, aim: Target, chosen: ObjectSelection, how: DeleteOptions, call: RequestContext
+        self, target: Target, chosen: ObjectSelection, how: DeleteOptions, call: RequestContext
     ) -> list[Record]:
         """Delete all selected objects of a collection, or none if one is rejected. Returns the deleted objects."""
         doomed: list[tuple[Target, Record]] = []
-        for record in self._store.list(aim.resource.prefix(aim.namespace)).records:
+        for record in self._store.list(target.resource.prefix(target.namespace)).records:
             found: Object = _decode(record.value)
             about = found["metadata"]
-            if chosen.matches(aim.resource, found) and self._store.latest(record.key) is not None:
-                doomed.append((Target(aim.resource, about.get("namespace", ""), about["name"]), record))
+            if chosen.matches(target.resource, found) and self._store.latest(record.key) is not None:
+                doomed.append((Target(target.resource, about.get("namespace", ""), about["name"]), record))
         try:
             for one, _ in doomed:  # an error must come before the first deletion
                 self._delete(one, dataclasses.replace(how, dry_run=True), call)
@@ -316,7 +330,7 @@ class ObjectWriter:
             await self._store.wait_for_commits()
             raise
         for written in await asyncio.gather(*[self._delete(one, how, call)[0] for one, _ in doomed]):
-            self._update_served_resources(aim, written)
+            self._update_served_resources(target, written)
         return [record for _, record in doomed]
 
     # ---- disk ---------------------------------------------------------------------------------------------
@@ -330,9 +344,9 @@ class ObjectWriter:
             raise
         return await write
 
-    def _update_served_resources(self, aim: Target, record: Record) -> None:
+    def _update_served_resources(self, target: Target, record: Record) -> None:
         """Add or remove the resources of a definition before its write is answered."""
-        if aim.resource.qualified == custom_resources.QUALIFIED and record.revision:
+        if target.resource.qualified == custom_resources.QUALIFIED and record.revision:
             if self._store.get(record.key) is None:
                 custom_resources.uninstall(self._registry, _decode(record.value))
             else:
@@ -341,158 +355,6 @@ class ObjectWriter:
     async def _unchanged(self, record: Record) -> Record:
         await self._store.wait_for_commits()
         return record
-
-
-# ---- parts ------------------------------------------------------------------------------------------------
-
-
-def _update_managed_fields(owners: FieldManagers, old: Object, new: Object, call: RequestContext) -> None:
-    """Update ``managedFields``."""
-    entries = owners.entries(old, new, call.now)
-    if entries:
-        new["metadata"]["managedFields"] = entries
-    else:
-        new["metadata"].pop("managedFields", None)
-
-
-def _set_type_meta(new: Object, resource: Resource) -> None:
-    """Check that kind and version are those of the collection; built-in kinds may omit them."""
-    kind, version = new.get("kind"), new.get("apiVersion")
-    if resource.custom:
-        if not kind:
-            raise status.bad_request("Object 'Kind' is missing in the body of the request")
-        if not version:
-            raise status.bad_request("Object 'apiVersion' is missing in the body of the request")
-    if (version or resource.api_version) != resource.api_version:
-        raise status.bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
-        )
-    if (kind or resource.kind) != resource.kind:
-        if resource.custom:
-            name = new["metadata"].get("name", "")
-            problem = invalid("kind", kind, f"must be {resource.kind}")
-            raise status.invalid(str(kind), resource.group, name, [problem])
-        raise status.bad_request(f"{kind} in version {resource.version!r} cannot be handled as a {resource.kind}")
-    new["kind"], new["apiVersion"] = resource.kind, resource.api_version
-
-
-def _decode_metadata(new: Object, aim: Target) -> list[str]:
-    """Check kind and JSON types of an object, and prune its metadata. Returns the unknown fields."""
-    resource = aim.resource
-    new["metadata"], unknown, fault = metadata.decode_metadata(new.get("metadata"))
-    _set_type_meta(new, resource)
-    # Wrong types make a built-in kind undecodable; for a custom one they are reported with all other problems.
-    mistyped = [] if resource.custom else resource.schema.mistyped(new)
-    if fault or mistyped:
-        detail = fault or "; ".join(str(problem) for problem in mistyped)
-        raise status.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {detail}'
-        )
-    return unknown
-
-
-def _set_namespace(about: Object, aim: Target) -> None:
-    if not aim.resource.namespaced:
-        about.pop("namespace", None)
-        return
-    if about.get("namespace", aim.namespace) != aim.namespace:
-        raise status.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    about["namespace"] = aim.namespace
-
-
-def _report_unknown_fields(unknown: list[str], options: WriteOptions, call: RequestContext, resource: Resource) -> None:
-    if options.validation == "Ignore" or not (unknown or call.duplicate_fields):
-        return
-    texts = [f'duplicate field "{path}"' for path in call.duplicate_fields] + [
-        f'unknown field "{path}"' for path in unknown
-    ]
-    if options.validation == "Strict":
-        detail = f"strict decoding error: {', '.join(texts)}"
-        raise status.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {detail}'
-        )
-    call.warnings += texts
-
-
-def _status_only(resource: Resource, new: Object, old: Object) -> Object:
-    """The old object with the new status. Built-in kinds also take labels, annotations and finalizers from it."""
-    merged = dict(old)
-    _keep(merged, new, "status")
-    about = dict(old["metadata"])
-    if not resource.custom:
-        for part in ("labels", "annotations", "finalizers"):
-            _keep(about, new["metadata"], part)
-    merged["metadata"] = about
-    return merged
-
-
-def _keep(new: Object, old: Object, part: str) -> None:
-    if part in old:
-        new[part] = old[part]
-    else:
-        new.pop(part, None)
-
-
-def _spec_without_status(resource: Resource, found: Object) -> Object:
-    """The part of an object whose changes increase the generation: no metadata, and no status subresource."""
-    apart = {"metadata", "status"} if "status" in resource.subresources else {"metadata"}
-    body = {key: value for key, value in found.items() if key not in apart}
-    if resource.strategy.counts_annotations:
-        body["metadata"] = found["metadata"].get("annotations")
-    return body
-
-
-def _validation_problems(resource: Resource, new: Object) -> list[FieldProblem]:
-    """The problems of an object's metadata and schema."""
-    return [*metadata.check(new["metadata"], faults=resource.strategy.name_faults), *resource.schema.validate(new)]
-
-
-def _raise_if_invalid(resource: Resource, name: str, problems: list[FieldProblem]) -> None:
-    if problems:
-        raise status.invalid(resource.kind, resource.group, name, problems)
-
-
-def check_preconditions(aim: Target, how: DeleteOptions, about: Object) -> None:
-    """Check the preconditions (uid and resourceVersion) of a deletion."""
-    for words, wanted, found, happened in (
-        ("UID", how.uid, about["uid"], "deleted and then recreated"),
-        ("ResourceVersion", how.revision, about["resourceVersion"], "modified"),
-    ):
-        if wanted and wanted != found:
-            detail = (
-                f"the {words} in the precondition ({wanted}) does not match the {words} in record ({found}). "
-                f"The object might have been {happened}"
-            )
-            raise status.conflict(aim.resource.kind, aim.resource.group, aim.name, detail)
-
-
-def _set_propagation_finalizers(about: Object, propagation: str) -> None:
-    """Record the propagation policy as a finalizer: orphan, or foreground deletion."""
-    if not propagation:
-        return
-    keep = [f for f in about.get("finalizers", []) if f not in {ORPHAN, FOREGROUND}]
-    extra = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(propagation, [])
-    if keep or extra:
-        about["finalizers"] = keep + extra
-    else:
-        about.pop("finalizers", None)
-
-
-def _encode_with_revision(new: Object) -> Callable[[int], bytes]:
-    def encode(revision: int) -> bytes:
-        new["metadata"]["resourceVersion"] = str(revision)
-        return _encode(new)
-
-    return encode
-
-
-def _dry_run_result(key: str, new: Object) -> Awaitable[Record]:
-    """The result of a dry run: the object that would have been stored."""
-    shown: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
-    shown.set_result(Record(key, 0, _encode(new)))
-    return shown
 
 
 def replace(body: object) -> Edit:

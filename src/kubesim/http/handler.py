@@ -73,18 +73,18 @@ class RequestHandler:
         if request.path in HEALTH or request.path.rpartition("/")[0] in HEALTH:
             return Response(b"ok", content_type="text/plain; charset=utf-8")
         self._authenticate(request)
-        aim = requests.parse_target(request.path, self._api.registry)
-        if aim is None:
+        target = requests.parse_target(request.path, self._api.registry)
+        if target is None:
             return self._document(request)
         query = request.query if request.raw_query else {}
-        verb = requests.request_verb(request.method, aim, requests.parse_bool(query, "watch"))
-        if verb not in aim.resource.verbs and not aim.subresource:
+        verb = requests.request_verb(request.method, target, requests.parse_bool(query, "watch"))
+        if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
         call = self._api.new_context(ADMIN)
         call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
-        if aim.resource.deprecation:
-            call.warnings.append(aim.resource.deprecation)
-        answer = await self._verbs[verb](request, aim, query, call)
+        if target.resource.deprecation:
+            call.warnings.append(target.resource.deprecation)
+        answer = await self._verbs[verb](request, target, query, call)
         answer.warnings = [_warning(text) for text in call.warnings]
         return answer
 
@@ -110,31 +110,31 @@ class RequestHandler:
 
     # ---- looking ------------------------------------------------------------------------------------------
 
-    async def _get(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
-        if aim.subresource == "log":
-            return Response(subresources.log(self._api, aim, query).encode(), content_type="text/plain")
-        if aim.subresource not in {"", "status", "scale"}:
+    async def _get(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
+        if target.subresource == "log":
+            return Response(subresources.log(self._api, target, query).encode(), content_type="text/plain")
+        if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = self._api.reads.get(aim, requests.parse_resource_version(query.get("resourceVersion", "")))
-        if aim.subresource == "scale":
-            scale.require_number(aim.resource, record)
-        return _one(aim, record, form, query)
+        record = self._api.reads.get(target, requests.parse_resource_version(query.get("resourceVersion", "")))
+        if target.subresource == "scale":
+            scale.require_number(target.resource, record)
+        return _one(target, record, form, query)
 
-    async def _list(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
+    async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
-        chosen = requests.parse_selection(aim.resource, query)
-        listing = self._api.reads.list(aim, chosen, requests.parse_read_options(aim, query, watch=False))
-        return _many(aim, listing, form, query)
+        chosen = requests.parse_selection(target.resource, query)
+        listing = self._api.reads.list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        return _many(target, listing, form, query)
 
-    async def _watch(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
+    async def _watch(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
-        when = requests.parse_read_options(aim, query, watch=True)
-        chosen = requests.parse_selection(aim.resource, query)
+        when = requests.parse_read_options(target, query, watch=True)
+        chosen = requests.parse_selection(target.resource, query)
         seconds = requests.parse_int(query, "timeoutSeconds") or random.uniform(*WATCH_SECONDS)
         bookmarks = requests.parse_bool(query, "allowWatchBookmarks")
         include = query.get("includeObject", "")
-        watch = Watch(self._api.store, aim, chosen, form, bookmarks=bookmarks, include=include)
+        watch = Watch(self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
         now = asyncio.get_running_loop().time
         watch.start(when)  # errors must come before the response starts
         return Response(
@@ -144,107 +144,114 @@ class RequestHandler:
 
     # ---- changing -----------------------------------------------------------------------------------------
 
-    async def _create(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
+    async def _create(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "CreateOptions")
         body = _body(request, call)
-        match aim.subresource:
+        match target.subresource:
             case "":
-                if aim.resource.namespaced and not aim.namespace:
+                if target.resource.namespaced and not target.namespace:
                     raise status.method_not_allowed()
-                record = await self._api.writes.create(aim, requests.as_object(body), options, call)
-                return _one(aim, record, form, query, 201)
+                record = await self._api.writes.create(target, requests.as_object(body), options, call)
+                return _one(target, record, form, query, 201)
             case "binding":
-                return _plain(await subresources.create_binding(self._api, aim, body, options, call), 201)
+                return _plain(await subresources.create_binding(self._api, target, body, options, call), 201)
             case "eviction":
-                return _plain(await subresources.create_eviction(self._api, aim, body, options, call), 201)
+                return _plain(await subresources.create_eviction(self._api, target, body, options, call), 201)
         raise status.method_not_allowed()
 
-    async def _update(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
+    async def _update(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "UpdateOptions")
-        body = requests.require_same_name(_body(request, call), aim)
-        if aim.subresource not in {"", "status", "finalize", "scale"}:
+        body = requests.require_same_name(_body(request, call), target)
+        if target.subresource not in {"", "status", "finalize", "scale"}:
             raise status.method_not_allowed()
-        if aim.subresource == "scale":
-            edit = scale.scaled(aim, replace(body), replaces=True)
-            return _one(aim, await self._scale(aim, edit, options, call), form, query)
-        if aim.resource.strategy.creates_on_update and self._api.store.latest(aim.key) is None:
-            record = await self._api.writes.create(aim, body, options, call)
-            return _one(aim, record, form, query, 201)
-        edit = subresources.finalized(body) if aim.subresource == "finalize" else replace(body)
-        record = await self._api.writes.update(aim, edit, options, call, replaces=True)
-        return _one(aim, record, form, query)
+        if target.subresource == "scale":
+            edit = scale.scaled(target, replace(body), replaces=True)
+            return _one(target, await self._scale(target, edit, options, call), form, query)
+        if target.resource.strategy.creates_on_update and self._api.store.latest(target.key) is None:
+            record = await self._api.writes.create(target, body, options, call)
+            return _one(target, record, form, query, 201)
+        edit = subresources.finalized(body) if target.subresource == "finalize" else replace(body)
+        record = await self._api.writes.update(target, edit, options, call, replaces=True)
+        return _one(target, record, form, query)
 
-    async def _patch(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
+    async def _patch(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         from kubesim.api import patch
 
         form = _form(request)
         media = request.header("content-type").split(";", 1)[0].strip()
         options = requests.parse_write_options(query, "PatchOptions", applies=media == patch.APPLY_PATCH)
-        if media not in patch.patch_media_types(aim):
-            if aim.resource.custom:
-                raise status.unsupported_media_type(patch.patch_media_types(aim))
+        if media not in patch.patch_media_types(target):
+            if target.resource.custom:
+                raise status.unsupported_media_type(patch.patch_media_types(target))
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
-        if aim.subresource == "scale":
-            shown = dataclasses.replace(aim, resource=scale.SCALE, subresource="")
+        if target.subresource == "scale":
+            shown = dataclasses.replace(target, resource=scale.SCALE, subresource="")
             if media == patch.APPLY_PATCH:
                 force = requests.parse_bool(query, "force")
                 said = patch.parse_apply_patch(
                     shown, content_negotiation.read_yaml(request.body), call.manager, force=force
                 ).applied
-                application = scale.applied(aim, said, call.manager, force=force)
-                record = await self._scale(aim, application.edit, options, call, application)
+                application = scale.applied(target, said, call.manager, force=force)
+                record = await self._scale(target, application.edit, options, call, application)
             else:
                 edit = patch.parse_patch(shown, media, content_negotiation.read_json(request.body))
-                record = await self._scale(aim, scale.scaled(aim, edit, replaces=False), options, call)
-            return _one(aim, record, form, query)
-        if aim.subresource not in {"", "status"}:
+                record = await self._scale(target, scale.scaled(target, edit, replaces=False), options, call)
+            return _one(target, record, form, query)
+        if target.subresource not in {"", "status"}:
             raise status.method_not_allowed()
         if media == patch.APPLY_PATCH:
             application = patch.parse_apply_patch(
-                aim,
+                target,
                 content_negotiation.read_yaml(request.body),
                 call.manager,
                 force=requests.parse_bool(query, "force"),
             )
-            if self._api.store.latest(aim.key) is None and not aim.subresource:
-                made = await self._api.writes.create(aim, application.applied, options, call, owners=application)
-                return _one(aim, made, form, query, 201)
-            record = await self._api.writes.update(aim, application.edit, options, call, owners=application)
-            return _one(aim, record, form, query)
-        edit = patch.parse_patch(aim, media, content_negotiation.read_json(request.body))
-        record = await self._api.writes.update(aim, edit, options, call)
-        return _one(aim, record, form, query)
+            if self._api.store.latest(target.key) is None and not target.subresource:
+                made = await self._api.writes.create(target, application.applied, options, call, owners=application)
+                return _one(target, made, form, query, 201)
+            record = await self._api.writes.update(target, application.edit, options, call, owners=application)
+            return _one(target, record, form, query)
+        edit = patch.parse_patch(target, media, content_negotiation.read_json(request.body))
+        record = await self._api.writes.update(target, edit, options, call)
+        return _one(target, record, form, query)
 
     async def _scale(
-        self, aim: Target, edit: Edit, options: WriteOptions, call: RequestContext, owners: FieldManagers | None = None
+        self,
+        target: Target,
+        edit: Edit,
+        options: WriteOptions,
+        call: RequestContext,
+        owners: FieldManagers | None = None,
     ) -> Record:
         """Change how many of something are wanted: to the object itself that is an update."""
-        whole, resource = dataclasses.replace(aim, subresource=""), aim.resource
+        whole, resource = dataclasses.replace(target, subresource=""), target.resource
         owners = owners or UpdateOwnership(
             resource.schema, FieldManager(UPDATE, call.manager, resource.api_version, "scale")
         )
         return await self._api.writes.update(whole, edit, options, call, owners=owners)
 
-    async def _delete(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
+    async def _delete(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
-        if aim.subresource:
+        if target.subresource:
             raise status.method_not_allowed()
-        record, gone = await self._api.writes.delete(aim, requests.parse_delete_options(query, _body(request)), call)
-        if gone and not aim.resource.strategy.returns_deleted:
-            return _plain(status.success(_details(aim, content_negotiation.decode(record.value))))
-        return _one(aim, record, form, query)
+        record, gone = await self._api.writes.delete(target, requests.parse_delete_options(query, _body(request)), call)
+        if gone and not target.resource.strategy.returns_deleted:
+            return _plain(status.success(_details(target, content_negotiation.decode(record.value))))
+        return _one(target, record, form, query)
 
-    async def _delete_collection(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Response:
+    async def _delete_collection(
+        self, request: Request, target: Target, query: Query, call: RequestContext
+    ) -> Response:
         form = _form(request, listing=True)
-        if aim.resource.namespaced and not aim.namespace:
+        if target.resource.namespaced and not target.namespace:
             raise status.method_not_allowed()
         how = requests.parse_delete_options(query, _body(request))
         records = await self._api.writes.delete_collection(
-            aim, requests.parse_selection(aim.resource, query), how, call
+            target, requests.parse_selection(target.resource, query), how, call
         )
-        return _many(aim, ListResult(records, self._api.store.revision), form, query)
+        return _many(target, ListResult(records, self._api.store.revision), form, query)
 
 
 # ---- parts ------------------------------------------------------------------------------------------------
@@ -273,17 +280,22 @@ def _body(request: Request, call: RequestContext | None = None) -> object:
 
 
 def _one(
-    aim: Target, record: Record, form: ResponseFormat, query: Query, code: int = 200, call: RequestContext | None = None
+    target: Target,
+    record: Record,
+    form: ResponseFormat,
+    query: Query,
+    code: int = 200,
+    call: RequestContext | None = None,
 ) -> Response:
-    resource = aim.resource
-    if aim.subresource == "scale":
+    resource = target.resource
+    if target.subresource == "scale":
         resource, record = scale.SCALE, scale.as_record(resource, record)
     content = content_negotiation.encode_object(resource, record, form, query.get("includeObject", ""))
     return Response(content, code, form.media)
 
 
-def _many(aim: Target, listing: ListResult, form: ResponseFormat, query: Query) -> Response:
-    content = content_negotiation.encode_list(aim.resource, listing, form, query.get("includeObject", ""))
+def _many(target: Target, listing: ListResult, form: ResponseFormat, query: Query) -> Response:
+    content = content_negotiation.encode_list(target.resource, listing, form, query.get("includeObject", ""))
     return Response(content, content_type=form.media)
 
 
@@ -308,8 +320,8 @@ def _warning(text: str) -> str:
     return f'299 - "{quoted}"'
 
 
-def _details(aim: Target, found: Object) -> Object:
-    details: Object = {"name": aim.name}
-    if aim.resource.group:
-        details["group"] = aim.resource.group
-    return {**details, "kind": aim.resource.plural, "uid": found["metadata"]["uid"]}
+def _details(target: Target, found: Object) -> Object:
+    details: Object = {"name": target.name}
+    if target.resource.group:
+        details["group"] = target.resource.group
+    return {**details, "kind": target.resource.plural, "uid": found["metadata"]["uid"]}
