@@ -57,16 +57,16 @@ class FieldManagers(Protocol):
 
 
 def _read_managed_fields(about: Object) -> ManagedFields:
-    books: ManagedFields = {}
+    managed: ManagedFields = {}
     for entry in about.get("managedFields") or ():
         owner = FieldManager(entry["operation"], entry["manager"], entry["apiVersion"], entry.get("subresource", ""))
-        books[owner] = OwnedFields(field_set.decode_fields(entry.get("fieldsV1")), entry.get("time", ""))
-    return books
+        managed[owner] = OwnedFields(field_set.decode_fields(entry.get("fieldsV1")), entry.get("time", ""))
+    return managed
 
 
-def _write_managed_fields(books: ManagedFields) -> list[Object]:
+def _write_managed_fields(managed: ManagedFields) -> list[Object]:
     found = []
-    for owner, part in sorted(books.items(), key=lambda entry: (entry[0].operation, entry[1].time, entry[0])):
+    for owner, part in sorted(managed.items(), key=lambda entry: (entry[0].operation, entry[1].time, entry[0])):
         if not part.fields:
             continue
         entry: Object = {
@@ -83,13 +83,13 @@ def _write_managed_fields(books: ManagedFields) -> list[Object]:
     return found
 
 
-def _without(books: ManagedFields, lost: Paths) -> ManagedFields:
-    return {owner: OwnedFields(part.fields - lost, part.time) for owner, part in books.items()}
+def _without(managed: ManagedFields, lost: Paths) -> ManagedFields:
+    return {owner: OwnedFields(part.fields - lost, part.time) for owner, part in managed.items()}
 
 
-def _only_present(books: ManagedFields, new: Object, schema: Schema) -> ManagedFields:
+def _only_present(managed: ManagedFields, new: Object, schema: Schema) -> ManagedFields:
     there = field_set.present_fields(new, schema.applied)
-    return {owner: OwnedFields(part.fields & there, part.time) for owner, part in books.items()}
+    return {owner: OwnedFields(part.fields & there, part.time) for owner, part in managed.items()}
 
 
 # ---- update -----------------------------------------------------------------------------------------------
@@ -106,14 +106,14 @@ class UpdateOwnership:
         """The manager becomes sole owner of the fields it changes. Ownership tracking is not started by an update."""
         if not old["metadata"].get("managedFields"):
             return []
-        books = _read_managed_fields(old["metadata"])
+        managed = _read_managed_fields(old["metadata"])
         theirs = field_set.changed_fields(old, new, self.schema.applied)
-        before = books.get(self.owner, OwnedFields(frozenset(), now))
+        before = managed.get(self.owner, OwnedFields(frozenset(), now))
         if theirs:
-            books = _without(books, theirs)
+            managed = _without(managed, theirs)
             kept = theirs | before.fields
-            books[self.owner] = OwnedFields(kept, before.time if kept == before.fields else now)
-        return _write_managed_fields(_only_present(books, new, self.schema))
+            managed[self.owner] = OwnedFields(kept, before.time if kept == before.fields else now)
+        return _write_managed_fields(_only_present(managed, new, self.schema))
 
 
 # ---- apply ------------------------------------------------------------------------------------------------
@@ -132,9 +132,9 @@ class ApplyRequest:
 
     def edit(self, old: Object) -> Object:
         """The object with the applied fields. Raises ``ApiError`` on a conflict with another manager."""
-        books = self._managed_fields_of(old)
-        own = books.pop(self.owner, OwnedFields(frozenset(), "")).fields
-        others = frozenset().union(*(part.fields for part in books.values()))
+        managed = self._managed_fields_of(old)
+        own = managed.pop(self.owner, OwnedFields(frozenset(), "")).fields
+        others = frozenset().union(*(part.fields for part in managed.values()))
         # Only managers that applied a list item keep it: fields of others inside it are removed with it.
         dropped = (
             field_set.with_fields_above(own)
@@ -146,7 +146,7 @@ class ApplyRequest:
         self._changed_fields = field_set.changed_fields(old, new, node) & self._applied_fields
         conflicts = {
             owner: part.fields & self._changed_fields
-            for owner, part in books.items()
+            for owner, part in managed.items()
             if part.fields & self._changed_fields
         }
         if self.owner.manager == KUBECTL:
@@ -158,18 +158,18 @@ class ApplyRequest:
 
     def entries(self, old: Object, new: Object, now: str) -> list[Object]:
         """The manager owns the applied fields; other managers lose those that it overwrote."""
-        books = self._managed_fields_of(old) if old else {}
-        before = books.get(self.owner)
+        managed = self._managed_fields_of(old) if old else {}
+        before = managed.get(self.owner)
         same = before is not None and before.fields == self._applied_fields and not self._changed_fields
-        books = _without(books, self._changed_fields)
-        books[self.owner] = OwnedFields(self._applied_fields, before.time if same and before else now)
-        return _write_managed_fields(_only_present(books, new, self.schema))
+        managed = _without(managed, self._changed_fields)
+        managed[self.owner] = OwnedFields(self._applied_fields, before.time if same and before else now)
+        return _write_managed_fields(_only_present(managed, new, self.schema))
 
     def _managed_fields_of(self, old: Object) -> ManagedFields:
         """The field ownership; without any, all existing fields belong to ``before-first-apply``."""
-        books = _read_managed_fields(old["metadata"])
-        if books:
-            return books
+        managed = _read_managed_fields(old["metadata"])
+        if managed:
+            return managed
         before = FieldManager(UPDATE, BEFORE_FIRST_APPLY, self.owner.api_version)
         return {before: OwnedFields(field_set.applied_fields(old, self.schema.applied), self._since(old))}
 

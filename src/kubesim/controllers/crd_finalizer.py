@@ -25,16 +25,16 @@ AT_ONCE = 200
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Run the controller until cancelled."""
 
-    async def look(name: str) -> float | None:
+    async def reconcile(name: str) -> float | None:
         return await finalize_definition(api, clock, name)
 
-    work = WorkQueue(look, workers=4, retries=RETRY_POLICY)
+    work_queue = WorkQueue(reconcile, workers=4, retries=RETRY_POLICY)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(work.run())
+        tasks.create_task(work_queue.run())
         async for batch in api.follow(DEFINITIONS):
             for change in batch:
                 if "deletionTimestamp" in change.object["metadata"] and not change.deleted:
-                    work.add(change.object["metadata"]["name"])
+                    work_queue.add(change.object["metadata"]["name"])
 
 
 async def finalize_definition(api: InProcessClient, clock: Clock, name: str) -> float | None:

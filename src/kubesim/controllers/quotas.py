@@ -23,19 +23,19 @@ async def run(api: InProcessClient) -> None:
     def edit(newest: Object) -> None:
         newest["status"] = ledger.status(newest)
 
-    async def look(key: str) -> None:
+    async def reconcile(key: str) -> None:
         namespace, name = key.split("/")
         await api.modify(QUOTAS, namespace, name, edit, subresource="status")
 
-    work = WorkQueue(look, workers=WORKERS, retries=RETRY_POLICY)
-    ledger.moved = work.add
+    work_queue = WorkQueue(reconcile, workers=WORKERS, retries=RETRY_POLICY)
+    ledger.moved = work_queue.add
 
     async def follow_quotas() -> None:
         async for batch in api.follow(QUOTAS):
             for change in batch:
                 if not change.deleted:
-                    work.add(change.key.removeprefix(f"{QUOTAS}/"))
+                    work_queue.add(change.key.removeprefix(f"{QUOTAS}/"))
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(work.run())
+        tasks.create_task(work_queue.run())
         tasks.create_task(follow_quotas())

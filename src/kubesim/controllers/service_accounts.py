@@ -39,23 +39,23 @@ async def _ensure_account(api: InProcessClient, namespace: str) -> None:
 async def run(api: InProcessClient) -> None:
     """Run the service account controller until cancelled."""
 
-    async def look(namespace: str) -> None:
+    async def reconcile(namespace: str) -> None:
         await _ensure_account(api, namespace)
 
-    work = WorkQueue(look, workers=WORKERS, retries=RETRY_POLICY)
+    work_queue = WorkQueue(reconcile, workers=WORKERS, retries=RETRY_POLICY)
 
     async def follow_namespaces() -> None:
         async for batch in api.follow("namespaces"):
             for change in batch:
-                work.add(change.object["metadata"]["name"])
+                work_queue.add(change.object["metadata"]["name"])
 
     async def follow_accounts() -> None:
         async for batch in api.follow("serviceaccounts"):
             for change in batch:
                 if change.deleted and change.object["metadata"]["name"] == ACCOUNT:
-                    work.add(change.object["metadata"]["namespace"])
+                    work_queue.add(change.object["metadata"]["namespace"])
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(work.run())
+        tasks.create_task(work_queue.run())
         tasks.create_task(follow_namespaces())
         tasks.create_task(follow_accounts())

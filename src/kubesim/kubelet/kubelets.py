@@ -111,13 +111,13 @@ class Kubelets:
 
     def _resume_pod(self, key: str) -> None:
         """Resume a pod whose node is back, or suspend it if the node is lost. Deletions meanwhile count from now."""
-        life = self._pod_states[key]
-        pod = self._api.read(*split_key(key)) if life.host.alive else None
-        if pod is not None and pod["metadata"]["uid"] == life.uid:
-            if life.deleted is not None:
-                life.deleted = self._clock.now()
-            life.step = next_step(pod, life.entered, life.deleted, self._clock, self._config)
-        self._schedule_step(key, life.step)
+        pod_state = self._pod_states[key]
+        pod = self._api.read(*split_key(key)) if pod_state.host.alive else None
+        if pod is not None and pod["metadata"]["uid"] == pod_state.uid:
+            if pod_state.deleted is not None:
+                pod_state.deleted = self._clock.now()
+            pod_state.step = next_step(pod, pod_state.entered, pod_state.deleted, self._clock, self._config)
+        self._schedule_step(key, pod_state.step)
 
     def on_pod_change(self, change: Change, *, first: bool = False) -> None:
         """Handle a change of a pod. ``first``: it existed before this process, so its status has the times."""
@@ -125,20 +125,20 @@ class Kubelets:
         if not pod["spec"].get("nodeName"):
             return
         key, here = change.key, pod_stage(pod)
-        life = self._pod_states.get(key)
+        pod_state = self._pod_states.get(key)
         gone = change.deleted or (here is PodStage.OVER and not pod["metadata"].get("deletionGracePeriodSeconds"))
-        if life is not None and (gone or life.uid != pod["metadata"]["uid"]):
-            self._remove_pod(key, life)
-            life = None
+        if pod_state is not None and (gone or pod_state.uid != pod["metadata"]["uid"]):
+            self._remove_pod(key, pod_state)
+            pod_state = None
         if gone:
             return
-        if life is None:
-            life = self._add_pod(key, pod)
+        if pod_state is None:
+            pod_state = self._add_pod(key, pod)
         if here is PodStage.OVER:
-            self._free_resources(life)
-        self._note_stage(life, pod, first=first)
-        self._note_deletion(life, pod, first=first)
-        self._schedule_step(key, next_step(pod, life.entered, life.deleted, self._clock, self._config))
+            self._free_resources(pod_state)
+        self._note_stage(pod_state, pod, first=first)
+        self._note_deletion(pod_state, pod, first=first)
+        self._schedule_step(key, next_step(pod, pod_state.entered, pod_state.deleted, self._clock, self._config))
 
     def _add_pod(self, key: str, pod: Object) -> _PodState:
         host = self.nodes.get_or_add(pod["spec"]["nodeName"])
@@ -146,50 +146,50 @@ class Kubelets:
             request = requested_vector(pod, self._registry)
         except ResourceError:
             request = ()
-        life = self._pod_states[key] = _PodState(pod["metadata"]["uid"], host, request)
+        pod_state = self._pod_states[key] = _PodState(pod["metadata"]["uid"], host, request)
         host.pods.add(key)
         if pod_stage(pod) not in {PodStage.NEW, PodStage.OVER}:
-            life.admitted = True
-            life.address = (pod.get("status") or {}).get("podIP", "")
-            host.capacity.reserve(request, life.address)
-        return life
+            pod_state.admitted = True
+            pod_state.address = (pod.get("status") or {}).get("podIP", "")
+            host.capacity.reserve(request, pod_state.address)
+        return pod_state
 
-    def _note_stage(self, life: _PodState, pod: Object, *, first: bool) -> None:
+    def _note_stage(self, pod_state: _PodState, pod: Object, *, first: bool) -> None:
         here = (pod_stage(pod), restarts(pod))
-        if life.stage == here:
+        if pod_state.stage == here:
             return
         if first and here[0] is not PodStage.NEW:
-            life.entered = stage_start(pod)
+            pod_state.entered = stage_start(pod)
         else:
-            life.entered = self._clock.now() if life.coming is None else life.coming
-        life.stage, life.coming = here, None
+            pod_state.entered = self._clock.now() if pod_state.coming is None else pod_state.coming
+        pod_state.stage, pod_state.coming = here, None
 
-    def _note_deletion(self, life: _PodState, pod: Object, *, first: bool) -> None:
+    def _note_deletion(self, pod_state: _PodState, pod: Object, *, first: bool) -> None:
         about = pod["metadata"]
         if "deletionTimestamp" not in about:
             return
         grace = about.get("deletionGracePeriodSeconds") or 0
         deletion = (about["deletionTimestamp"], grace)
-        if deletion != life.deletion:  # new, or with a shorter grace, which counts from when it was asked for
-            life.deletion = deletion
-            life.deleted = parse_time(deletion[0]) - grace if first else self._clock.now()
+        if deletion != pod_state.deletion:  # new, or with a shorter grace, which counts from when it was asked for
+            pod_state.deletion = deletion
+            pod_state.deleted = parse_time(deletion[0]) - grace if first else self._clock.now()
 
-    def _free_resources(self, life: _PodState) -> None:
-        if life.admitted:
-            life.host.capacity.release(life.request, life.address)
-            life.admitted = False
+    def _free_resources(self, pod_state: _PodState) -> None:
+        if pod_state.admitted:
+            pod_state.host.capacity.release(pod_state.request, pod_state.address)
+            pod_state.admitted = False
 
-    def _remove_pod(self, key: str, life: _PodState) -> None:
-        self._free_resources(life)
-        life.host.pods.discard(key)
-        self.nodes.drop_unused(life.host)
+    def _remove_pod(self, key: str, pod_state: _PodState) -> None:
+        self._free_resources(pod_state)
+        pod_state.host.pods.discard(key)
+        self.nodes.drop_unused(pod_state.host)
         del self._pod_states[key]
         self._timers.set_timer(key, None)
 
     def _schedule_step(self, key: str, step: PodStep | None) -> None:
-        life = self._pod_states[key]
-        life.step = step
-        self._set_timer(key, step.due if step and life.host.alive else None)
+        pod_state = self._pod_states[key]
+        pod_state.step = step
+        self._set_timer(key, step.due if step and pod_state.host.alive else None)
 
     def _set_timer(self, key: str, at: float | None) -> None:
         self._timers.set_timer(key, at)
@@ -251,48 +251,52 @@ class Kubelets:
 
     async def _take_step(self, key: str) -> None:
         """Take the next step of a pod."""
-        life = self._pod_states.get(key)
-        if life is None or life.step is None or not life.host.alive:
+        pod_state = self._pod_states.get(key)
+        if pod_state is None or pod_state.step is None or not pod_state.host.alive:
             return
         identity = self._config.identity
-        at = life.coming = min(life.step.due, self._clock.now())
-        match life.step.action:
+        at = pod_state.coming = min(pod_state.step.due, self._clock.now())
+        match pod_state.step.action:
             case PodAction.ADMIT:
-                await self._admit(key, life, at)
+                await self._admit(key, pod_state, at)
             case PodAction.START:
-                await self._start(key, life, partial(pod_lifecycle.start, at=at, identity=identity))
+                await self._start(key, pod_state, partial(pod_lifecycle.start, at=at, identity=identity))
             case PodAction.CONFIRM:
-                await self._update_status(key, life, partial(pod_lifecycle.confirm, at=self._clock.now()))
+                await self._update_status(key, pod_state, partial(pod_lifecycle.confirm, at=self._clock.now()))
             case PodAction.EXIT:
                 leave = partial(
-                    pod_lifecycle.exit_containers, at=at, entered=life.entered, clock=self._clock, identity=identity
+                    pod_lifecycle.exit_containers,
+                    at=at,
+                    entered=pod_state.entered,
+                    clock=self._clock,
+                    identity=identity,
                 )
-                await self._update_status(key, life, leave)
+                await self._update_status(key, pod_state, leave)
             case PodAction.RESTART:
-                await self._update_status(key, life, partial(pod_lifecycle.restart, at=at, identity=identity))
+                await self._update_status(key, pod_state, partial(pod_lifecycle.restart, at=at, identity=identity))
             case PodAction.EXPIRE:
-                await self._update_status(key, life, partial(pod_lifecycle.expire, at=at, identity=identity))
+                await self._update_status(key, pod_state, partial(pod_lifecycle.expire, at=at, identity=identity))
             case PodAction.STOP:
-                await self._update_status(key, life, partial(pod_lifecycle.stop, at=at, identity=identity))
-                await self._delete_pod(key, life)
+                await self._update_status(key, pod_state, partial(pod_lifecycle.stop, at=at, identity=identity))
+                await self._delete_pod(key, pod_state)
             case PodAction.REMOVE:
-                await self._delete_pod(key, life)
+                await self._delete_pod(key, pod_state)
 
-    async def _admit(self, key: str, life: _PodState, at: float) -> None:
-        host = life.host
-        lack = None if life.admitted else host.capacity.shortage(life.request)
+    async def _admit(self, key: str, pod_state: _PodState, at: float) -> None:
+        host = pod_state.host
+        lack = None if pod_state.admitted else host.capacity.shortage(pod_state.request)
         if lack is not None:
             reason, text = f"OutOf{lack.resource}", str(lack)
             pod = await self._update_status(
-                key, life, partial(pod_lifecycle.reject, at=at, reason=reason, message=text)
+                key, pod_state, partial(pod_lifecycle.reject, at=at, reason=reason, message=text)
             )
             if pod is not None:
                 await self._events.record_warning(pod, reason, text, host=host.name)
             return
-        if not life.admitted:  # otherwise admitted by an attempt whose write failed
-            life.address, life.admitted = host.capacity.new_address(), True
-            host.capacity.reserve(life.request, life.address)
-        own, identity = life.address, self._config.identity
+        if not pod_state.admitted:  # otherwise admitted by an attempt whose write failed
+            pod_state.address, pod_state.admitted = host.capacity.new_address(), True
+            host.capacity.reserve(pod_state.request, pod_state.address)
+        own, identity = pod_state.address, self._config.identity
 
         def admit(pod: Object) -> None:
             address = host.address if pod["spec"].get("hostNetwork") else own
@@ -300,26 +304,26 @@ class Kubelets:
             if not self._config.start_seconds:
                 pod_lifecycle.start(pod, at, identity)
 
-        await self._start(key, life, admit)
+        await self._start(key, pod_state, admit)
 
-    async def _start(self, key: str, life: _PodState, change: Callable[[Object], None]) -> None:
-        pod = await self._update_status(key, life, change)
+    async def _start(self, key: str, pod_state: _PodState, change: Callable[[Object], None]) -> None:
+        pod = await self._update_status(key, pod_state, change)
         problem = pod_lifecycle.config_error(pod) if pod else ""
         if pod and problem:
-            await self._events.record_warning(pod, "Failed", problem, host=life.host.name)
+            await self._events.record_warning(pod, "Failed", problem, host=pod_state.host.name)
 
-    async def _update_status(self, key: str, life: _PodState, change: Callable[[Object], None]) -> Object | None:
+    async def _update_status(self, key: str, pod_state: _PodState, change: Callable[[Object], None]) -> Object | None:
         """Update the status of a pod if it is still in the stage for which the change was planned."""
-        planned = life.stage, life.deletion is not None
+        planned = pod_state.stage, pod_state.deletion is not None
 
         def edit(pod: Object) -> None:
             if planned == ((pod_stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
                 change(pod)
 
-        return await self._api.modify(*split_key(key), edit, subresource="status", uid=life.uid)
+        return await self._api.modify(*split_key(key), edit, subresource="status", uid=pod_state.uid)
 
-    async def _delete_pod(self, key: str, life: _PodState) -> None:
-        await self._api.delete(*split_key(key), grace=0, uid=life.uid)
+    async def _delete_pod(self, key: str, pod_state: _PodState) -> None:
+        await self._api.delete(*split_key(key), grace=0, uid=pod_state.uid)
 
 
 def _admitted_first(change: Change) -> tuple[bool, str, str]:

@@ -271,24 +271,24 @@ def _update_taints(node: Object, now: str) -> None:
 
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Run the node lifecycle controller until cancelled."""
-    life = NodeLifecycleController(api, clock)
+    controller = NodeLifecycleController(api, clock)
 
     async def follow_pods() -> None:
         async for batch in api.follow("pods"):
             for change in batch:
-                life.on_pod_change(change)
+                controller.on_pod_change(change)
 
     async def follow_leases() -> None:
         async for batch in api.follow(LEASES, LEASE_NAMESPACE):
             for change in batch:
                 if not change.deleted:
-                    life.on_lease_change(change.object)
+                    controller.on_lease_change(change.object)
 
     async with asyncio.TaskGroup() as tasks:
         async for batch in api.follow("nodes"):
             for change in batch:
-                life.on_node_change(change)
+                controller.on_node_change(change)
             if not batch:  # whether a pod's node is missing is known once all nodes are
                 tasks.create_task(follow_pods())
                 tasks.create_task(follow_leases())
-                tasks.create_task(life.work_queue.run())
+                tasks.create_task(controller.work_queue.run())
