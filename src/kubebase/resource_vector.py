@@ -46,9 +46,7 @@ class Registry:
     def index(self, name: str) -> int:
         """The place of a resource, a new one at the end when it is seen for the first time."""
         if len(self._index) >= MOST_RESOURCES and name not in self._index:
-            raise ResourceError(
-                f"{name}: nobody has named this resource before, and there are {MOST_RESOURCES} already"
-            )
+            raise ResourceError(f"{name}: too many resource names: the limit is {MOST_RESOURCES}, and this one is new")
         return self._index.setdefault(name, len(self._index))
 
     @property

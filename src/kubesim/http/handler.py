@@ -65,7 +65,7 @@ class RequestHandler:
             return _refusal(status.internal(str(error)))
         except Exception:  # the promise of this module: a Status, whatever happens
             log.exception("%s %s", request.method, request.path)
-            return _refusal(status.internal(f"this is a mistake in {self._api.identity.title}; its log says more"))
+            return _refusal(status.internal(f"internal error in {self._api.identity.title}; see its log"))
 
     async def _answer(self, request: Request) -> Response:
         if request.fault:

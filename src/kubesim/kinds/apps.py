@@ -321,7 +321,7 @@ def deployments() -> Resource:
         strategy=DeploymentStrategy(),
         columns=(
             NAME,
-            TableColumn("Ready", _ready, description="Pods that are ready, of those wanted."),
+            TableColumn("Ready", _ready, description="Ready and desired pods."),
             _count("Up-to-date", "status", "updatedReplicas", "Pods of the newest template.", "string"),
             _count("Available", "status", "availableReplicas", "Pods that have been ready for long enough.", "string"),
             AGE,

@@ -210,7 +210,7 @@ def secrets() -> Resource:
         strategy=SecretStrategy(),
         columns=(
             NAME,
-            TableColumn("Type", lambda found: found.get("type", ""), description="What it is for."),
+            TableColumn("Type", lambda found: found.get("type", ""), description="The type of the secret."),
             TableColumn("Data", _count, description="How many values it has."),
             AGE,
         ),

@@ -117,16 +117,20 @@ def events() -> Resource:
         columns=(
             TableColumn("Last Seen", _last_seen, description="When it last happened."),
             TableColumn("Type", lambda found: found.get("type", ""), description="Normal or Warning."),
-            TableColumn("Reason", lambda found: found.get("reason", ""), description="What happened, in one word."),
-            TableColumn("Object", _about, description="What it happened to."),
+            TableColumn(
+                "Reason", lambda found: found.get("reason", ""), description="The reason of the event, in one word."
+            ),
+            TableColumn("Object", _about, description="The object that the event is about."),
             TableColumn(
                 "Subobject",
                 lambda found: found["involvedObject"].get("fieldPath", ""),
                 priority=1,
                 description="Which part of it.",
             ),
-            TableColumn("Source", _source, priority=1, description="Who says so, and where."),
-            TableColumn("Message", lambda found: found.get("message", "").strip(), description="What happened."),
+            TableColumn("Source", _source, priority=1, description="The reporting component and its host."),
+            TableColumn(
+                "Message", lambda found: found.get("message", "").strip(), description="The message of the event."
+            ),
             TableColumn("First Seen", _first_seen, priority=1, description="When it first happened."),
             TableColumn("Count", _count, priority=1, description="How often."),
             TableColumn(NAME.name, NAME.value, NAME.type, NAME.format, 1, NAME.description),

@@ -313,7 +313,7 @@ def jobs() -> Resource:
         columns=(
             NAME,
             TableColumn("Status", _status, description="Where the job stands."),
-            TableColumn("Completions", _completions, description="Pods that succeeded, of those that must."),
+            TableColumn("Completions", _completions, description="Succeeded pods and required completions."),
             TableColumn("Duration", _duration, description="How long it runs, or ran."),
             AGE,
             of_containers("name"),

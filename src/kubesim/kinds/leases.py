@@ -54,7 +54,9 @@ def leases() -> Resource:
         strategy=LeaseStrategy(),
         columns=(
             NAME,
-            TableColumn("Holder", lambda found: found["spec"].get("holderIdentity", ""), description="Who has it."),
+            TableColumn(
+                "Holder", lambda found: found["spec"].get("holderIdentity", ""), description="The holder of the lease."
+            ),
             AGE,
         ),
         singular="lease",

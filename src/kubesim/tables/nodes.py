@@ -60,7 +60,7 @@ def columns(name: TableColumn, age: TableColumn) -> tuple[TableColumn, ...]:
     return (
         name,
         TableColumn("Status", node_status, description="Whether the node takes pods."),
-        TableColumn("Roles", roles, description="What the node is for."),
+        TableColumn("Roles", roles, description="The roles of the node."),
         age,
         TableColumn("Version", _system("kubeletVersion", ""), description="The kubelet's version."),
         TableColumn("Internal-IP", _address("InternalIP"), priority=1),

@@ -204,8 +204,8 @@ def columns(name: TableColumn, created: TableColumn) -> tuple[TableColumn, ...]:
     """The columns of pods, including those that every kind has."""
     return (
         name,
-        TableColumn("Ready", ready, description="Containers that are ready, of all."),
-        TableColumn("Status", pod_status, description="What the pod is doing."),
+        TableColumn("Ready", ready, description="Ready and total containers."),
+        TableColumn("Status", pod_status, description="The status of the pod."),
         TableColumn("Restarts", restarts, description="How often containers were started again, and when last."),
         created,
         TableColumn("IP", _ip, priority=1, description="The pod's address."),
@@ -213,7 +213,5 @@ def columns(name: TableColumn, created: TableColumn) -> tuple[TableColumn, ...]:
         TableColumn(
             "Nominated Node", _nominated, priority=1, description="The node that is being cleared for the pod."
         ),
-        TableColumn(
-            "Readiness Gates", _gates, priority=1, description="Conditions that hold, of those the pod waits for."
-        ),
+        TableColumn("Readiness Gates", _gates, priority=1, description="True and total readiness gates."),
     )
