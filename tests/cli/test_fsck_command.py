@@ -13,7 +13,7 @@ from kubesim.storage import Store
 from kubesim.storage.log import Log
 from pumice.cli.fsck import fsck
 from pumice.embedded.identity import PUMICE
-from tests.kubesim.storage.stored import line, put
+from tests.kubesim.storage.store_helpers import line, put
 
 
 def test_fsck_of_clean_and_of_damaged_data(tmp_path: Path) -> None:

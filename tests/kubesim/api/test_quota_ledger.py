@@ -18,7 +18,7 @@ from kubesim.api.status import ApiError
 from kubesim.controllers import service_accounts
 from kubesim.registry.registry import ResourceRegistry
 from kubesim.storage import StorageFailed, Store
-from tests.kubesim.storage.stored import Failing
+from tests.kubesim.storage.store_helpers import Failing
 from tests.support.apiserver import memory_api
 from tests.support.simulated import run
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kubesim.http.connection import HIGH_WATER, MOST_HEADER_BYTES, Request, Response
 from tests.kubesim.http import raw_client
-from tests.kubesim.http.raw_client import Client, Loop, Said
+from tests.kubesim.http.raw_client import Loop, RawClient, RawResponse
 
 MOST_BODY = 10_000
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -70,10 +70,10 @@ class Server:
 
     def __init__(self, loop: Loop, echo: Echo, port: int, everyone: set[Any]) -> None:
         self.loop, self.echo, self.port, self.everyone = loop, echo, port, everyone
-        self.clients: list[Client] = []
+        self.clients: list[RawClient] = []
 
-    def client(self) -> Client:
-        self.clients.append(Client(self.port))
+    def client(self) -> RawClient:
+        self.clients.append(RawClient(self.port))
         return self.clients[-1]
 
     def release(self) -> None:
@@ -93,7 +93,7 @@ def server(loop: Loop) -> Iterator[Server]:
         return Echo()
 
     echo = loop.run(make())
-    with raw_client.complaints() as log, raw_client.answering(loop, echo, MOST_BODY) as (port, everyone):
+    with raw_client.logged_errors() as log, raw_client.handler_server(loop, echo, MOST_BODY) as (port, everyone):
         found = Server(loop, echo, port, everyone)
         yield found
         found.release()
@@ -108,7 +108,7 @@ def post(body: bytes, *headers: str, path: str = "/echo") -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-def asked(client: Client, data: bytes, **how: bool) -> Said:
+def asked(client: RawClient, data: bytes, **how: bool) -> RawResponse:
     client.send(data)
     said = client.read(**how)
     assert said is not None
@@ -437,9 +437,9 @@ def test_stop_closes_idle_connections_answers_busy_ones_and_ends_streams(server:
 @pytest.mark.timeout(60)
 def test_a_server_stops_in_time_whatever_its_clients_do(loop: Loop) -> None:
     """One is idle, one is in the middle of a request, one watches, one watches and does not read."""
-    with raw_client.complaints() as log, contextlib.ExitStack() as clients, raw_client.alone(loop) as served:
+    with raw_client.logged_errors() as log, contextlib.ExitStack() as clients, raw_client.bare_server(loop) as served:
         for start in (b"", b"POST /api/v1/namespaces HTTP/1.1\r\nContent-Le", WATCH, WATCH):
-            client = Client(served.port)
+            client = RawClient(served.port)
             clients.callback(client.close)
             client.send(start)
         time.sleep(0.1)
@@ -480,8 +480,8 @@ def test_arbitrary_bytes_get_http_responses_or_none(loop: Loop, pieces: list[int
 
     whole = b"".join(PIECES[piece] if isinstance(piece, int) else piece for piece in pieces)
     whole = whole[: len(whole) - cut] if cut < len(whole) else whole
-    with raw_client.complaints() as log, raw_client.answering(loop, handler, MOST_BODY) as (port, _):
-        client = Client(port)
+    with raw_client.logged_errors() as log, raw_client.handler_server(loop, handler, MOST_BODY) as (port, _):
+        client = RawClient(port)
         for start in range(0, min(len(whole), 100 * size), size):
             client.send(whole[start : start + size])
         client.half_close()

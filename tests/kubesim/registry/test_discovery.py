@@ -13,7 +13,7 @@ from kubesim.registry import discovery
 from kubesim.registry.registry import Resource, ResourceRegistry
 from kubesim.schema import Schema
 from pumice import crds
-from tests.kubesim.kinds.written import create
+from tests.kubesim.kinds.strategy_writes import create
 
 EVERY = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 

@@ -12,7 +12,7 @@ import pytest
 from kubesim.storage import DataDamaged, Store
 from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log
-from tests.kubesim.storage.stored import line, put
+from tests.kubesim.storage.store_helpers import line, put
 
 A_AT_1 = '{"metadata":{"name":"a","resourceVersion":"1"}}'
 

@@ -12,7 +12,7 @@ from kubesim.identity import ServerIdentity
 from kubesim.storage.errors import DataDamaged
 from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log
-from tests.kubesim.storage.stored import line
+from tests.kubesim.storage.store_helpers import line
 
 
 def test_commits_are_synced(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from kubesim.storage import Store
 from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log, LogEntry
-from tests.kubesim.storage.stored import encoder
+from tests.kubesim.storage.store_helpers import encoder
 
 SECTOR = 512
 DATABASE, WRITE_AHEAD = "kubesim.db", "kubesim.db-wal"

@@ -13,7 +13,7 @@ import pytest
 from kubesim.storage import Compacted, DataDamaged, DataInUse, RevisionConflict, StorageFailed, Store
 from kubesim.storage.log import Log, LogEntry
 from kubesim.storage.watch_cache import WARM
-from tests.kubesim.storage.stored import delete, encoder, put
+from tests.kubesim.storage.store_helpers import delete, encoder, put
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import pytest
 from kubesim.storage import StorageFailed, Store
 from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log, LogEntry
-from tests.kubesim.storage.stored import Failing, delete, encoder, line, put
+from tests.kubesim.storage.store_helpers import Failing, delete, encoder, line, put
 
 
 class Fitful(Log):

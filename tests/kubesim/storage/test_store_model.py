@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kubesim.storage import Compacted, Record, RevisionConflict, StorageFailed, Store
 from kubesim.storage.fsck import check_directory
-from tests.kubesim.storage.stored import Failing, encoder
+from tests.kubesim.storage.store_helpers import Failing, encoder
 
 KEYS = st.sampled_from(["nodes/a", "nodes/b", "pods/x/a", "pods/x/b", "pods/xy/a", "pods/y/a", "pods.x/x/a"])
 PREFIXES = st.sampled_from(["", "nodes/", "pods/", "pods/x/", "pods/y/", "pods.x/", "none/"])
