@@ -27,7 +27,8 @@ from typing import Any
 import yaml
 
 from benchmarks import kubernetes, live
-from kubesim.kubelet.node_template import complete, nodes, parse_capacity
+from kubesim.kubelet.node_template import fill_in_node, make_nodes, parse_capacity
+from pumice.embedded.identity import PUMICE
 from pumice.install.apply import apply
 from pumice.install.manifests import definitions, first_queues
 from pumice.kube.client.api import Api
@@ -122,9 +123,9 @@ async def _furnish(access: Access) -> None:
     """Our kinds, the queues and the nodes."""
     capacity = parse_capacity(live.WORKLOAD["nodes"]["capacity"])
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    hosts = nodes(live.WORKLOAD["nodes"]["count"], capacity)
+    hosts = make_nodes(live.WORKLOAD["nodes"]["count"], capacity)
     for number, host in enumerate(hosts):
-        complete(host, number, now, capacity)
+        fill_in_node(host, number, now, capacity, PUMICE)
     for line in apply(Client(access), [*definitions(), *first_queues()]):
         log.info("%s", line)
     async with Session(access) as session:

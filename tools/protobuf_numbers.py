@@ -219,7 +219,7 @@ def _entry(numbers: tuple[int, ...], kind: str, wire_type: str, keeps_zero: bool
 
 def content(folders: list[Path]) -> str:
     """The text of the module ``field_numbers``."""
-    groups = [schema_dsl.shapes(text) for text in SHAPES]
+    groups = [schema_dsl.parse_shapes(text) for text in SHAPES]
     numbering = Numbering(messages(folders), {name: lines for group in groups for name, lines in group.items()})
     for shape in ("ObjectMeta", "DeleteOptions"):
         numbering.visit(shape, f"{META}.{shape}")

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from kubesim.kubelet import node_template
-from kubesim.stats import Figures
+from kubesim.stats import ClusterFigures
 from pumice.cli import up as command
 from pumice.cli.up_lines import WHO_RUNS, Lines, status_text
 from tests.cli.command import SOURCES, pumice_command
@@ -155,12 +155,12 @@ def test_a_file_that_is_no_database_and_what_fsck_says_of_it(home: dict[str, str
 
 
 def test_as_many_nodes_as_have_room() -> None:
-    assert command.MOST_NODES == node_template.MOST_NODES
+    assert command.MOST_NODES == node_template.MAX_NODES
     assert command.DEFAULT_CAPACITY == node_template.DEFAULT_CAPACITY
 
 
 def test_the_status_line() -> None:
-    now = Figures(nodes=3, ready=2, phases={"Pending": 1200, "Running": 5}, revision=4099)
+    now = ClusterFigures(nodes=3, ready=2, phases={"Pending": 1200, "Running": 5}, revision=4099)
     begins, ends = "2 of 3 nodes ready | pods: 1,200 pending, 5 running | ", "1 queue | revision 4,099 | http://a:1"
     assert status_text(now, 1, {}, "http://a:1") == begins + ends
     fine = {"scheduler": "ok", "controllers": "ok"}

@@ -13,7 +13,7 @@ from kubesim.kinds import custom_resources
 from kubesim.kinds.crds import custom_resource_definitions
 from kubesim.registry.registry import Object, Resource
 from pumice import crds
-from tests.kubesim.kinds.written import cells, create, headings, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import cells, create, headings, named, rejection_message, update
 
 
 def defined() -> Iterator[Resource]:
@@ -306,7 +306,7 @@ def test_what_nobody_knows_is_dropped() -> None:
     ],
 )
 def test_refused(kind: str, spec: Any, words: str) -> None:
-    assert words in refusal(create, RESOURCES[kind], named(spec=spec))
+    assert words in rejection_message(create, RESOURCES[kind], named(spec=spec))
 
 
 @pytest.mark.parametrize("factor", [-1, 0.25, 1, 10])
@@ -326,7 +326,7 @@ def test_what_is_no_amount(amount: object) -> None:
 
 
 def test_a_command_is_for_somebody() -> None:
-    words = refusal(create, RESOURCES["Command"], named(action="Dance", target={"kind": "Queue"}))
+    words = rejection_message(create, RESOURCES["Command"], named(action="Dance", target={"kind": "Queue"}))
     assert 'action: Unsupported value: "Dance"' in words
     assert "target.uid: Required value" in words
 

@@ -18,6 +18,7 @@ from kubesim.registry.registry import Object
 from pumice.admission import Settings
 from pumice.embedded import bootstrap
 from pumice.embedded.admission import Admission
+from pumice.embedded.identity import PUMICE
 from tests.support.admitted import group, job, queue
 from tests.support.apiserver import memory_api
 
@@ -26,7 +27,7 @@ QUEUES, PODGROUPS, JOBS = "queues.scheduling.volcano.sh", "podgroups.scheduling.
 
 @asynccontextmanager
 async def served(settings: Settings | None = None) -> AsyncIterator[InProcessClient]:
-    async with memory_api() as api:
+    async with memory_api(identity=PUMICE) as api:
         api.writes.admission = Admission(api.store, settings)
         await bootstrap.furnish(api)
         yield api
@@ -41,13 +42,13 @@ def target(api: InProcessClient, resource: str, name: str = "") -> Target:
 async def create(api: InProcessClient, resource: str, new: Object, **options: Any) -> Object:
     """As an administrator, through the write path of HTTP."""
     new["metadata"].pop("namespace", None)
-    call = api.call(ADMIN)
+    call = api.new_context(ADMIN)
     record = await api.writes.create(target(api, resource), new, WriteOptions(**options), call)
     return {**msgspec.json.decode(record.value), "warnings": call.warnings}
 
 
 async def delete(api: InProcessClient, resource: str, name: str) -> None:
-    await api.writes.delete(target(api, resource, name), DeleteOptions(), api.call(ADMIN))
+    await api.writes.delete(target(api, resource, name), DeleteOptions(), api.new_context(ADMIN))
 
 
 def test_a_refusal_is_answered_like_a_webhooks() -> None:
@@ -128,7 +129,7 @@ def test_root_default_and_what_is_protected_stay() -> None:
                 assert caught.value.code == 403
             with pytest.raises(ApiError):
                 await api.writes.delete_collection(
-                    target(api, QUEUES), ObjectSelection(), DeleteOptions(), api.call(ADMIN)
+                    target(api, QUEUES), ObjectSelection(), DeleteOptions(), api.new_context(ADMIN)
                 )
             assert len(api.list(QUEUES)) == 4, "all or none"
             await api.delete(QUEUES, "", "c")  # the server itself may: a definition that goes takes all of them along

@@ -19,16 +19,17 @@ def fsck(context: click.Context, directory: Path) -> None:
 
     Exit status: 0 clean, 1 something is wrong, 2 not a data directory.
     """
-    from kubesim.storage.directory_lock import held_by
-    from kubesim.storage.errors import Damaged
-    from kubesim.storage.fsck import MOST, check
+    from kubesim.storage.directory_lock import holder_of
+    from kubesim.storage.errors import DataDamaged
+    from kubesim.storage.fsck import MAX_FINDINGS, check_directory
+    from pumice.embedded.identity import PUMICE
 
-    holder = held_by(directory)
+    holder = holder_of(directory)
     if holder:
         echo(f"{directory} is in use by {holder}")
     try:
-        findings = check(directory)
-    except Damaged as error:
+        findings = check_directory(directory, PUMICE)
+    except DataDamaged as error:
         complain(str(error))
         context.exit(NOT_DATA)
     for finding in findings:
@@ -36,6 +37,6 @@ def fsck(context: click.Context, directory: Path) -> None:
     if not findings:
         echo(f"{click.style('CLEAN', fg='green')} {directory}")
         return
-    more = " or more" if len(findings) == MOST else ""
+    more = " or more" if len(findings) == MAX_FINDINGS else ""
     echo(f"{len(findings)}{more} finding{'' if len(findings) == 1 else 's'} in {directory}")
     context.exit(1)

@@ -151,18 +151,18 @@ def up(
     import asyncio
 
     from kubebase.field_error import FieldError
-    from kubesim.kubelet.node_template import nodes as make_nodes
-    from kubesim.kubelet.node_template import parse_capacity, read_nodes
+    from kubesim.kubelet.node_template import make_nodes, parse_capacity, read_nodes
     from kubesim.server import ServerSettings
     from pumice.admission.request import DEEPEST
     from pumice.embedded.cluster import with_pumice
+    from pumice.embedded.identity import PUMICE
 
     folder = None if memory else (data or data_folder()).absolute()
     try:
         capacity = parse_capacity(node_capacity) if node_capacity is not None else None
         if nodes_file:
             wanted = read_nodes(nodes_file)
-        elif nodes is None and folder and (folder / "pumice.db").exists():
+        elif nodes is None and folder and (folder / PUMICE.database).exists():
             wanted = []  # those that are there go on
             if capacity:
                 echo("--node-capacity is ignored without --nodes: the nodes that are there keep theirs", err=True)
@@ -333,13 +333,13 @@ async def _start(stack: AsyncExitStack, settings: ServerSettings) -> RunningClus
 
     from kubebase.field_error import FieldError
     from kubesim.server import running_cluster
-    from kubesim.storage import Damaged, DataHeld
+    from kubesim.storage import DataDamaged, DataInUse
 
     try:
         return await stack.enter_async_context(running_cluster(settings))
     except FieldError as error:
         raise click.UsageError(str(error)) from None
-    except (DataHeld, Damaged) as error:
+    except (DataInUse, DataDamaged) as error:
         raise click.ClickException(str(error)) from None
     except socket.gaierror as error:
         raise click.UsageError(f"--host {settings.host}: {error.strerror}") from None
@@ -353,8 +353,8 @@ async def _start(stack: AsyncExitStack, settings: ServerSettings) -> RunningClus
 
 
 def _taken(port: int) -> str:
-    from kubesim.storage.directory_lock import held_by
+    from kubesim.storage.directory_lock import holder_of
 
-    usual = held_by(data_folder())  # most often it is one of ours
+    usual = holder_of(data_folder())  # most often it is one of ours
     by = f" by {usual}" if usual.endswith(f":{port}") else ""
     return f"port {port} is taken{by}; choose another with --port, or --port 0 for any that is free"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesim.stats import ClusterStats, Figures
+from kubesim.stats import ClusterFigures, ClusterStats
 from pumice.cli.serving import OK
 from pumice.cli.terminal import echo, width
 
@@ -94,7 +94,7 @@ async def keep_status_line(running: RunningCluster, companions: Sequence[Compani
             lines.keep(status_text(tally.figures(), queues, states, running.server))
 
 
-def status_text(now: Figures, count: int, states: dict[str, str], server: str) -> str:
+def status_text(now: ClusterFigures, count: int, states: dict[str, str], server: str) -> str:
     """One line that says how the cluster is doing; what matters least comes last."""
     nodes = f"{now.ready:,} of {now.nodes:,} nodes ready" if now.ready != now.nodes else f"{now.nodes:,} nodes ready"
     pods = ", ".join(f"{n:,} {phase.lower()}" for phase, n in now.phases.items()) or "none"

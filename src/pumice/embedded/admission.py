@@ -18,7 +18,6 @@ from typing import Final
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.client import ITSELF
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.status import ApiError
 from kubesim.registry.registry import Resource
@@ -36,6 +35,7 @@ from pumice.admission import (
     Verdict,
     admit,
 )
+from pumice.embedded.identity import PUMICE
 
 WEBHOOKS: Final = "admission.pumice.dev"  # of each kind one, as they are installed on a real cluster
 
@@ -51,7 +51,7 @@ class Admission:
         self._made = ClusterView(self.settings)
         self._failures = -1
         self._news: dict[str, bytes | None] = {}  # by key: what it becomes; None: it is deleted
-        store.witnesses.append(self._note)
+        store.write_observers.append(self._note)
 
     def admit(
         self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool
@@ -68,7 +68,7 @@ class Admission:
 
         What the server itself deletes (the objects of a definition that goes, say) was decided elsewhere.
         """
-        if resource.qualified in ADMITTED and call.user != ITSELF:
+        if resource.qualified in ADMITTED and call.user != PUMICE.system_user:
             self._judged(DELETE, resource, None, old, call, dry_run)
 
     def _judged(
@@ -106,7 +106,7 @@ class Admission:
             self._news = {
                 record.key: record.value
                 for resource in sorted(FOLLOWED)
-                for record in self._store.newest(f"{resource}/")
+                for record in self._store.list_latest(f"{resource}/")
             }
         if self._news:
             news, self._news = self._news, {}
@@ -129,4 +129,4 @@ def _denied(resource: Resource, name: str, verdict: Verdict) -> ApiError:
 
 def _may_impersonate(call: RequestContext) -> Callable[[str], bool]:
     """Administrators may act as anybody."""
-    return lambda _: call.user in {ADMIN, ITSELF}
+    return lambda _: call.user in {ADMIN, PUMICE.system_user}

@@ -12,6 +12,7 @@ from pumice.admission import Settings as Rules
 from pumice.admission.request import DEEPEST
 from pumice.embedded import bootstrap
 from pumice.embedded.admission import Admission
+from pumice.embedded.identity import PUMICE
 
 
 def with_pumice(
@@ -38,4 +39,4 @@ def with_pumice(
         await bootstrap.furnish(api)
         await bootstrap.settle_finalizers(api, finalizer)
 
-    return replace(settings, admission=hook if admission else None, prepare=prepare)
+    return replace(settings, identity=PUMICE, admission=hook if admission else None, prepare=prepare)

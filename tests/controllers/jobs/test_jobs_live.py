@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.controllers.jobs import JobController
 from pumice.controllers.manager import ControllerManager
@@ -42,7 +42,7 @@ def live(
     place: Path, check: Callable[[RunningCluster], Awaitable[None]], makers: Sequence[Any] = (JobController,)
 ) -> None:
     async def run() -> None:
-        wanted = nodes(2, parse_capacity("cpu=4,memory=64Gi"))
+        wanted = make_nodes(2, parse_capacity("cpu=4,memory=64Gi"))
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=SPEED)
         async with (
             running_cluster(with_pumice(settings)) as running,

@@ -30,6 +30,8 @@ AUTHORITIES, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 EARLY = timedelta(days=30)
 """How long before its expiry a certificate is renewed."""
 TRIES = 5
+COMMON_NAME = "pumice"
+"""The subject of certificates; issuers are named after it."""
 
 
 class CertificateSource(Protocol):
@@ -92,7 +94,9 @@ class SecretCertificate:
 
     def _another(self, old: Certificate | None) -> Certificate:
         now = self.now()
-        return renewed(old, self.hosts, now, self.valid) if old else issue(self.hosts, now, self.valid)
+        if old:
+            return renewed(old, self.hosts, now, self.valid, common_name=COMMON_NAME)
+        return issue(self.hosts, now, self.valid, common_name=COMMON_NAME)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from kubesim.registry.registry import Object, Resource
 NOW = "2026-11-15T12:00:00Z"
 
 
-class World:
+class FakeContext:
     """The context of a strategy: a moment, and the objects around."""
 
     now = NOW
@@ -35,20 +35,22 @@ def named(name: str = "it", **fields: Any) -> Object:
     return {"metadata": {"name": name}, **fields}
 
 
-def create(resource: Resource, new: Object, world: World | None = None) -> Object:
+def create(resource: Resource, new: Object, world: FakeContext | None = None) -> Object:
     """The object as it would be stored. ApiError if it is refused."""
     new = _read(resource, copy.deepcopy(new))
     about = new["metadata"]
     if resource.namespaced:
         about["namespace"] = about.get("namespace", "default")
-    metadata.begin(about, NOW, generation=resource.strategy.has_generation)
+    metadata.fill_system_fields(about, NOW, generation=resource.strategy.has_generation)
     resource.schema.default(new)
-    resource.strategy.on_create(new, world or World())
+    resource.strategy.on_create(new, world or FakeContext())
     _check(resource, new, [])
     return new
 
 
-def update(resource: Resource, old: Object, changes: Object, world: World | None = None, *, sub: str = "") -> Object:
+def update(
+    resource: Resource, old: Object, changes: Object, world: FakeContext | None = None, *, sub: str = ""
+) -> Object:
     """The object after a merge of changes (or, by ``sub``, of its status). ApiError if it is refused."""
     before = copy.deepcopy(old)
     new = _read(resource, _merged(old, changes))
@@ -58,14 +60,14 @@ def update(resource: Resource, old: Object, changes: Object, world: World | None
         new["status"] = old.get("status", {})
     resource.schema.default(new)
     hook = resource.strategy.on_status if sub == "status" else resource.strategy.on_update
-    hook(new, old, world or World())
+    hook(new, old, world or FakeContext())
     check = resource.strategy.check_status if sub == "status" else resource.strategy.check_update
     _check(resource, new, list(check(new, old)))
     assert old == before, "a strategy changed the old state"
     return new
 
 
-def refusal(act: Any, *args: Any, **options: Any) -> str:
+def rejection_message(act: Any, *args: Any, **options: Any) -> str:
     """Why a write is refused."""
     try:
         act(*args, **options)
@@ -86,7 +88,7 @@ def headings(resource: Resource) -> list[tuple[str, str, int]]:
 
 def _read(resource: Resource, new: Object) -> Object:
     new["apiVersion"], new["kind"] = resource.api_version, resource.kind
-    new["metadata"], _, fault = metadata.shape(new.get("metadata"))
+    new["metadata"], _, fault = metadata.decode_metadata(new.get("metadata"))
     mistyped = [fault] if fault else [str(problem) for problem in resource.schema.mistyped(new)]
     if mistyped:
         raise status.bad_request("; ".join(mistyped))

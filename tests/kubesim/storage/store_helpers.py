@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kubesim.storage.log import Line, Log
+from kubesim.storage.log import Log, LogEntry
 from kubesim.storage.store import Store
 
 
@@ -35,9 +35,9 @@ async def delete(store: Store, key: str) -> int:
     return (await store.delete(key, encoder(key, "deleted"), expected=latest.revision)).revision
 
 
-def line(revision: int, key: str, previous: int = 0, *, deleted: bool = False) -> Line:
+def line(revision: int, key: str, previous: int = 0, *, deleted: bool = False) -> LogEntry:
     """A line of the log, with the value that belongs to it."""
-    return Line(revision, key, previous, int(deleted), encoder(key)(revision))
+    return LogEntry(revision, key, previous, int(deleted), encoder(key)(revision))
 
 
 class SmallSteps(Log):
@@ -54,7 +54,7 @@ class Failing(SmallSteps):
         super().__init__(path)
         self.full = False
 
-    def append(self, batch: Sequence[Line]) -> None:
+    def append(self, batch: Sequence[LogEntry]) -> None:
         if self.full:
             raise sqlite3.OperationalError("database or disk is full")
         super().append(batch)
