@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.cli.why_lines import answer_lines
+from pumice.cli.why.report_output import answer_lines
 from pumice.engine import (
     ACTIONS,
     BUILT_IN,

@@ -20,8 +20,8 @@ import yaml
 
 from pumice import __version__
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
+from pumice.install.install_options import NAME, InstallOptions
 from pumice.install.manifests import definitions, manifests
-from pumice.install.options import NAME, InstallOptions
 
 Object = dict[str, Any]
 Key = tuple[str, str]

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from prometheus_client.core import Metric
 
-from pumice.cli.leading import of_leading
+from pumice.cli.daemons.leader_election import of_leading
 from pumice.config.load import default_config
 from pumice.decision_log.writer import DecisionLog
 from pumice.kube.client.api import Api
@@ -30,7 +30,7 @@ from pumice.observability.metrics.admission_metrics import AdmissionMetrics
 from pumice.observability.metrics.job_metrics import JobMetrics
 from pumice.observability.metrics.scheduler_metrics import JOBS_SHOWN, SchedulerMetrics
 from pumice.scheduler.loop import Cycle, Scheduler
-from pumice.sim.files import read_manifests
+from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import open_simulation
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubesim.api.status import ApiError
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 
 QUEUES = "queues.scheduling.volcano.sh"
 

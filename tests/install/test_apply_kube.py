@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.options import InstallOptions
+from pumice.install.install_options import InstallOptions
 from pumice.install.uninstall import remove_all
 from tests.install.test_install_kube import settle_volcano
 from tests.support.installed import HOME, Real, pumice, real_server, take_away, until

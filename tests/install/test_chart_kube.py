@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from pumice.admission.request import QUEUE_FINALIZER
+from pumice.install.install_options import InstallOptions
+from pumice.install.installed_kinds import path_of
 from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
-from pumice.install.resources import path_of
 from tests.cli.command import pumice_command
 from tests.support.helm import Helm
 from tests.support.installed import Real, pumice, real_server

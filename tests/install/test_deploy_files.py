@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.install.install_options import InstallOptions
 from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
 from tests.support.kubectl import KUBECTL, run
 from tools import deploy_files, grafana_board
 

@@ -14,10 +14,10 @@ from pumice.admission.rules import DEFAULTS, RULES
 from pumice.admission.webhooks import server
 from pumice.cli.main import cli
 from pumice.install import webhook_configurations
+from pumice.install.install_options import InstallOptions
+from pumice.install.installed_kinds import KINDS, path_of
 from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
 from pumice.install.rbac import components
-from pumice.install.resources import KINDS, path_of
 from pumice.install.webhook_configurations import configurations
 from pumice.install.workloads import arguments, deployment
 from tests.cli.command import pumice_command

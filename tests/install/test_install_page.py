@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from pumice.cli.main import cli
+from pumice.install.install_options import InstallOptions
 from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "install.md").read_text()

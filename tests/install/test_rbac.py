@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks import kubernetes
-from pumice.install.options import InstallOptions
+from pumice.install.install_options import InstallOptions
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS, PolicyRule, policy_rules_of
 from pumice.kube.client.sync_client import Client
 from tests.install.working_day import Day, at_work, use

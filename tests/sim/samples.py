@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.sim.files import Manifest
+from pumice.sim.manifest_files import Manifest
 from pumice.sim.simulation import Simulation, open_simulation
 
 Document = dict[str, Any]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.input_errors import BadInput
-from pumice.sim.expect import differences
-from pumice.sim.overview import overview_of_run
-from pumice.sim.report import entitle_report, run_report
+from pumice.sim.expectations import differences
+from pumice.sim.run_overview import overview_of_run
+from pumice.sim.run_report import entitle_report, run_report
 from tests.sim.samples import group, job, node, opened, pod, queue, queue_at, scenario
 from tests.support.examples import fewer_examples
 

@@ -5,10 +5,10 @@ import json
 import click
 import pytest
 
-from pumice.cli.render import tree_lines
+from pumice.cli.scenario.run_tables import tree_lines
 from pumice.model.specs import QueueState
-from pumice.sim.overview import overview_of_run
-from pumice.sim.report import run_report
+from pumice.sim.run_overview import overview_of_run
+from pumice.sim.run_report import run_report
 from tests.cli.command import EXAMPLES, pumice_command
 from tests.sim.samples import counts, group, job, node, pod, queue, ran, scenario
 

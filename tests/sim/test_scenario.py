@@ -3,7 +3,7 @@
 import pytest
 
 from pumice.input_errors import BadInput
-from pumice.sim.files import Manifest
+from pumice.sim.manifest_files import Manifest
 from pumice.sim.scenario import read_scenario
 from tests.sim.samples import node, scenario
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from kubebase.resource_vector import Registry
 from pumice.cli.main import cli
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.sim.manifests import translate
+from pumice.sim.manifest_translation import translate
 from tests.sim.samples import Document, group, job, node, queue, queue_at, scenario
 
 LEVELS = 2000

@@ -20,7 +20,7 @@ from benchmarks import kubernetes
 from benchmarks.kubernetes import Endpoint
 from kubesim.controllers.apps import deployments, replicasets
 from kubesim.server import ServerSettings, running_cluster
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 
 
 @contextlib.contextmanager

@@ -10,27 +10,27 @@ from importlib import import_module
 import click
 
 from pumice import __version__
-from pumice.cli.program import run_program
+from pumice.cli.entry_point import run_program
 
 COMMANDS = {
-    "run": "run",
-    "check": "check",
-    "entitle": "entitle",
-    "demo": "demo",
-    "up": "up",
-    "scheduler": "scheduler",
-    "controllers": "scheduler",
-    "webhooks": "webhooks",
-    "install": "install",
-    "uninstall": "install",
-    "replay": "replay",
-    "sim": "sim_node",
-    "fsck": "fsck",
-    "why": "why",
-    "top": "top",
-    "queue": "cluster.programs",
-    "job": "cluster.programs",
-    "completion": "cluster.scripts",
+    "run": "scenario.run_command",
+    "check": "scenario.check_command",
+    "entitle": "scenario.entitle_command",
+    "demo": "scenario.demo_command",
+    "up": "up.up_command",
+    "scheduler": "daemons.scheduler_command",
+    "controllers": "daemons.controllers_command",
+    "webhooks": "daemons.webhooks_command",
+    "install": "install_command",
+    "uninstall": "install_command",
+    "replay": "replay_command",
+    "sim": "sim_node_command",
+    "fsck": "fsck_command",
+    "why": "why.why_command",
+    "top": "top.top_command",
+    "queue": "cluster.volcano_programs",
+    "job": "cluster.volcano_programs",
+    "completion": "cluster.completion_command",
 }
 """The commands, and the module of each. It is loaded when somebody asks for it."""
 

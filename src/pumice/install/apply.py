@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
+from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, display_name, path_of
 from pumice.install.manifests import ONCE
-from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, display_name, path_of
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 

@@ -6,9 +6,9 @@ without any. So both look first, and neither changes anything if it is elsewhere
 
 from __future__ import annotations
 
-from pumice.install.options import NAME
+from pumice.install.install_options import NAME
+from pumice.install.installed_kinds import BINDINGS
 from pumice.install.rbac import SCHEDULER
-from pumice.install.resources import BINDINGS
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 

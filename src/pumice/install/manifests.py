@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice import crds
-from pumice.install.options import InstallOptions, labels
+from pumice.install.install_options import InstallOptions, labels
 from pumice.install.rbac import accounts, components
 from pumice.install.user_admission_policies import policies
 from pumice.install.webhook_configurations import configurations

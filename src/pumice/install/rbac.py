@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pumice.install.options import NAME, InstallOptions, labels
+from pumice.install.install_options import NAME, InstallOptions, labels
 
 Object = dict[str, Any]
 

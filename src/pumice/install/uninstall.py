@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from pumice.admission.request import QUEUE_FINALIZER
+from pumice.install.install_options import NAME, InstallOptions, labels
+from pumice.install.installed_kinds import LEASES, PODS, QUEUES, SECRETS, display_name, path_of
 from pumice.install.manifests import ONCE, manifests
-from pumice.install.options import NAME, InstallOptions, labels
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET
-from pumice.install.resources import LEASES, PODS, QUEUES, SECRETS, display_name, path_of
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 

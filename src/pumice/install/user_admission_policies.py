@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.options import NAME, VOLCANOS, InstallOptions, labels
+from pumice.install.install_options import NAME, VOLCANOS, InstallOptions, labels
 from pumice.install.rbac import SAYING
 from pumice.install.webhook_configurations import named_user, ours
 from pumice.kube.decode.preemption_annotations import USER

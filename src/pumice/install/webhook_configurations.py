@@ -16,7 +16,7 @@ from typing import Any
 
 from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
-from pumice.install.options import NAME, InstallOptions, labels
+from pumice.install.install_options import NAME, InstallOptions, labels
 from pumice.kube import resources
 from pumice.kube.decode.preemption_annotations import USER
 

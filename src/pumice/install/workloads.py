@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.options import NAME, VOLCANOS, InstallOptions, labels
+from pumice.install.install_options import NAME, VOLCANOS, InstallOptions, labels
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
 from pumice.install.webhook_configurations import SERVICE
 

@@ -21,7 +21,7 @@ from pumice.input_errors import BadInput, Problem, did_you_mean
 from pumice.kube.decode.struct_decode import one_of, read
 from pumice.model.queue_states import COMMANDS
 from pumice.model.specs import JobPhase
-from pumice.sim.files import SCENARIO, STDIN, Manifest
+from pumice.sim.manifest_files import SCENARIO, STDIN, Manifest
 
 API_VERSION = "pumice.dev/v1"
 

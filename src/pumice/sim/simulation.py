@@ -13,13 +13,13 @@ from pumice.engine.decisions import Decision
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.input_errors import BadInput, Problem
-from pumice.sim.churn import Means, churn
-from pumice.sim.cluster import Cluster
-from pumice.sim.events import Events
-from pumice.sim.files import SCENARIO, Manifest
-from pumice.sim.loading import SECOND, load, unreadable
-from pumice.sim.manifests import pods_of_job
+from pumice.sim.manifest_files import SCENARIO, Manifest
+from pumice.sim.manifest_translation import pods_of_job
 from pumice.sim.scenario import Scenario, read_scenario
+from pumice.sim.scenario_events import Events
+from pumice.sim.scenario_loader import SECOND, load, unreadable
+from pumice.sim.simulated_cluster import Cluster
+from pumice.sim.task_churn import Means, churn
 
 LONGEST = 100
 """Cycles after which a scenario in which nothing more happens is stopped if it does not come to rest."""

@@ -16,7 +16,7 @@ from pumice.admission import Settings
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.queues import QueueController
 from pumice.controllers.routing_events import RoutingEvents
-from pumice.embedded.admission import Admission
+from pumice.embedded.admission_hook import Admission
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access

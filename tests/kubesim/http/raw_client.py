@@ -29,8 +29,8 @@ from kubesim.registry.registry import Resource, ResourceRegistry
 from kubesim.server import ServerSettings, running_cluster
 from kubesim.storage import Store
 from pumice.embedded import bootstrap as pumice_objects
-from pumice.embedded.admission import Admission
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.admission_hook import Admission
+from pumice.embedded.embedded_cluster import with_pumice
 
 PATIENCE = 20.0
 """Seconds that a client waits for bytes: only a server that hangs takes as long."""

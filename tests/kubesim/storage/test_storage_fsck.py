@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kubesim.storage import Damaged, Store
 from kubesim.storage.fsck import check
 from kubesim.storage.log import Log
-from pumice.cli.fsck import fsck
+from pumice.cli.fsck_command import fsck
 from tests.kubesim.storage.stored import line, put
 
 A_AT_1 = '{"metadata":{"name":"a","resourceVersion":"1"}}'

@@ -7,11 +7,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from pumice.cli.cluster.amounts import read_amounts
-from pumice.cli.cluster.command import CannotBeMeant, Cluster, ClusterCommand, on_cluster
-from pumice.cli.cluster.completion import priority_classes, queue_names
-from pumice.cli.cluster.job_views import USER, queue_of
-from pumice.cli.cluster.views import object_name, whole_document
+from pumice.cli.cluster.cluster_command import CannotBeMeant, Cluster, ClusterCommand, on_cluster
+from pumice.cli.cluster.job_table import USER, queue_of
+from pumice.cli.cluster.name_completion import priority_classes, queue_names
+from pumice.cli.cluster.object_printer import object_name, whole_document
+from pumice.cli.cluster.resource_quantities import read_amounts
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:

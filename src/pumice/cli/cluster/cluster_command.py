@@ -1,0 +1,174 @@
+"""What the commands on a cluster have in common: which cluster, how they fail, and help that works when it is typed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pumice.cli.cluster.name_completion import context_names, given, namespaces
+
+if TYPE_CHECKING:
+    from pumice.kube.client.api_errors import ApiError
+    from pumice.kube.client.sync_client import Client
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class CannotBeMeant(click.ClickException):
+    """Input that no cluster could make sense of."""
+
+    exit_code = 2
+
+
+class Cluster:
+    """The cluster that a command line means. It is not called before it is needed."""
+
+    def __init__(self, kubeconfig: Path | None, context: str, namespace: str, everywhere: bool) -> None:
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self.asked = namespace  # on the command line; empty if none was
+        self.everywhere = everywhere
+
+    @cached_property
+    def client(self) -> Client:
+        """What calls it."""
+        from kubebase.field_error import FieldError
+        from pumice.kube.client.kubeconfig import read_kubeconfig
+        from pumice.kube.client.sync_client import Client
+
+        try:
+            return Client(read_kubeconfig(self._kubeconfig, context=self._context))
+        except FieldError as error:
+            raise CannotBeMeant(str(error)) from None
+
+    def close(self) -> None:
+        """Let go of it."""
+        if "client" in self.__dict__:
+            self.client.close()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that is asked for, or else that of the context."""
+        return self.asked or self.client.access.namespace
+
+    @property
+    def scope(self) -> str:
+        """The namespace to look in; empty for all of them."""
+        return "" if self.everywhere else self.namespace
+
+
+class ClusterCommand(click.Command):
+    """A command that calls a cluster. Its examples are shown with the name under which it was called."""
+
+    def __init__(self, *arguments: Any, examples: str = "", **settings: Any) -> None:
+        super().__init__(*arguments, **{"context_settings": SETTINGS, **settings})
+        self._examples = examples
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it. What a cluster says no to ends it with a line."""
+        with failing_well():
+            return super().invoke(ctx)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What it does, and then examples, as kubectl shows them."""
+        super().format_help_text(ctx, formatter)
+        if self._examples:
+            with formatter.section("Examples"):
+                for line in self._examples.format(me=ctx.command_path).strip().splitlines():
+                    shown = line.strip()
+                    formatter.write(f"{' ' * formatter.current_indent}{shown}\n" if shown else "\n")
+
+
+@contextmanager
+def failing_well() -> Iterator[None]:
+    """Turn what an API refuses, or that nobody answers, into a line for people."""
+    from pumice.kube.client.api_errors import ApiError, CredentialError, UnreachableError
+
+    try:
+        yield
+    except ApiError as error:
+        raise click.ClickException(told(error)) from None
+    except CredentialError as error:
+        raise click.ClickException(f"getting credentials: {error}") from None
+    except UnreachableError as error:
+        raise click.ClickException(f"nobody answers at {error}. Is the cluster up? pumice up starts one.") from None
+
+
+def told(error: ApiError) -> str:
+    """What the server says, with every object that it lists on a line of its own."""
+    if error.code == 401:
+        return f"{error.message}: the server does not know the user of this context; see users in the kubeconfig"
+    causes = [cause for cause in error.details.get("causes") or () if isinstance(cause, dict)]
+    denied = error.message.startswith("admission webhook ")
+    if not denied or not causes:
+        return error.message
+    subject = "/".join(str(error.details[part]) for part in ("kind", "name") if error.details.get(part))
+    told = [[subject, cause.get("field"), cause.get("message")] for cause in causes]
+    return "\n".join(_listed(": ".join(str(part) for part in parts if part)) for parts in told)
+
+
+def _listed(message: str) -> str:
+    """A list within a sentence, one line each."""
+    sentence, mark, rest = message.partition("; this would have gone: ")
+    return f"{sentence}. This would have gone:\n  " + "\n  ".join(rest.split(", ")) if mark else message
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------------
+
+
+def on_cluster(*, namespaced: bool = False, everywhere: bool = False) -> Callable[[Function], Callable[..., Any]]:
+    """Give a command the options that say which cluster is meant, and hand it that cluster as its first argument."""
+
+    def decorate(function: Function) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(**parameters: Any) -> Any:
+            ctx = click.get_current_context()
+            for name in ("kubeconfig", "context", "namespace", "everywhere"):
+                parameters.pop(name, None)
+            cluster = Cluster(
+                given(ctx, "kubeconfig"),
+                given(ctx, "context") or "",
+                given(ctx, "namespace") or "",
+                bool(given(ctx, "everywhere")),
+            )
+            with closing(cluster):
+                return function(cluster, **parameters)
+
+        decorated: Callable[..., Any] = where(call)
+        if namespaced:
+            decorated = in_namespace(decorated)
+        if everywhere:
+            decorated = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Look in all.")(
+                decorated
+            )
+        return decorated
+
+    return decorate
+
+
+def where(function: Function) -> Function:
+    """The options that say which cluster is meant."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    function = click.option(
+        "--context", default="", shell_complete=context_names, help="A context of it other than the current one."
+    )(function)
+    return click.option("--kubeconfig", type=file, help="How to reach the cluster. [default: as kubectl]")(function)
+
+
+def in_namespace(function: Function) -> Function:
+    """The option that says which namespace is meant."""
+    return click.option(
+        "-n",
+        "--namespace",
+        default="",
+        shell_complete=namespaces,
+        help="The namespace. [default: that of the context]",
+    )(function)

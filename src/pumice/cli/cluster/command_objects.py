@@ -1,0 +1,108 @@
+"""Orders to queues and jobs: Command objects, which a controller takes, carries out and deletes.
+
+Whoever gives an order wants to see that it was carried out. So the sender waits a little: until the command is taken
+and its target is as it should be. An order that nobody takes is no success; it stays, and counts when somebody comes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pumice.kube.client.sync_client import Client, Document
+    from pumice.kube.resources import Resource
+
+LOOK_SECONDS = 0.1
+"""Between two looks at what has become of an order."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def wait_option(seconds: float, until: str) -> Callable[[Function], Function]:
+    """The option that says how long to wait for the effect."""
+    return click.option(
+        "--wait",
+        type=click.FloatRange(min=0),
+        metavar="SECONDS",
+        default=seconds,
+        show_default=True,
+        help=f"How long to wait until {until}; 0 does not wait.",
+    )
+
+
+def send(client: Client, action: str, target: Document, resource: Resource[Any], namespace: str) -> str:
+    """Give an order, as Volcano's commands do; gives the path of the Command."""
+    from pumice.kube.resources import COMMANDS
+
+    about = target["metadata"]
+    reference = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": about["name"],
+        "uid": about.get("uid", ""),
+    }
+    made = client.create(
+        COMMANDS.path(namespace),
+        {
+            "apiVersion": COMMANDS.api_version,
+            "kind": COMMANDS.kind,
+            "metadata": {
+                "generateName": f"{about['name']}-{action.lower()}-",
+                "namespace": namespace,
+                "ownerReferences": [reference],
+            },
+            "action": action,
+            "target": reference,
+        },
+    )
+    return COMMANDS.path(namespace, made["metadata"]["name"])
+
+
+def carried_out(
+    client: Client, command: str, target: str, as_ordered: Callable[[Document], bool], seconds: float
+) -> Document | None:
+    """Wait for an order to be carried out. The target as it then is; None if nobody has taken the order in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        taken = is_gone(client, command)
+        found = client.get(target) if taken else {}
+        if taken and (as_ordered(found) or time.monotonic() > deadline):
+            return found
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(LOOK_SECONDS)
+
+
+def gone(client: Client, path: str, uid: str, seconds: float) -> bool:
+    """Wait for an object to be gone; whether it is."""
+    deadline = time.monotonic() + seconds
+    while not is_gone(client, path, uid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def is_gone(client: Client, path: str, uid: str = "") -> bool:
+    """Whether an object is no longer there; with a uid, this very one."""
+    from pumice.kube.client.api_errors import ApiError
+
+    try:
+        found = client.get(path)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return True
+    return bool(uid) and found["metadata"].get("uid") != uid
+
+
+def untaken(subject: str, order: str, wait: float) -> str:
+    """That nobody takes orders."""
+    return (
+        f"{subject}: nobody has taken the command {order} within {wait:g} s. It stays, and is carried out when the "
+        "controllers run (pumice controllers)"
+    )

@@ -1,0 +1,148 @@
+"""How jobs are printed: a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kubebase.ages import age
+from pumice.cli.cluster.object_printer import Row, count, state
+from pumice.cli.cluster.resource_quantities import readable
+from pumice.cli.text_table import Column
+
+if TYPE_CHECKING:
+    from pumice.kube.client.sync_client import Document
+    from pumice.kube.resources import Resource
+
+USER = "volcano.sh/user"
+PODS = ("pending", "running", "succeeded", "failed", "unknown")
+"""A job's pods by phase, as its status counts them."""
+
+
+class JobView:
+    """Jobs: those of some queues, or of some names, or all."""
+
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        *,
+        queues: Iterable[str] | None = None,
+        everywhere: bool = False,
+        wide: bool = False,
+    ) -> None:
+        self.known: list[str] = []  # the names of all that there are, as of the last look
+        self._names = names
+        self._queues = None if queues is None else frozenset(queues)
+        self._everywhere = everywhere
+        self._wide = wide
+        first = [Column("Namespace")] if everywhere else []
+        self.columns = [
+            *first,
+            Column("Name", room=15),
+            Column("Queue", room=10),
+            Column("Phase", room=len("Terminating")),
+            Column("Replicas", right=True),
+            Column("Min", right=True),
+            *(Column(phase.capitalize(), right=True) for phase in PODS),
+            Column("Retries", right=True),
+            Column("Age", right=True, passing=True),
+            *(_WIDE if wide else ()),
+        ]
+        self.state_column = 2 + len(first)
+
+    @property
+    def resource(self) -> Resource[Any]:
+        """Jobs."""
+        from pumice.kube.resources import JOBS
+
+        return JOBS
+
+    def rows(self, objects: Iterable[Document]) -> Mapping[str, Row]:
+        """The lines, by namespace and name, or as the names were given."""
+        found = {key_of(document): document for document in objects}
+        self.known = [str(document["metadata"]["name"]) for document in found.values()]
+        if self._queues is not None:
+            found = {key: document for key, document in found.items() if queue_of(document) in self._queues}
+        order = {name: i for i, name in enumerate(self._names)}
+        if order:
+            found = {key: document for key, document in found.items() if document["metadata"]["name"] in order}
+        ordered = sorted(found.items(), key=lambda pair: (order.get(pair[1]["metadata"]["name"], 0), pair[0]))
+        return {"/".join(key): Row(self._cells(document), document) for key, document in ordered}
+
+    def _cells(self, job: Document) -> list[str]:
+        about, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
+        first = [str(about.get("namespace") or "")] if self._everywhere else []
+        cells = [
+            *first,
+            str(about["name"]),
+            queue_of(job) or "-",
+            state(phase_of(job)),
+            str(replicas_of(spec)),
+            count(spec.get("minAvailable")),
+            *(count(status.get(phase)) for phase in PODS),
+            count(status.get("retryCount")),
+            age(about.get("creationTimestamp")),
+        ]
+        return [*cells, *_wide_cells(job)] if self._wide else cells
+
+
+_WIDE = (Column("User"), Column("Priority"), Column("Tasks"), Column("Requests"), Column("Message"))
+
+
+def _wide_cells(job: Document) -> list[str]:
+    spec = job.get("spec") or {}
+    tasks = tasks_of(spec)
+    return [
+        str((job["metadata"].get("annotations") or {}).get(USER) or "-"),
+        str(spec.get("priorityClassName") or "-"),
+        ",".join(f"{task.get('name') or '?'}={count(task.get('replicas'))}" for task in tasks) or "-",
+        " ".join(dict.fromkeys(readable(requests_of(task)) for task in tasks)) or "-",
+        str(((job.get("status") or {}).get("state") or {}).get("message") or "-"),
+    ]
+
+
+# ---- what a job says ---------------------------------------------------------------------------------------------
+
+
+def key_of(job: Document) -> tuple[str, str]:
+    """Namespace and name."""
+    return str(job["metadata"].get("namespace") or ""), str(job["metadata"]["name"])
+
+
+def phase_of(job: Document) -> str:
+    """Where a job stands. One that nobody has looked at yet is Pending."""
+    if job["metadata"].get("deletionTimestamp"):
+        return "Deleting"
+    return str(((job.get("status") or {}).get("state") or {}).get("phase") or "Pending")
+
+
+def queue_of(job: Document) -> str:
+    """The queue that it is in."""
+    return str((job.get("spec") or {}).get("queue") or "")
+
+
+def tasks_of(spec: Document) -> list[Document]:
+    """Its parts."""
+    return [task for task in spec.get("tasks") or () if isinstance(task, dict)]
+
+
+def replicas_of(spec: Document) -> int:
+    """How many pods it has."""
+    return sum(int(task.get("replicas") or 0) for task in tasks_of(spec))
+
+
+def requests_of(task: Document) -> dict[str, Any]:
+    """What the containers of one pod of a task ask for. Where only a limit is given, that is the request."""
+    from kubebase.quantity import Quantity, QuantityError, parse
+
+    total: dict[str, Quantity] = {}
+    for container in ((task.get("template") or {}).get("spec") or {}).get("containers") or ():
+        resources = container.get("resources") or {}
+        asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name, amount in asked.items():
+            try:
+                more = parse(amount)
+            except QuantityError:
+                continue
+            total[name] = Quantity(total[name].nano + more.nano, more.notation) if name in total else more
+    return {name: amount.format() for name, amount in total.items()}

@@ -1,0 +1,163 @@
+"""``queue delete``: what goes with a queue is shown first, and on a terminal somebody is asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster, told
+from pumice.cli.cluster.command_objects import gone, wait_option
+from pumice.cli.cluster.name_arguments import QUEUE_NAME_HELP, all_names
+from pumice.cli.cluster.name_completion import queue_names
+from pumice.cli.cluster.object_printer import not_found, object_name, state
+from pumice.cli.cluster.queue_tree import tree
+from pumice.cli.terminal import complain, echo
+
+if TYPE_CHECKING:
+    from pumice.kube.client.sync_client import Client, Document
+
+PROTECTED = "pumice.dev/protected"
+LISTED = 20
+"""So many of a kind are shown; of the rest, the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """What goes: queues with all below them, parents first, and the podgroups and jobs in them."""
+
+    queues: list[Document]
+    groups: list[Document]
+    jobs: list[Document]
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        yield from _some("queue", [_told(queue, "") for queue in self.queues])
+        yield from _some("job", [_told(job, _phase(job)) for job in self.jobs])
+        yield from _some("podgroup", [_told(group, _phase(group)) for group in self.groups])
+
+
+@click.command(
+    "delete",
+    cls=ClusterCommand,
+    examples="""
+        # Show what goes with the queue dev, and ask
+        {me} dev
+
+        # Show it, and delete nothing
+        {me} dev --dry-run
+
+        # In a script
+        {me} dev --yes
+    """,
+)
+@click.argument("names", metavar="NAME...", nargs=-1, shell_complete=queue_names)
+@click.option("-n", "-N", "--name", "others", multiple=True, shell_complete=queue_names, help=QUEUE_NAME_HELP)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Show what would go, and delete nothing.")
+@wait_option(60, "it is gone")
+@on_cluster()
+def delete(
+    cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], yes: bool, dry_run: bool, wait: float
+) -> int:
+    """Delete queues, with all that is in and below them.
+
+    The queues below go too, children first, and all their jobs and podgroups. What goes is shown, and you are asked;
+    without a terminal nobody can be asked, and then it takes --yes. A queue with the annotation
+    pumice.dev/protected: "true" stays, and so does everything above it.
+    """
+    from pumice.kube.resources import QUEUES
+
+    wanted = all_names(names, others)
+    client = cluster.client
+    queues = client.list(QUEUES.path()).items
+    known = {str(queue["metadata"]["name"]): queue for queue in queues}
+    missing = [name for name in wanted if name not in known]
+    if missing:  # nothing is deleted by half of a command that somebody mistyped
+        for name in missing:
+            complain(not_found(QUEUES, name, list(known)))
+        return 1
+    found = doomed(client, wanted, queues)
+    if dry_run or not yes:
+        echo("this would go:" if dry_run else "this goes:", err=not dry_run)
+        for line in found.lines():
+            echo(line, err=not dry_run)
+    if dry_run:
+        return 0
+    if not yes and not _agreed(len(found.queues)):
+        echo("nothing was deleted", err=True)
+        return 1
+    return max([_delete(client, known[name], wait) for name in wanted])
+
+
+def doomed(client: Client, names: Sequence[str], queues: Sequence[Document]) -> Doomed:
+    """What goes with queues."""
+    from pumice.kube.resources import JOBS, POD_GROUPS
+
+    laid_out = tree(queues)
+    below = {line.name: line for name in names for _, line in laid_out.below(name)}
+    groups = client.list(POD_GROUPS.path()).items
+    jobs = client.list(JOBS.path()).items
+    return Doomed(
+        [line.queue for line in below.values() if line.queue is not None],
+        [group for group in groups if (group.get("spec") or {}).get("queue") in below],
+        [job for job in jobs if (job.get("spec") or {}).get("queue") in below],
+    )
+
+
+def _agreed(queues: int) -> bool:
+    """Ask. Who is no terminal can't answer."""
+    if not sys.stdin.isatty():
+        raise click.ClickException(
+            "nobody is there to ask (standard input is no terminal): --yes deletes it all the same"
+        )
+    question = "delete it?" if queues == 1 else f"delete these {queues} queues, and what is in them?"
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort:
+        echo(err=True)
+        return False
+
+
+def _delete(client: Client, queue: Document, wait: float) -> int:
+    """Delete one queue and say so; the exit status that this deserves."""
+    from pumice.kube.client.api_errors import ApiError
+    from pumice.kube.resources import QUEUES
+
+    about, subject = queue["metadata"], object_name(queue, QUEUES)
+    path, uid = QUEUES.path("", about["name"]), str(about.get("uid") or "")
+    try:
+        client.delete(path, uid=uid)
+    except ApiError as error:
+        if error.not_found:  # gone with another of those named
+            echo(f"{subject} deleted")
+            return 0
+        complain(told(error))
+        return 1
+    if wait and not gone(client, path, uid, wait):
+        complain(f"{subject} is being deleted, but not gone after {wait:g} s; vqueues shows what is left of it")
+        return 1
+    echo(f"{subject} deleted")
+    return 0
+
+
+def _some(kind: str, subjects: Sequence[str]) -> Iterator[str]:
+    for subject in subjects[:LISTED]:
+        yield f"  {kind} {subject}"
+    if len(subjects) > LISTED:
+        yield f"  and {len(subjects) - LISTED:,} more {kind}s"
+
+
+def _told(document: Document, phase: str) -> str:
+    about = document["metadata"]
+    name = "/".join(str(about[part]) for part in ("namespace", "name") if about.get(part))
+    protected = (about.get("annotations") or {}).get(PROTECTED) == "true"
+    return name + (f" {state(phase)}" if phase else "") + (click.style(" (protected)", fg="red") if protected else "")
+
+
+def _phase(document: Document) -> str:
+    status = document.get("status") or {}
+    return str(status.get("phase") or (status.get("state") or {}).get("phase") or "Pending")

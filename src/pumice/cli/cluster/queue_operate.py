@@ -1,0 +1,103 @@
+"""``queue operate``: opens, closes, pauses or resumes a queue, or changes its weight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
+from pumice.cli.cluster.command_objects import carried_out, send, untaken, wait_option
+from pumice.cli.cluster.name_arguments import QUEUE_NAME_HELP, one_name
+from pumice.cli.cluster.name_completion import queue_names
+from pumice.cli.cluster.object_printer import object_name
+from pumice.cli.cluster.queue_table import state_of
+from pumice.cli.cluster.queue_weight import change_weight
+from pumice.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from pumice.kube.client.sync_client import Document
+
+COMMANDS_IN = "default"
+"""The namespace of Commands to queues, which are in none themselves; Volcano's commands use the same."""
+
+ORDERS = {
+    "open": ("OpenQueue", "opened", ("Open",)),
+    "close": ("CloseQueue", "closed", ("Closed", "Closing")),
+    "pause": ("PauseQueue", "paused", ("Paused",)),
+    "resume": ("ResumeQueue", "resumed", ("Open", "Closed", "Closing")),
+}
+"""By action: what the Command says, what has happened then, and the states in which a queue then is."""
+
+
+@click.command(
+    "operate",
+    cls=ClusterCommand,
+    examples="""
+        # Take no more jobs; those that run go on. Closing a parent closes its children
+        {me} dev --action close
+
+        # Take jobs again
+        {me} dev --action open
+
+        # Take jobs, but start none for now; and go on
+        {me} dev --action pause
+        {me} dev --action resume
+
+        # Another weight among its siblings
+        {me} dev --weight 4
+    """,
+)
+@click.argument("name", metavar="NAME", default="", shell_complete=queue_names)
+@click.option("-n", "-N", "--name", "other", default="", shell_complete=queue_names, help=QUEUE_NAME_HELP)
+@click.option("-a", "--action", type=click.Choice([*ORDERS, "update"]), help="What to do; update sets the weight.")
+@click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Its new part among its siblings.")
+@wait_option(10, "it is carried out")
+@on_cluster()
+def operate(cluster: Cluster, name: str, other: str, action: str | None, weight: int | None, wait: float) -> None:
+    """Open, close, pause or resume a queue, or give it another weight.
+
+    The order goes to the queue controller as a Command object. A queue above or below may have a say: what the queue
+    is then is printed.
+    """
+    from pumice.kube.resources import QUEUES
+
+    wanted = one_name(name, other, needed=True)
+    if weight is None and action in (None, "update"):
+        raise click.UsageError("nothing to do: give an --action (open, close, pause, resume) or a --weight")
+    path = QUEUES.path("", wanted)
+    queue = cluster.client.get(path)
+    if weight is not None:
+        queue = change_weight(cluster.client, queue, weight)
+        echo(f"{object_name(queue, QUEUES)} has weight {weight}")
+    if action in ORDERS:
+        _order(cluster, str(action), queue, path, wait)
+
+
+def _order(cluster: Cluster, action: str, queue: Document, path: str, wait: float) -> None:
+    from pumice.kube.resources import QUEUES
+
+    order, done, states = ORDERS[action]
+    subject = object_name(queue, QUEUES)
+    command = send(cluster.client, order, queue, QUEUES, COMMANDS_IN)
+    if not wait:
+        echo(f"{subject} {order} sent")
+        return
+    found = carried_out(cluster.client, command, path, lambda queue: state_of(queue) in states, wait)
+    if found is None:
+        raise click.ClickException(untaken(subject, order, wait))
+    state = state_of(found)
+    if state == "Closing" and action == "close":
+        echo(f"{subject} closing: it takes no more jobs, and is closed when those in it are done")
+    elif state in states:
+        echo(f"{subject} {done}" + ("" if action != "resume" else f", it is {state}"))
+    else:
+        echo(f"{subject} is {state}: {order} was taken, but {_overruled(found)}")
+
+
+def _overruled(queue: Document) -> str:
+    """Why a queue is not what it was told to be, as its controller says it."""
+    for condition in (queue.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "OwnState" and condition.get("message"):
+            return str(condition["message"])
+    return "a queue above it has a say too"

@@ -1,0 +1,258 @@
+"""Commands that work on a cluster until somebody stops them.
+
+One that is supervised (``SUPERVISED`` is set) also stops when its standard input ends: that is a pipe of which only its
+supervisor holds the other end, so it ends with the supervisor, however that ends. On standard output it says how it is
+doing: a line whenever that changes, ``ok`` or what is wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import click
+
+from pumice.cli.terminal import echo
+
+if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AsyncExitStack
+
+    from pumice.cli.daemons.leader_election import Election
+    from pumice.kube.client.api import Api
+    from pumice.kube.client.kubeconfig import Access
+    from pumice.observability.endpoints import Address, Probes
+
+STOP_SECONDS = 10.0
+"""How long what is under way may take to be finished."""
+SUPERVISED = "PUMICE_SUPERVISED"
+"""The variable that is set where somebody looks after the process."""
+OK = "ok"
+SOON, SELDOM = 0.1, 1.0
+"""Seconds between two looks at how a supervised worker is doing: while something is wrong, and while nothing is."""
+LOG = "PUMICE_LOG"
+"""The variable that says how much is told on standard error."""
+LEVELS = ("debug", "info", "warning", "error")
+
+COLLECTED = (50_000, 20, 100)
+"""When to look for garbage that holds on to itself: there is little, and what stays is much. A sixth of the CPU time of
+a scheduler went into looking."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+AnyWorker = TypeVar("AnyWorker", bound="Worker")
+
+
+class Worker(Protocol):
+    """Something that works until it is cancelled, and then finishes what is under way."""
+
+    async def run(self) -> None:
+        """Work."""
+
+    async def done(self) -> None:
+        """Wait for what is under way."""
+
+
+def cluster_options(command: Command) -> Command:
+    """The options that say which cluster is meant."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    command = click.option("--context", default="", help="A context of it other than the current one.")(command)
+    return click.option("--kubeconfig", type=file, help="How to reach the cluster. [default: as kubectl]")(command)
+
+
+def schedulers_option(command: Command) -> Command:
+    """The option that says whose pods are ours."""
+    return click.option(
+        "--scheduler-name",
+        "schedulers",
+        multiple=True,
+        metavar="NAME",
+        callback=_schedulers,
+        help="Pods that name this scheduler are ours; may be repeated. [default: pumice and volcano]",
+    )(command)
+
+
+def _schedulers(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
+    from pumice.kube.decode.convert import SCHEDULERS
+
+    return frozenset(value) or SCHEDULERS
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Where a worker says how it is doing."""
+
+    address: Address | None
+    chosen: bool  # by somebody: then it must be there
+
+
+def metrics_option(default: str) -> Callable[[Command], Command]:
+    """The option that says where a worker tells how it is doing."""
+    return click.option(
+        "--metrics-address",
+        "answering",
+        metavar="HOST:PORT",
+        default=default,
+        show_default=True,
+        callback=_answering,
+        help="Where /metrics, /healthz and /readyz are answered; port 0 takes any, an empty address none.",
+    )
+
+
+def _answering(context: click.Context, option: click.Parameter, value: str) -> Answering:
+    from click.core import ParameterSource
+
+    from pumice.observability.endpoints import AddressError, parse_address
+
+    chosen = context.get_parameter_source("answering") is not ParameterSource.DEFAULT
+    try:
+        return Answering(parse_address(value) if value else None, chosen)
+    except AddressError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def reach(kubeconfig: Path | None, context: str) -> Access:
+    """How to reach the cluster that the options name, else the one that kubectl would reach: in a pod, its own."""
+    from kubebase.field_error import FieldError
+    from pumice.kube.client.in_cluster import in_cluster
+    from pumice.kube.client.kubeconfig import default_paths, read_kubeconfig
+
+    try:
+        told = kubeconfig or context or any(path.exists() for path in default_paths(os.environ))
+        return (None if told else in_cluster()) or read_kubeconfig(kubeconfig, context=context)
+    except FieldError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def serve(
+    access: Access,
+    make: Callable[[Api], AnyWorker],
+    doing: str,
+    answering: Answering,
+    probes: Callable[[AnyWorker], Probes],
+    election: Election | None = None,
+) -> None:
+    """Work on a cluster until SIGTERM or Ctrl-C, and say how it is going where somebody asks."""
+    import asyncio
+
+    from pumice.kube.leader_election import LostError
+
+    _set_up_log()
+    gc.set_threshold(*COLLECTED)
+    try:
+        asyncio.run(_serve(access, make, doing, answering, probes, election))
+    except LostError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _set_up_log() -> None:
+    import logging
+
+    level = os.environ.get(LOG) or "warning"
+    if level not in LEVELS:
+        raise click.UsageError(f"{LOG} is {level!r}; there are {', '.join(LEVELS)}")
+    logging.basicConfig(level=level.upper(), format="%(message)s")
+
+
+async def _serve(
+    access: Access,
+    make: Callable[[Api], AnyWorker],
+    doing: str,
+    answering: Answering,
+    probes: Callable[[AnyWorker], Probes],
+    election: Election | None,
+) -> None:
+    import asyncio
+    import signal
+    from contextlib import AsyncExitStack
+
+    from pumice.cli.daemons.leader_election import leading
+    from pumice.kube.client.api import Api
+    from pumice.kube.client.transport import Limits, Session
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stop.set)
+    supervised = bool(os.environ.pop(SUPERVISED, ""))  # not for those whom we may start
+    abandoned = _on_end_of_input(stop) if supervised else asyncio.Event()
+    async with AsyncExitStack() as stack:
+        part = await stack.enter_async_context(leading(access, election))
+        session = await stack.enter_async_context(Session(access, part.limits(Limits()), may_write=lambda: part.held))
+        worker = make(Api(session))
+        asked = part.probes(probes(worker))
+        if answering.address is not None:
+            await _answer(stack, answering, asked)
+        work = asyncio.create_task(part.work(worker.run))
+        if supervised:
+            reports = asyncio.create_task(_report(asked))
+            stack.callback(reports.cancel)
+        else:
+            echo(f"{doing} {access.server}", err=True)
+        ends: set[asyncio.Future[Any]] = {work, asyncio.ensure_future(stop.wait())}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        if abandoned.is_set():  # with our supervisor the cluster is gone
+            return
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await worker.done()
+        except TimeoutError:
+            echo("what was under way could not be finished in time", err=True)
+            return  # and may yet arrive: the lease is to run out first
+        await part.give_back()
+
+
+def _on_end_of_input(stop: asyncio.Event) -> asyncio.Event:
+    """Stop when standard input ends; gives what is set then."""
+    import asyncio
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        if not os.read(sys.stdin.fileno(), 4096):
+            loop.remove_reader(sys.stdin)
+            ended.set()
+            stop.set()
+
+    loop.add_reader(sys.stdin, read)
+    return ended
+
+
+async def _report(probes: Probes) -> None:
+    """Say how it is doing whenever that changes."""
+    import asyncio
+
+    said = ""
+    while True:
+        now = (probes.alive() or probes.ready() or OK).splitlines()[0]
+        if now != said:
+            echo(now)
+            said = now
+        await asyncio.sleep(SELDOM if now == OK else SOON)
+
+
+async def _answer(stack: AsyncExitStack, answering: Answering, probes: Probes) -> None:
+    """Answer for as long as the stack lasts. A default address that is taken is no reason not to work."""
+    from pumice.observability.endpoints import Endpoints
+
+    assert answering.address is not None
+    host, port = answering.address
+    try:
+        endpoints = await stack.enter_async_context(Endpoints(answering.address, probes))
+    except OSError as error:
+        trouble = f"--metrics-address {host}:{port}: {error.strerror or error}"
+        if answering.chosen:
+            raise click.ClickException(trouble) from None
+        echo(f"note: {trouble}; going on without /metrics, /healthz and /readyz", err=True)
+    else:
+        if port == 0:
+            echo(f"metrics at {endpoints.url}/metrics", err=True)

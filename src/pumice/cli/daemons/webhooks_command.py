@@ -1,0 +1,102 @@
+"""``pumice webhooks``: admission for a real Kubernetes API, until stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pumice.cli.daemons.daemon import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
+
+if TYPE_CHECKING:
+    from pumice.admission.webhooks.certificate_source import CertificateSource
+    from pumice.admission.webhooks.server import Webhooks
+    from pumice.kube.client.api import Api
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "--listen", metavar="HOST:PORT", default=":9443", show_default=True, help="Where the API server reaches it."
+)
+@click.option("--namespace", default="", help="Where the Secret and the Service are. [default: that of the context]")
+@click.option("--service", default="pumice-webhooks", show_default=True, help="The Service in front of it.")
+@click.option("--host", "hosts", multiple=True, help="Another name or address in its certificate; may be repeated.")
+@click.option("--secret", default="pumice-webhooks", show_default=True, help="The Secret that keeps its certificate.")
+@click.option("--tls-cert", type=FILE, help="A certificate of yours instead; a file that changes is read again.")
+@click.option("--tls-key", type=FILE, help="The key that belongs to it.")
+@click.option("--tls-ca", type=FILE, help="Whom the API server is to trust; without it you tell the API server.")
+@click.option("--configuration", default="pumice", show_default=True, help="The webhook configurations to keep.")
+@schedulers_option
+@click.option(
+    "--acts-for-others",
+    "controllers",
+    metavar="USER",
+    multiple=True,
+    help="A user that makes objects for others; with ':' at the end, how such users begin. May be repeated.",
+)
+@click.option(
+    "--max-queue-depth", type=click.IntRange(1), help="How many levels of queues there may be. [default: 200]"
+)
+@metrics_option("127.0.0.1:8082")
+def webhooks(
+    kubeconfig: Path | None,
+    context: str,
+    listen: str,
+    namespace: str,
+    service: str,
+    hosts: tuple[str, ...],
+    secret: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_ca: Path | None,
+    configuration: str,
+    schedulers: frozenset[str],
+    controllers: tuple[str, ...],
+    max_queue_depth: int | None,
+    answering: Answering,
+) -> None:
+    """Judge queues, jobs, podgroups and pods for a Kubernetes API.
+
+    Answers the webhooks that pumice install registers, over TLS. The certificate is made and renewed by itself and
+    shared by all replicas through a Secret; whom the API server must trust is written into the configurations.
+    """
+    if bool(tls_cert) != bool(tls_key) or (tls_ca and not tls_cert):
+        raise click.UsageError("--tls-cert and --tls-key belong together, and --tls-ca to both of them")
+
+    from pumice.admission import QUEUE_FINALIZER, Settings
+    from pumice.admission.request import DEEPEST
+    from pumice.admission.webhooks.certificate_source import FileCertificate, SecretCertificate
+    from pumice.admission.webhooks.server import Webhooks, bound
+    from pumice.observability.endpoints import AddressError, parse_address
+    from pumice.observability.probes import webhook_probes
+
+    access = reach(kubeconfig, context)
+    place = namespace or access.namespace
+    usual = Settings()
+    settings = Settings(
+        max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
+        schedulers=schedulers,
+        controllers=(*usual.controllers, f"system:serviceaccount:{place}:", *controllers),
+        queue_finalizer=QUEUE_FINALIZER,
+    )
+    try:
+        at = bound(*parse_address(listen))
+    except AddressError as error:
+        raise click.BadParameter(str(error), param_hint="--listen") from None
+    except OSError as error:
+        raise click.ClickException(f"--listen {listen}: {error.strerror or error}") from None
+
+    def make(api: Api) -> Webhooks:
+        source: CertificateSource
+        if tls_cert and tls_key:
+            source = FileCertificate(tls_cert, tls_key, tls_ca)
+        else:
+            names = [f"{service}.{place}.svc", f"{service}.{place}.svc.cluster.local", *hosts]
+            source = SecretCertificate(api, place, secret, names)
+        return Webhooks(api, settings, at, source, configuration)
+
+    serve(access, make, "judging for", answering, webhook_probes)

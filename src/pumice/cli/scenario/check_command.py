@@ -1,0 +1,64 @@
+"""``pumice check``: run scenarios and compare what came out with what they expect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pumice.cli.terminal import complain, echo
+
+if TYPE_CHECKING:
+    from pumice.input_errors import BadInput
+    from pumice.sim.expectations import Difference
+    from pumice.sim.manifest_files import Manifest
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.pass_context
+def check(context: click.Context, files: tuple[str, ...]) -> None:
+    """Run each scenario and compare with what it expects.
+
+    Each FILE is a scenario of its own. So is a folder, with all its files together, unless several of them hold
+    a Scenario object: then each file is one.
+    """
+    from pumice.sim.manifest_files import read_apart
+
+    results = [_checked(name, manifests) for path in files for name, manifests in read_apart(path)]
+    echo(f"{results.count(0)} passed, {len(results) - results.count(0)} failed")
+    context.exit(max(results))
+
+
+def _checked(path: str, manifests: list[Manifest] | BadInput) -> int:
+    """Run one scenario and say how it went; returns the exit status it deserves."""
+    from pumice.input_errors import BadInput
+
+    try:
+        if isinstance(manifests, BadInput):
+            raise manifests
+        name, differences = _compared(path, manifests)
+    except BadInput as error:
+        echo(f"{click.style('FAIL', fg='red')} {path} (bad input, not run)")
+        for problem in error.problems:
+            complain(str(problem))
+        return 2
+    if not differences:
+        echo(f"{click.style('PASS', fg='green')} {name}")
+        return 0
+    echo(f"{click.style('FAIL', fg='red')} {name} ({path})")
+    for difference in differences:
+        echo(click.style(f"  - {difference.where}: {difference.expected}", fg="red"))
+        echo(click.style(f"  + {difference.where}: {difference.actual}", fg="green"))
+    return 1
+
+
+def _compared(path: str, manifests: list[Manifest]) -> tuple[str, list[Difference]]:
+    """The name of a scenario and what differs in it."""
+    from pumice.sim.expectations import differences
+    from pumice.sim.simulation import open_simulation
+
+    simulation = open_simulation(manifests, path)
+    simulation.run()
+    nothing = " (expects nothing)" if simulation.scenario.spec.expect is None else ""
+    return simulation.scenario.name + nothing, differences(simulation)

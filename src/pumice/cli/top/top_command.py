@@ -1,0 +1,83 @@
+"""``pumice top``: the live tree of queues, with bars for used, entitled and limit."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
+from pumice.cli.terminal import echo, echo_values
+
+if TYPE_CHECKING:
+    from pumice.cli.top.queue_usage import Board
+
+PLAIN = 100
+"""So many columns are used where nobody says how many there are."""
+
+
+@click.command(
+    cls=ClusterCommand,
+    examples="""
+        # The tree of queues, kept up to date: q ends it, arrows scroll, w shows amounts, n hides namespaces
+        {me}
+
+        # Once, as text
+        {me} --once -o wide
+    """,
+)
+@on_cluster()
+@click.option("--once", is_flag=True, help="Print how things stand and end, as where the output is no terminal.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="Wide adds weights and amounts: used/entitled/at most. json and yaml are printed once.",
+)
+@click.option(
+    "--namespaces/--no-namespaces", default=True, help="Whether to show the namespaces that have jobs in a queue."
+)
+def top(cluster: Cluster, once: bool, output: str, namespaces: bool) -> int:
+    """Show what the queues use, are entitled to and may use at most.
+
+    A bar is the whole cluster, a queue's part of it by its dominant resource. The counts are podgroups: running, let
+    in, pending. A line ns/NAME is a namespace with jobs in the queue above it.
+    """
+    wide = output == "wide"
+    if output in ("json", "yaml"):
+        from pumice.cli.top.usage_table import board_values
+
+        echo_values(board_values(_board(cluster)), output)
+    elif once or not sys.stdout.isatty():
+        found = _board(cluster)
+        _print(found if namespaces else found.without_namespaces(), wide)
+    else:
+        from pumice.cli.top.live_screen import show
+
+        return show(cluster, wide=wide, namespaces=namespaces)
+    return 0
+
+
+def _board(cluster: Cluster) -> Board:
+    from pumice.cli.top.queue_usage import board
+    from pumice.kube.resources import NODES, QUEUES
+
+    return board(cluster.client.list(QUEUES.path()).items, cluster.client.list(NODES.path()).items)
+
+
+def _print(board: Board, wide: bool) -> None:
+    import shutil
+
+    from pumice.cli.top.usage_table import board_lines, legend, summary
+
+    terminal = sys.stdout.isatty()
+    columns = shutil.get_terminal_size().columns if terminal else PLAIN
+    echo(summary(board))
+    for line in board_lines(board, columns, wide=wide, cut=terminal):
+        echo(line)
+    echo(legend())
+    for note in board.notes:
+        echo(f"{click.style('note:', fg='yellow')} {note}", err=True)

@@ -1,0 +1,128 @@
+"""Processes that work beside ``pumice up``: started with it, started again when they end, gone when it is gone.
+
+Each has a pipe for its standard input, of which only we hold the other end. When we are gone, however that came, it
+reads the end of it and stops (``serving``). What it says comes to us line by line and is passed on with its name, so
+that nobody writes into the middle of what somebody else says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import click
+
+from pumice.cli.daemons.daemon import LOG, OK, STOP_SECONDS, SUPERVISED
+from pumice.kube.client.rate_limit import Backoff
+
+BAD_INPUT = click.UsageError.exit_code
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds (at most) until one that has ended is started again: after the first time, and after many."""
+STEADY_SECONDS = 60.0
+"""Whoever has worked for so long has not failed at the start: the pauses begin anew."""
+PATIENCE = STOP_SECONDS + 2.0
+"""Seconds until one that was told to stop is made to."""
+LONGEST_LINE = 1 << 20
+
+
+class UnusableError(Exception):
+    """A companion cannot work with what it was given; it has said why."""
+
+
+class Companion:
+    """One such process, over all its lives."""
+
+    def __init__(self, name: str, arguments: Sequence[str], say: Callable[[str], None], *, verbose: bool) -> None:
+        self.name = name
+        self.state = "starting"
+        """In a word, for people: ``ok``, or what it is doing instead."""
+        self._command = [sys.executable, "-P", "-m", "pumice", *arguments]  # -P: what lies in this folder is not ours
+        self._say = say
+        self._environment = {**os.environ, SUPERVISED: "1", **({LOG: "info"} if verbose else {})}
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = False
+        self._worked = False  # ever
+
+    async def run(self) -> None:
+        """Keep it at work until it is stopped. ``UnusableError`` if it never will be."""
+        pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        while not self._stopping:
+            began = time.monotonic()
+            status = await self._live()
+            if self._stopping:
+                break
+            if status == BAD_INPUT and not self._worked:
+                raise UnusableError(f"the {self.name} cannot start; see above")
+            if time.monotonic() - began >= STEADY_SECONDS:
+                pauses.reset()
+            pause = pauses.next()
+            self.state = "restarting"
+            self._say(f"{self.name}: ended ({_how(status)}); started again in {pause:.0f} s")
+            await asyncio.sleep(pause)
+
+    async def stop(self) -> None:
+        """Let it finish what is under way, for a while."""
+        self._stopping = True
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await process.wait()
+        except TimeoutError:
+            self._say(f"{self.name}: does not stop; ended")
+            self.kill()
+            await process.wait()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._stopping = True
+        if self._process and self._process.returncode is None:
+            self._process.kill()
+
+    async def _live(self) -> int:
+        """One life, to its end; how it ended."""
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._environment,
+            limit=LONGEST_LINE,
+            process_group=0,  # Ctrl-C is for us; we then stop it when it is its turn
+        )
+        assert process.stdout and process.stderr
+        if self._stopping:  # in the meantime
+            process.kill()
+        await asyncio.gather(self._follow(process.stdout), self._relay(process.stderr))
+        return await process.wait()
+
+    async def _follow(self, stream: asyncio.StreamReader) -> None:
+        """How it says that it is doing."""
+        async for line in stream:
+            self.state = OK if line.strip() == OK.encode() else "not ready"
+            self._worked = self._worked or self.state == OK
+
+    async def _relay(self, stream: asyncio.StreamReader) -> None:
+        while True:
+            try:
+                line = await stream.readline()
+            except ValueError:  # far too long: what was read of it is lost
+                continue
+            if not line:
+                return
+            self._say(f"{self.name}: {line.decode(errors='replace').rstrip()}")
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

@@ -1,0 +1,360 @@
+"""``pumice up``: a whole cluster on this machine: a Kubernetes API, simulated nodes, the scheduler, the controllers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.terminal import echo
+
+if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AsyncExitStack
+
+    from kubesim.server import RunningCluster, ServerSettings
+    from pumice.cli.up.supervisor import Companion
+    from pumice.cli.up.up_output import Lines
+
+DEFAULT_NODES = 3
+MOST_NODES = 65_536  # as many as the addresses of pods allow
+DEFAULT_PORT = 6440
+DECISIONS = "decisions"  # in the data directory
+SWITCH_SECONDS = 0.0005
+DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(0, MOST_NODES), help="How many simulated nodes. [default: 3 on new data]")
+@click.option(
+    "--node-capacity",
+    metavar="RESOURCES",
+    help=f"What each of them has. [default: {DEFAULT_CAPACITY}; those that are there keep theirs]",
+)
+@click.option(
+    "--nodes-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Node objects to simulate instead (YAML).",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to keep everything. [default: a folder in your data directory]",
+)
+@click.option("--memory", is_flag=True, help="Keep nothing: everything is gone when it stops.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback with TLS and a token."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 takes any free port."
+)
+@click.option(
+    "--token", envvar="PUMICE_TOKEN", help="What clients must present, over TLS; also taken from PUMICE_TOKEN."
+)
+@click.option(
+    "--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A certificate of yours."
+)
+@click.option(
+    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The key that belongs to it."
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True, max=1_000_000),
+    default=1.0,
+    show_default=True,
+    help="How many seconds of simulated run time pass in one second; the scheduler goes by the wall clock.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the kubeconfig. [default: beside the data]",
+)
+@click.option("--max-queue-depth", type=click.IntRange(1), help="Levels of queues there may be. [default: 200]")
+@click.option("--no-scheduler", is_flag=True, help="Place no pods: bind them yourself, or run a scheduler of your own.")
+@click.option("--no-controllers", is_flag=True, help="Make nothing for others: no pods of Volcano Jobs, no podgroups.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The scheduler's configuration, as Volcano has them.",
+)
+@click.option(
+    "--decision-log",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the scheduler records what it decides, for pumice replay. [default: beside the data]",
+)
+@click.option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help="Where the scheduler answers /metrics, /healthz and /readyz. [default: nowhere]",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Show what scheduler and controllers say beside warnings.")
+def up(
+    nodes: int | None,
+    node_capacity: str | None,
+    nodes_file: Path | None,
+    data: Path | None,
+    memory: bool,
+    host: str,
+    port: int,
+    token: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    speed: float,
+    kubeconfig: Path | None,
+    max_queue_depth: int | None,
+    no_scheduler: bool,
+    no_controllers: bool,
+    config: Path | None,
+    decision_log: Path | None,
+    metrics_address: str | None,
+    verbose: bool,
+) -> None:
+    """Run a cluster: a Kubernetes API, simulated nodes, the scheduler and the controllers.
+
+    \b
+    pumice up --nodes 100 --node-capacity cpu=32,memory=256Gi,nvidia.com/gpu=8
+    export KUBECONFIG=...          (the line it prints)
+    kubectl get nodes
+
+    Everything acknowledged is on disk and there again at the next start. Pods with schedulerName pumice or volcano
+    are placed, those of Volcano Jobs by themselves; a pod runs for as long as its annotation says:
+
+    \b
+    pumice.dev/run-seconds: "30"
+    """
+    if memory and data:
+        raise click.UsageError("--memory keeps nothing, so --data has no meaning beside it; leave one of them out")
+    if nodes_file and (nodes is not None or node_capacity):
+        raise click.UsageError(
+            "--nodes-file says which nodes there are and what they have, so --nodes and --node-capacity have no "
+            "meaning beside it"
+        )
+    if bool(tls_cert) != bool(tls_key):
+        raise click.UsageError("--tls-cert and --tls-key belong together; give both or neither")
+    if no_scheduler and (config or decision_log or metrics_address):
+        raise click.UsageError(
+            "--config, --decision-log and --metrics-address are the scheduler's, and --no-scheduler starts none"
+        )
+    _check_token(token)
+
+    from kubesim.http.auth import needs_tls
+
+    if not tls_cert and not needs_tls(host, token or ""):
+        from kubesim.asyncio_without_ssl import load_asyncio
+
+        load_asyncio()  # before anybody else does
+    import asyncio
+
+    from kubebase.field_error import FieldError
+    from kubesim.kubelet.node_template import nodes as make_nodes
+    from kubesim.kubelet.node_template import parse_capacity, read_nodes
+    from kubesim.server import ServerSettings
+    from pumice.admission.request import DEEPEST
+    from pumice.embedded.embedded_cluster import with_pumice
+
+    folder = None if memory else (data or data_folder()).absolute()
+    try:
+        capacity = parse_capacity(node_capacity) if node_capacity is not None else None
+        if nodes_file:
+            wanted = read_nodes(nodes_file)
+        elif nodes is None and folder and (folder / "pumice.db").exists():
+            wanted = []  # those that are there go on
+            if capacity:
+                echo("--node-capacity is ignored without --nodes: the nodes that are there keep theirs", err=True)
+        else:
+            wanted = make_nodes(DEFAULT_NODES if nodes is None else nodes, capacity)
+    except FieldError as error:
+        raise click.UsageError(str(error)) from None
+    # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    with _kubeconfig(kubeconfig, folder) as place:
+        settings = ServerSettings(
+            data=folder,
+            kubeconfig=place,
+            nodes=wanted,
+            host=host,
+            port=port,
+            token=token or "",
+            own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
+            speed=speed,
+        )
+        served = with_pumice(
+            settings,
+            max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
+            scheduler=not no_scheduler,
+            controllers=not no_controllers,
+        )
+        beside = [] if no_scheduler else [_scheduler(settings, config, metrics_address, decision_log)]
+        beside += [] if no_controllers else [_controllers(settings)]
+        asyncio.run(_Up(served, nodes, beside, verbose=verbose).run())
+
+
+def _check_token(token: str | None) -> None:
+    """Refuse what clients could not send. A variable that is set to nothing is a secret that somebody forgot."""
+    import os
+
+    if token is None and os.environ.get("PUMICE_TOKEN") != "":  # to click an empty variable is no variable
+        return
+    if not token:
+        raise click.UsageError("the token (--token, or PUMICE_TOKEN) is empty; give one, or leave it out altogether")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise click.UsageError("the token (--token, or PUMICE_TOKEN) must be one word of visible ASCII characters")
+
+
+def data_folder() -> Path:
+    """Where a user's data goes, by the conventions of the system."""
+    import os
+
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "pumice"
+
+
+@contextmanager
+def _kubeconfig(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
+    """Where the kubeconfig goes; with data in memory only, to a place that is gone in the end."""
+    beside = wanted or (folder / "kubeconfig" if folder else None)
+    if beside:
+        yield beside
+        return
+    import os
+    from tempfile import TemporaryDirectory
+
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    with TemporaryDirectory(prefix="pumice-", dir=runtime if os.path.isdir(runtime) else None) as made:
+        yield Path(made) / "kubeconfig"
+
+
+def _scheduler(
+    settings: ServerSettings, config: Path | None, metrics_address: str | None, decision_log: Path | None
+) -> list[str]:
+    """How the scheduler is started."""
+    command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
+    command += ["--config", str(config)] if config else []
+    recorded = decision_log or (settings.data / DECISIONS if settings.data else None)
+    return command + (["--decision-log", str(recorded)] if recorded else [])
+
+
+def _controllers(settings: ServerSettings) -> list[str]:
+    """How the controllers are started."""
+    return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
+
+
+class _BadInput(click.ClickException):
+    """What was asked for cannot be meant, as others have said already."""
+
+    exit_code = click.UsageError.exit_code
+
+
+class _Up:
+    """From the start to the end: the server with its companions, and what is said of them."""
+
+    def __init__(self, settings: ServerSettings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
+        self._settings = settings
+        self._asked = asked
+        self._beside = beside
+        self._verbose = verbose
+        self._companions: list[Companion] = []
+
+    async def run(self) -> None:
+        """Be up until somebody says stop; who says it twice does not want to wait."""
+        import asyncio
+        import logging
+        import signal
+        from contextlib import AsyncExitStack
+
+        from kubesim.storage import StorageFailed
+        from pumice.cli.up.supervisor import UnusableError
+        from pumice.cli.up.up_output import Lines
+
+        lines, stop, ourselves = Lines(), asyncio.Event(), asyncio.current_task()
+        logging.getLogger().addHandler(lines)
+
+        def hear() -> None:
+            if stop.is_set() and ourselves:
+                for companion in self._companions:
+                    companion.kill()
+                ourselves.cancel()
+            stop.set()
+
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(sign, hear)
+        try:
+            async with AsyncExitStack() as stack:
+                running = await _start(stack, self._settings)
+                await self._work(running, stop, lines)
+        except StorageFailed as error:
+            raise click.ClickException(str(error)) from None
+        except UnusableError as error:
+            raise _BadInput(str(error)) from None
+        except asyncio.CancelledError:
+            raise click.Abort from None
+
+    async def _work(self, running: RunningCluster, stop: asyncio.Event, lines: Lines) -> None:
+        """Have companions, show how it goes, and stop them before the server, which they need to the end."""
+        import asyncio
+
+        from pumice.cli.up.supervisor import Companion
+        from pumice.cli.up.up_output import announce, keep_status_line
+
+        self._companions += [Companion(each[0], each, lines.say, verbose=self._verbose) for each in self._beside]
+        lives = [asyncio.create_task(companion.run()) for companion in self._companions]
+        ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), running.broken, *lives}
+        announce(self._settings, running, self._companions, self._asked)
+        line = asyncio.create_task(keep_status_line(running, self._companions, lines)) if sys.stderr.isatty() else None
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if line:
+                line.cancel()
+            lines.end()
+        try:
+            echo("stopping: finishing what is under way", err=True)
+            await asyncio.gather(*(companion.stop() for companion in self._companions))
+        finally:
+            for life in lives:
+                life.cancel()
+            ended = await asyncio.gather(*lives, return_exceptions=True)
+        if running.broken.done():
+            running.broken.result()
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+
+async def _start(stack: AsyncExitStack, settings: ServerSettings) -> RunningCluster:
+    """Be up, or say why not."""
+    import errno
+    import socket
+
+    from kubebase.field_error import FieldError
+    from kubesim.server import running_cluster
+    from kubesim.storage import Damaged, DataHeld
+
+    try:
+        return await stack.enter_async_context(running_cluster(settings))
+    except FieldError as error:
+        raise click.UsageError(str(error)) from None
+    except (DataHeld, Damaged) as error:
+        raise click.ClickException(str(error)) from None
+    except socket.gaierror as error:
+        raise click.UsageError(f"--host {settings.host}: {error.strerror}") from None
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise click.UsageError(f"--host {settings.host} is no address of this machine") from None
+        if error.errno == errno.EADDRINUSE:
+            raise click.ClickException(_taken(settings.port)) from None
+        where = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{where}{error.strerror or error}") from None
+
+
+def _taken(port: int) -> str:
+    from kubesim.storage.directory_lock import held_by
+
+    usual = held_by(data_folder())  # most often it is one of ours
+    by = f" by {usual}" if usual.endswith(f":{port}") else ""
+    return f"port {port} is taken{by}; choose another with --port, or --port 0 for any that is free"

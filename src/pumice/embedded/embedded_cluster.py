@@ -1,0 +1,41 @@
+"""The settings of an embedded server that serves Pumice's kinds and judges by Pumice's rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubesim.api.client import InProcessClient
+from kubesim.server import ServerSettings
+from kubesim.storage import Store
+from pumice.admission import QUEUE_FINALIZER
+from pumice.admission import Settings as Rules
+from pumice.admission.request import DEEPEST
+from pumice.embedded import bootstrap
+from pumice.embedded.admission_hook import Admission
+
+
+def with_pumice(
+    settings: ServerSettings,
+    *,
+    admission: bool = True,
+    max_queue_depth: int = DEEPEST,
+    scheduler: bool = False,
+    controllers: bool = False,
+) -> ServerSettings:
+    """Add our kinds, the first queues and our rules to the settings of a server.
+
+    Without ``admission`` queues, jobs and podgroups are judged by their definitions only. ``max_queue_depth`` limits
+    the levels of queues below root. ``scheduler`` says that our scheduler will run here, and no other; ``controllers``
+    that our controllers will, so that a queue that is deleted waits for them by a finalizer.
+    """
+    finalizer = QUEUE_FINALIZER if controllers else ""
+    rules = Rules(max_queue_depth=max_queue_depth, queue_finalizer=finalizer, alone=scheduler)
+
+    def hook(store: Store) -> Admission:
+        return Admission(store, rules)
+
+    async def prepare(api: InProcessClient) -> None:
+        await bootstrap.furnish(api)
+        await bootstrap.settle_finalizers(api, finalizer)
+
+    return replace(settings, admission=hook if admission else None, prepare=prepare)

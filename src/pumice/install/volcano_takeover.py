@@ -1,0 +1,107 @@
+"""Is Volcano here already? Then what is its own stays its own, unless somebody wants us to take over.
+
+Its deployments and webhooks say that it works here; definitions of its kinds that are not ours, that it did or will.
+To take over is to stop its deployments and take its webhooks away, which would otherwise refuse what nobody judges; its
+objects stay as they are and are ours from then on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pumice.install.install_options import NAME
+from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
+from pumice.install.manifests import definitions
+from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.sync_client import Client
+from pumice.kube.resources import Resource
+
+Object = dict[str, Any]
+
+BEFORE = "pumice.dev/replicas-before"
+"""The annotation that keeps how many replicas a deployment had that was stopped."""
+PAUSE, PATIENCE = 0.5, 60.0
+"""Seconds: between two looks at whether its pods have ended, and until we go on beside them."""
+_NAMES = ("volcano-scheduler", "volcano-controller", "volcano-controllers", "volcano-admission")
+_WEBHOOKS = "volcano-admission-service"  # how its configurations begin
+
+
+@dataclass(frozen=True, slots=True)
+class Volcano:
+    """What was found of it."""
+
+    deployments: tuple[Object, ...] = ()
+    webhooks: tuple[Object, ...] = ()
+    definitions: tuple[str, ...] = ()
+    """Its kinds, as somebody else has defined them."""
+
+    def __bool__(self) -> bool:
+        return bool(self.deployments or self.webhooks or self.definitions)
+
+    def __str__(self) -> str:
+        places = sorted({f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in self.deployments})
+        found = [f"deployment {place}" for place in places]
+        found += [f"webhooks {one['metadata']['name']}" for one in self.webhooks]
+        found += [f"definition {name}" for name in self.definitions]
+        return ", ".join(found)
+
+
+def find(client: Client) -> Volcano:
+    """Look for it."""
+    chosen = {"labelSelector": f"app in ({', '.join(_NAMES)})"}
+    named = client.list(DEPLOYMENTS.path(), chosen).items
+    working = [one for one in named if (one.get("spec") or {}).get("replicas") != 0]
+    return Volcano(
+        tuple({**one, "apiVersion": "apps/v1", "kind": "Deployment"} for one in working),
+        tuple(_webhooks(client)),
+        tuple(_foreign(client)),
+    )
+
+
+def _webhooks(client: Client) -> Iterator[Object]:
+    for resource in (MUTATING, VALIDATING):
+        for one in client.list(resource.path()).items:
+            if str(one["metadata"]["name"]).startswith(_WEBHOOKS):
+                yield {**one, "kind": resource.kind}
+
+
+def _foreign(client: Client) -> Iterator[str]:
+    for wanted in definitions():
+        name = wanted["metadata"]["name"]
+        found = _got(client, DEFINITIONS, name)
+        if found is not None and (found["metadata"].get("labels") or {}).get("app.kubernetes.io/part-of") != NAME:
+            yield name
+
+
+def _got(client: Client, resource: Resource[Any], name: str) -> Object | None:
+    try:
+        return client.get(resource.path(name=name))
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+
+
+def stop(client: Client, volcano: Volcano, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
+    """Stop what works, wait until it has ended, and take its webhooks away; says what was done."""
+    for one in volcano.webhooks:
+        resource = MUTATING if one["kind"] == MUTATING.kind else VALIDATING
+        client.delete(resource.path(name=one["metadata"]["name"]), uid=one["metadata"]["uid"])
+        yield f"{resource.kind.lower()}/{one['metadata']['name']} deleted"
+    for one in volcano.deployments:
+        about, replicas = one["metadata"], (one.get("spec") or {}).get("replicas", 1)
+        kept = {"metadata": {"annotations": {BEFORE: str(replicas)}}, "spec": {"replicas": 0}}
+        client.merge(DEPLOYMENTS.path(about["namespace"], about["name"]), kept)
+        yield f"deployment.apps/{about['name']} stopped (it had {replicas} replicas, see its annotation {BEFORE})"
+    deadline = time.monotonic() + PATIENCE
+    while any(_pods_of(client, one) for one in volcano.deployments) and time.monotonic() < deadline:
+        sleep(PAUSE)
+
+
+def _pods_of(client: Client, deployment: Object) -> list[Object]:
+    chosen = ((deployment.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    query = {"labelSelector": ",".join(f"{name}={value}" for name, value in chosen.items())}
+    return client.list(PODS.path(deployment["metadata"]["namespace"]), query).items if chosen else []

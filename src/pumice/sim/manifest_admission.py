@@ -1,0 +1,235 @@
+"""The objects of a file, judged by the admission rules as a cluster would have let them in.
+
+The order is that in which somebody would set up a cluster, not that of the file. Nodes and namespaces are there from
+the beginning. Then come the queues, parents before their children. Then the jobs that have a phase already, or pods
+that run: they were let in before the scenario starts, so that a queue may have been closed since then. Last, in the
+order of the file, the jobs that are created now; each sees the load of those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from kubebase.resource_vector import Registry, add
+from pumice.admission import Object, Refusal, with_user_limits_settled
+from pumice.input_errors import Problem, did_you_mean
+from pumice.kube.decode.convert import decode
+from pumice.kube.decode.pods import GROUP_NAME
+from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy
+from pumice.model.queue_tree import HIERARCHY, build_queue_tree
+from pumice.model.specs import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
+from pumice.sim.manifest_files import Manifest
+from pumice.sim.manifest_translation import Translated
+from pumice.sim.object_set import Objects
+from pumice.sim.simulated_admission import Admission
+
+PARENT = "spec.parent"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A manifest that could be read, with what it stands for and its age."""
+
+    manifest: Manifest
+    translated: Translated
+    created: int
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The object as it is written."""
+        return self.manifest.document
+
+    def problem(self, refusal: Refusal) -> Problem:
+        """What is wrong with it."""
+        return Problem(self.manifest.file, self.translated.name, refusal.field, refusal.message)
+
+
+@dataclass(slots=True)
+class Judged:
+    """What is let in, in the words of a cluster's API, and what is not."""
+
+    registry: Registry
+    admission: Admission
+    objects: Objects = field(default_factory=Objects)
+    translated: list[Translated] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def take(self, translated: Translated) -> None:
+        """Let in what a manifest stands for."""
+        self.translated.append(translated)
+        for part in translated.parts:
+            self.objects.put(part)
+
+
+def judge(entries: Sequence[Entry], registry: Registry, announced: set[str]) -> Judged:
+    """Let the objects in or refuse them; ``announced`` are jobs that events will bring."""
+    judged = Judged(registry, Admission(registry))
+    queues: list[Entry] = []
+    jobs: list[Entry] = []
+    for entry in entries:
+        if entry.translated.kind == "Queue":
+            queues.append(entry)
+        elif entry.translated.group is not None:
+            jobs.append(entry)
+        else:
+            judged.admission.put_other(entry.document)
+            judged.take(entry.translated)
+    _judge_queues(queues, judged)
+    refused = _judge_jobs(jobs, judged, own_default=any(entry.translated.name == "Queue/default" for entry in queues))
+    _judge_pods(judged, entries, refused, announced)
+    return judged
+
+
+# ---- queues ------------------------------------------------------------------------------------------------
+
+
+def _judge_queues(entries: list[Entry], judged: Judged) -> None:
+    read = {queue.name: queue for entry in entries for queue in entry.translated.parts if isinstance(queue, Queue)}
+    by_hierarchy = parents_by_hierarchy(read.values())
+    ordered = [entries[i] for i in _parents_first(list(read.values()), by_hierarchy)]
+    by_name = {entry.document["metadata"]["name"]: entry for entry in ordered}
+
+    def store(admitted: Object) -> None:
+        name = admitted["metadata"]["name"]
+        entry = by_name[name]
+        queue = admitted_queue(admitted, judged.registry, entry.created)
+        judged.take(Translated(entry.translated.name, (queue,)))
+        judged.admission.put_queue(queue, admitted)
+        for owner in (name, by_hierarchy.get(name, ("", ""))[1]):
+            if owner in judged.objects.queues:
+                put_grown(judged.objects, judged.objects.queues[owner], judged.admission)
+
+    documents = [placed_by_hierarchy(entry.document, by_hierarchy) for entry in ordered]
+    refused = judged.admission.queues(documents, store)
+    parents = _refused_parents(read, judged) if any(refused) else {}
+    for entry, refusals in zip(ordered, refused, strict=True):
+        instead = parents.get(entry.document["metadata"]["name"])
+        for refusal in refusals:
+            about = instead if instead is not None and refusal.field == PARENT else refusal
+            judged.problems.append(entry.problem(about))
+
+
+def admitted_queue(admitted: Object, registry: Registry, created: int) -> Queue:
+    """The queue that admission let in. The limits of its users stay in it: the engine heeds those of leaves only."""
+    queue = decode(with_user_limits_settled(admitted, leaf=True), registry=registry, created=created)
+    assert isinstance(queue, Queue)
+    return queue
+
+
+def placed_by_hierarchy(document: Mapping[str, Any], by_hierarchy: Mapping[str, tuple[str, str]]) -> Object:
+    """A queue's manifest; one that a hierarchy names and that does not say where it stands, stands there."""
+    about, spec = document["metadata"], document.get("spec") or {}
+    parent, _ = by_hierarchy.get(about["name"], ("", ""))
+    if not parent or spec.get("parent") or (about.get("annotations") or {}).get(HIERARCHY):
+        return dict(document)
+    return {**document, "spec": {**spec, "parent": parent}}
+
+
+def put_grown(objects: Objects, owner: Queue, admission: Admission | None = None) -> None:
+    """Make and change the queues that a hierarchy names."""
+    for child in expand_with_ages(owner, objects.queues):
+        objects.put(child)
+        if admission is not None:
+            admission.put_queue(child)
+
+
+def _parents_first(queues: list[Queue], by_hierarchy: Mapping[str, tuple[str, str]]) -> Iterator[int]:
+    """Positions of the queues, in the order of the file except that whoever makes or holds another comes before it."""
+    position = {queue.name: i for i, queue in enumerate(queues)}
+    waits_for: list[int] = []
+    waiting: dict[int, list[int]] = {}
+    for i, queue in enumerate(queues):
+        above = {queue.parent, *by_hierarchy.get(queue.name, ())}
+        if queue.parent is not None:
+            above.add(by_hierarchy.get(queue.parent, ("", ""))[1])
+        before = {position[name] for name in above if name in position} - {i}
+        waits_for.append(len(before))
+        for j in before:
+            waiting.setdefault(j, []).append(i)
+    ready = [i for i, number in enumerate(waits_for) if not number]
+    heapify(ready)
+    done = set()
+    while ready:
+        i = heappop(ready)
+        done.add(i)
+        yield i
+        for j in waiting.get(i, ()):
+            waits_for[j] -= 1
+            if not waits_for[j]:
+                heappush(ready, j)
+    yield from (i for i in range(len(queues)) if i not in done)  # they go round in a circle, and are refused
+
+
+def _refused_parents(read: Mapping[str, Queue], judged: Judged) -> dict[str, Refusal]:
+    """What to say to those whose parent stands in the file but was refused: they need not create it."""
+    layout = build_queue_tree({**judged.objects.queues, **read})
+    circles = {one.queue: one.message for one in layout.refusals if one.refused}
+    return {
+        queue.name: Refusal(circles.get(queue.name, f"the queue '{queue.parent}' is refused itself; see there"), PARENT)
+        for queue in read.values()
+        if queue.parent != queue.name and queue.parent in read and queue.parent not in judged.objects.queues
+    }
+
+
+# ---- jobs and their pods -----------------------------------------------------------------------------------
+
+
+def _judge_jobs(entries: list[Entry], judged: Judged, *, own_default: bool) -> set[str]:
+    """Let jobs in, and return the keys of those that are refused."""
+    admission, objects = judged.admission, judged.objects
+    if not own_default and any(admission.needs_default_queue(one.translated, one.document) for one in entries):
+        objects.put(Queue(DEFAULT_QUEUE))
+        admission.put_queue(objects.queues[DEFAULT_QUEUE])
+    runs = _held_by_job(objects)
+    held: dict[str, Vector] = {}
+    admission.world.held = lambda queue: held.get(queue, ())
+    refused = set()
+    there_first = sorted(((not _is_there(entry, runs), i) for i, entry in enumerate(entries)))
+    for is_new, i in there_first:
+        entry = entries[i]
+        group = entry.translated.group
+        assert group is not None
+        admitted, refusals = admission.work(entry.translated, entry.document, there=not is_new)
+        if refusals:
+            judged.problems += map(entry.problem, refusals)
+            refused.add(group.key)
+            continue
+        translated = entry.translated.filled_in(admitted)
+        judged.take(translated)
+        admission.put_work(group.key, translated, admitted)
+        queue = admitted["spec"]["queue"]
+        held[queue] = add(held.get(queue, ()), runs.get(group.key, ()))
+    return refused
+
+
+def _is_there(entry: Entry, runs: Mapping[str, Vector]) -> bool:
+    """Whether a job was let in before the scenario starts: it has come to some phase, or pods of it run."""
+    group, status = entry.translated.group, entry.document.get("status") or {}
+    assert group is not None
+    phase = (status.get("state") or {}).get("phase") if entry.translated.kind == "Job" else status.get("phase")
+    return group.key in runs or (bool(phase) and entry.translated.kind != "Pod")
+
+
+def _held_by_job(objects: Objects) -> dict[str, Vector]:
+    """What the pods of each job hold, of those that run already."""
+    runs: dict[str, Vector] = {}
+    for task in objects.tasks.values():
+        if task.job is not None and task.status is TaskStatus.RUNNING:
+            runs[task.job] = add(runs.get(task.job, ()), task.request)
+    return runs
+
+
+def _judge_pods(judged: Judged, entries: Sequence[Entry], refused: set[str], announced: set[str]) -> None:
+    """Leave out pods whose PodGroup is refused, and refuse those whose PodGroup nobody describes."""
+    objects = judged.objects
+    for entry in entries:
+        for task in entry.translated.parts:
+            if not isinstance(task, TaskSpec) or task.job is None or task.job in objects.jobs or task.job in announced:
+                continue
+            objects.drop(TaskSpec, task.key)
+            if task.job not in refused:
+                message = f"there is no PodGroup {task.job}{did_you_mean(task.job, objects.jobs)}"
+                judged.problems.append(entry.problem(Refusal(message, f"metadata.annotations[{GROUP_NAME}]")))

@@ -1,0 +1,121 @@
+"""A manifest becomes the objects it stands for, as the controllers of a cluster would make them.
+
+Most are one object of the model and are read by ``kube``. Two are more: a Job is a PodGroup with its pods
+(``job_manifests``), and a waiting Pod without a group is a group of its own. What admission fills in (the queue of a
+job that names none, how many of its pods start together) is put into the same objects afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry
+from pumice.input_errors import did_you_mean
+from pumice.kube.decode import api_types
+from pumice.kube.decode.convert import decode
+from pumice.kube.decode.hierarchy_entries import check_entries
+from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.decode.preemption_annotations import longest_wait, queue_name, user
+from pumice.kube.decode.struct_decode import read
+from pumice.model.root_queue import fields_without_effect
+from pumice.model.specs import DEFAULT_QUEUE, ROOT, Described, JobSpec, Queue, TaskSpec, TaskStatus
+from pumice.sim.job_expansion import expand_job
+from pumice.sim.object_set import KINDS
+
+NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
+KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """What a manifest amounts to. ``name`` is how errors call it: Queue/dev, Job/default/train."""
+
+    name: str
+    parts: tuple[Described, ...]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the manifest."""
+        return self.name.partition("/")[0]
+
+    @property
+    def group(self) -> JobSpec | None:
+        """The PodGroup among its parts, where it is the first."""
+        return self.parts[0] if self.parts and isinstance(self.parts[0], JobSpec) else None
+
+    def filled_in(self, admitted: Mapping[str, Any]) -> Translated:
+        """The same Job, PodGroup or Pod with what admission has written into the spec of the job."""
+        group, *others = self.parts
+        if not isinstance(group, JobSpec):
+            raise TypeError(f"{self.name} is no job")
+        spec = admitted["spec"]
+        least = spec.get("minAvailable") if self.kind == "Job" else None
+        filled = replace(group, queue=spec["queue"], min_member=group.min_member if least is None else least)
+        return Translated(self.name, (filled, *others))
+
+
+def pods_of_job(translated: Translated) -> list[str]:
+    """The pods that a Job stands for, and that its controller makes anew when they are gone."""
+    is_job = translated.kind == "Job"
+    return [part.key for part in translated.parts if isinstance(part, TaskSpec) and is_job]
+
+
+def translate(document: Mapping[str, Any], registry: Registry, created: int) -> Translated:
+    """The objects a manifest stands for; raises ObjectError."""
+    kind = document.get("kind")
+    if kind not in KNOWN:
+        hint = did_you_mean(str(kind), KNOWN) or f"; write one of {', '.join(KNOWN)}"
+        raise ObjectError(name_of(document), "kind", f"{kind!r} is not known{hint}")
+    name = name_of(document)
+    if kind == "Job":
+        return Translated(name, tuple(expand_job(document, name, registry, created)))
+    if kind == "Queue":
+        _check_entries(document, name)
+    described = decode(document, registry=registry, created=created)
+    if isinstance(described, Queue) and described.name == ROOT:
+        for field, message in fields_without_effect(described):
+            raise ObjectError(name, field, message)
+    if isinstance(described, TaskSpec) and _needs_group(described):
+        group = _group_of_one(described, read(document["metadata"], api_types.Metadata), name)
+        return Translated(name, (group, replace(described, job=group.key)))
+    return Translated(name, () if described is None else (described,))
+
+
+def _check_entries(document: Mapping[str, Any], name: str) -> None:
+    """Refuse misspelt keys at any depth of a hierarchy, as admission does."""
+    spec = document.get("spec")
+    try:
+        check_entries(spec.get("hierarchy") if isinstance(spec, Mapping) else None)
+    except FieldError as error:
+        raise ObjectError(name, error.field, error.message) from None
+
+
+def name_of(document: Mapping[str, Any]) -> str:
+    """Kind, namespace (where the kind has one) and name of an object that may lack any of them."""
+    kind, metadata = document.get("kind"), document.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    parts = [kind or "?", metadata.get("name") or "?"]
+    if kind in NAMESPACED:
+        parts.insert(1, metadata.get("namespace") or "default")
+    return "/".join(map(str, parts))
+
+
+def _needs_group(task: TaskSpec) -> bool:
+    return task.job is None and task.managed and task.status is TaskStatus.PENDING
+
+
+def _group_of_one(task: TaskSpec, metadata: api_types.Metadata, subject: str) -> JobSpec:
+    try:
+        return JobSpec(
+            namespace=task.namespace,
+            name=task.name,
+            queue=queue_name(metadata.annotations) or DEFAULT_QUEUE,
+            created=task.created,
+            user=user(metadata),
+            longest_wait=longest_wait(metadata),
+        )
+    except FieldError as error:
+        raise ObjectError(subject, error.field, error.message) from None

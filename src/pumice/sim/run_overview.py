@@ -1,0 +1,245 @@
+"""A cluster at a glance: one line a node of the tree, one a job, with the figures that people compare.
+
+The report is for programs and complete; this is for the eye. Both read the same tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kubebase.resource_vector import MEMORY, PODS
+from pumice.engine.engine import Engine
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.model.specs import Items, JobPhase, Queue, QueueState, TaskStatus
+from pumice.sim.run_report import below, in_order, queue_in_force, share_of, target_of, target_tasks, whole_target
+from pumice.sim.scenario_loader import SECOND
+from pumice.sim.simulated_cluster import Cluster
+from pumice.sim.simulation import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """A queue or namespace. Shares are dominant shares of the cluster.
+
+    ``starting`` are tasks whose room is still being freed; it counts as allocated to them. ``deserved`` is what the
+    queue deserves where queues are ordered by that, ``capability`` the most it may hold where that is less than all.
+    """
+
+    name: str
+    path: str
+    depth: int
+    kind: NodeKind
+    weight: float
+    state: str
+    used: float
+    entitled: float
+    running: float
+    starting: int
+    pending: float
+    allocated: str
+    entitled_amounts: str
+    deserved: str
+    guarantee: str
+    capability: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """A job. ``target`` is in tasks, whole ones in a run; None where there is no such number."""
+
+    key: str
+    queue: str
+    user: str
+    phase: str
+    running: float
+    starting: int
+    pending: float
+    target: float | None
+    used: float
+    entitled: float
+    allocated: str
+    entitled_amounts: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldLine:
+    """Room that is kept for a job: where, for how many seconds now, and what part of the cluster is lacking there."""
+
+    job: str
+    room: dict[str, str]
+    seconds: float
+    lack: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All lines, in the order in which they are read. ``targets``: whether entitlements mean anything.
+
+    ``stopped`` are queues that a plugin refuses, and why.
+    """
+
+    nodes: list[NodeLine]
+    jobs: list[JobLine]
+    targets: bool
+    stopped: dict[str, str] = field(default_factory=dict)
+    holds: list[HoldLine] = field(default_factory=list)
+
+
+class Tasks(NamedTuple):
+    """How many tasks run, have a place that is being freed, and wait without one."""
+
+    running: float = 0
+    starting: int = 0
+    pending: float = 0
+
+
+def overview_of_run(simulation: Simulation) -> Overview:
+    """How things stand in a run, now or at its end."""
+    engine = simulation.cluster.engine
+    tasks = {leaf: _tasks(simulation, leaf) for leaf in engine.tree.jobs.values()}
+
+    def line(node: ShareNode) -> NodeLine:
+        columns = zip(*(tasks[leaf] for leaf in below(node)), strict=True)
+        return _node_line(engine, node, simulation.held(node), Tasks(*map(sum, columns)))
+
+    nodes = [line(node) for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB]
+    jobs = []
+    for key, leaf in sorted(engine.tree.jobs.items()):
+        spec, held = leaf.job.spec, simulation.held(leaf)
+        assert spec is not None
+        jobs.append(
+            JobLine(
+                key=key,
+                queue=spec.queue,
+                user=spec.user or spec.namespace,
+                phase=leaf.job.phase.value,
+                running=tasks[leaf].running,
+                starting=tasks[leaf].starting,
+                pending=tasks[leaf].pending,
+                target=whole_target(engine, leaf),
+                used=share_of(held, engine.state.capacity),
+                entitled=share_of(target_of(leaf), engine.state.capacity),
+                allocated=_amounts(engine, held),
+                entitled_amounts=_amounts(engine, target_of(leaf)),
+                reason=_reason(engine, leaf) if tasks[leaf].pending else "",
+            )
+        )
+    stopped = dict(sorted(engine.context.sync.refused_queues.items()))
+    return Overview(nodes, jobs, simulation.has_targets, stopped, _holds(simulation.cluster))
+
+
+def _reason(engine: Engine, leaf: JobNode) -> str:
+    """Why tasks of a job wait: what keeps the whole queue back, the door, or what was last said of the job."""
+    node: ShareNode | None = leaf.queue
+    queue = engine.context.sync.queue_of(leaf.queue)
+    if queue is not None:
+        by = queue_in_force(engine, queue, leaf.queue)
+        if by.state is not QueueState.OPEN:
+            return f"queue {by.name} is {_STOPPED[by.state]}"
+    while node is not None:
+        if node.queue_name in engine.context.sync.refused_queues:
+            return f"queue {node.queue_name} is stopped"
+        node = node.parent
+    if leaf.job.phase is JobPhase.PENDING and engine.policy.enqueues:
+        return engine.policy.enqueueable(leaf, engine.now) or ""
+    return engine.context.decided.conditions.get(leaf.job.key, "")
+
+
+def _holds(cluster: Cluster) -> list[HoldLine]:
+    engine = cluster.engine
+    holds = engine.context.reservations.active if engine.context.reservations is not None else {}
+    return [
+        HoldLine(
+            job=leaf.job.key,
+            room={engine.nodes.nodes[at].name: _named(engine, needs) for at, needs in sorted(hold.needs.items())},
+            seconds=(cluster.now - hold.since) / SECOND,
+            lack=hold.lack,
+        )
+        for leaf, hold in sorted(holds.items(), key=lambda item: item[0].rank)
+    ]
+
+
+def _tasks(simulation: Simulation, leaf: JobNode) -> Tasks:
+    starting = 0
+    if simulation.means is None:
+        starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.tasks.values())
+    return Tasks(simulation.running(leaf) - starting, starting, simulation.pending(leaf))
+
+
+def overview_of_targets(engine: Engine) -> Overview:
+    """What everybody is entitled to in a cluster whose targets were just set; nothing runs."""
+    nodes = [
+        _node_line(engine, node, (), Tasks()) for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB
+    ]
+    jobs = []
+    for key, leaf in sorted(engine.tree.jobs.items()):
+        spec = leaf.job.spec
+        assert spec is not None
+        share = share_of(target_of(leaf), engine.state.capacity)
+        user, target, amounts = spec.user or spec.namespace, target_tasks(leaf), _amounts(engine, target_of(leaf))
+        jobs.append(JobLine(key, spec.queue, user, "", 0, 0, 0, target, 0, share, "", amounts, ""))
+    return Overview(nodes, jobs, True)
+
+
+def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: Tasks) -> NodeLine:
+    queue = engine.context.sync.queue_of(node)
+    return NodeLine(
+        name=node.name if queue is None or queue.name == node.name else f"{node.name} ({queue.name})",
+        path=node.path,
+        depth=node.path.count("/"),
+        kind=node.kind,
+        weight=node.weight,
+        state=_state(engine, queue, node) if queue is not None else "",
+        used=share_of(held, engine.state.capacity),
+        entitled=share_of(target_of(node), engine.state.capacity),
+        running=tasks.running,
+        starting=tasks.starting,
+        pending=tasks.pending,
+        allocated=_amounts(engine, held),
+        entitled_amounts=_amounts(engine, target_of(node)),
+        deserved=_named(engine, engine.order.deserved_by(node) or ()),
+        guarantee=_amounts(engine, node.guarantee or ()),
+        capability=_named(engine, _limits(engine, node)),
+    )
+
+
+def _limits(engine: Engine, node: ShareNode) -> Items:
+    """What a node may hold at most, of the resources of which that is less than all there is."""
+    bounds = zip(node.ceiling or (), engine.state.capacity, strict=False)
+    return tuple((j, most) for j, (most, whole) in enumerate(bounds) if most < whole)
+
+
+_STOPPED = {
+    QueueState.PAUSED: "paused",
+    QueueState.CLOSING: "closed",
+    QueueState.CLOSED: "closed",
+    QueueState.UNKNOWN: "stopped",
+}
+
+
+def _state(engine: Engine, queue: Queue, node: ShareNode) -> str:
+    """A queue's own state and, where another one counts, whose doing that is."""
+    by = queue_in_force(engine, queue, node)
+    return queue.state.value if by is queue else f"{queue.state.value} ({_STOPPED[by.state]} by {by.name})"
+
+
+def _named(engine: Engine, items: Items) -> str:
+    """Amounts that somebody named, zeros included; places for pods say nothing about a queue."""
+    return ", ".join(f"{engine.state.registry.names[j]} {_amount(engine, j, n)}" for j, n in items if j != PODS)
+
+
+def _amounts(engine: Engine, vector: Sequence[float]) -> str:
+    names = zip(engine.state.registry.names, vector, strict=False)
+    return ", ".join(f"{name} {_amount(engine, j, amount)}" for j, (name, amount) in enumerate(names) if amount)
+
+
+def _amount(engine: Engine, index: int, amount: float) -> str:
+    if isinstance(amount, int):
+        return engine.state.registry.format_amount(index, amount)
+    # A mean: three figures are all that anybody reads.
+    if index != MEMORY:
+        return f"{amount / 1000:.3g}"
+    return engine.state.registry.format_amount(index, int(float(f"{amount:.3g}")))

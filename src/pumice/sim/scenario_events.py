@@ -1,0 +1,296 @@
+"""What happens to a cluster while it runs: tasks finish, objects come, change and go, commands are given.
+
+An event is carried out whole or refused whole, by the admission rules of a cluster and in their words. A refusal is
+written down and the run goes on, as it would in a cluster where somebody's ``kubectl apply`` was turned down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kubebase.field_error import FieldError
+from pumice.admission import Object, Refusal
+from pumice.config.load import read_config
+from pumice.engine.config.scheduler_config import ConfigError
+from pumice.input_errors import Problem, did_you_mean
+from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.decode.pods import GROUP_NAME
+from pumice.model.queue_expansion import parents_by_hierarchy, without_given_fields, without_given_hierarchies
+from pumice.model.specs import (
+    DEFAULT_QUEUE,
+    Described,
+    DisruptionBudget,
+    JobSpec,
+    PriorityClass,
+    Queue,
+    Quota,
+    TaskSpec,
+    TaskStatus,
+)
+from pumice.sim.manifest_admission import admitted_queue, placed_by_hierarchy, put_grown
+from pumice.sim.manifest_translation import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
+from pumice.sim.object_set import KINDS, Objects, key_of
+from pumice.sim.scenario import Command, Delete, Event, Finish, Scenario
+from pumice.sim.simulated_admission import Admission
+from pumice.sim.simulated_cluster import Cluster
+
+Slot = tuple[type[Described], str]
+
+
+class RefusedError(Exception):
+    """Admission does not let an object in, for these reasons."""
+
+    def __init__(self, subject: str, refusals: Sequence[Refusal]) -> None:
+        super().__init__(subject, refusals)
+        self.subject = subject
+        self.refusals = refusals
+
+    def problems(self, file: str) -> Iterator[Problem]:
+        """Each reason, said of the object."""
+        for refusal in self.refusals:
+            yield Problem(file, self.subject, refusal.field, refusal.message)
+
+
+class Events:
+    """The events of a scenario, in order, and what each manifest brought into the cluster."""
+
+    def __init__(
+        self, scenario: Scenario, cluster: Cluster, admission: Admission, translated: Iterable[Translated]
+    ) -> None:
+        self._scenario = scenario
+        self._cluster = cluster
+        self._admission = admission
+        self._parts: dict[str, tuple[Slot, ...]] = {}
+        self._written: dict[str, Queue] = {}  # queues with manifests of their own, as these describe them
+        for one in translated:
+            self._parts[one.name] = _slots(one.parts)
+            self._written |= {part.name: part for part in one.parts if isinstance(part, Queue)}
+        self._writes = 0  # of hierarchy annotations: those of one cycle count one after the other
+        self._waiting = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
+
+    @property
+    def last_cycle(self) -> int:
+        """The cycle before which the last event that is still to come happens; 0: none is."""
+        return self._waiting[-1][1].cycle if self._waiting else 0
+
+    def before(self, cycle: int) -> Iterator[Problem]:
+        """Let happen what happens before this cycle; yields what was refused."""
+        while self._waiting and self._waiting[0][1].cycle <= cycle:
+            number, event = self._waiting.pop(0)
+            where = f"spec.events[{number}]"
+            try:
+                self._happen(event, where)
+            except RefusedError as error:
+                yield from error.problems(self._scenario.file)
+            except ObjectError as error:
+                yield Problem(self._scenario.file, error.object, error.field, error.message)
+            except FieldError as error:
+                yield Problem(self._scenario.file, self._scenario.object, error.field, error.message)
+
+    def never(self) -> Iterator[Problem]:
+        """What has not happened by the end, because its cycle never came."""
+        for number, event in self._waiting:
+            message = f"cycle {event.cycle} never came: the run ended after {self._cluster.cycles}"
+            yield Problem(self._scenario.file, self._scenario.object, f"spec.events[{number}].cycle", message)
+
+    def _happen(self, event: Event, where: str) -> None:
+        if event.finish is not None:
+            self._finish(event.finish, f"{where}.finish")
+        elif event.apply is not None:
+            self._apply(event.apply)
+        elif event.delete is not None:
+            self._delete(event.delete, f"{where}.delete")
+        elif event.command is not None:
+            self._command(event.command, f"{where}.command")
+        elif event.config is not None:
+            try:
+                self._cluster.reconfigure(read_config(event.config, f"{where}.config"))
+            except ConfigError as error:
+                raise FieldError(f"{where}.config", f"line {error.line}: {error.message}") from None
+
+    # --- tasks finish -------------------------------------------------------------------------------------------
+
+    def _finish(self, finish: Finish, where: str) -> None:
+        running = self._cluster.running()
+        if finish.tasks is None:
+            home = finish.job.partition("/")[0] if finish.job is not None else "default"
+            wanted = {pod if "/" in pod else f"{home}/{pod}" for pod in finish.pods}
+            ending = [task for task in running if task.key in wanted]
+            missing = sorted(wanted - {task.key for task in ending})
+            if missing:
+                raise FieldError(f"{where}.pods", f"{', '.join(missing)} does not run in this cycle")
+        else:
+            ending = sorted((task for task in running if task.job == finish.job), key=lambda task: task.started)
+            if len(ending) < finish.tasks:
+                known = self._cluster.objects.jobs
+                hint = "" if finish.job in known else did_you_mean(finish.job or "", known)
+                message = f"{finish.tasks} tasks of {finish.job} can't finish, {len(ending)} run in this cycle"
+                raise FieldError(f"{where}.tasks", message + hint)
+            del ending[finish.tasks :]
+        for task in ending:
+            self._cluster.finish(task)
+
+    # --- objects come and change ----------------------------------------------------------------------------------
+
+    def _apply(self, document: Mapping[str, Any]) -> None:
+        cluster = self._cluster
+        translated = translate(document, cluster.registry, cluster.now)
+        self._admission.refresh(cluster)
+        after = cluster.objects.copy()
+        admitted: Object | None = None
+        if translated.kind == "Queue":
+            translated, admitted = self._admitted_queue(translated, document, after)
+        elif translated.group is not None:
+            translated, admitted = self._admitted_job(translated, document, after)
+        parts = [self._merged(part, document) for part in translated.parts]
+        slots = _slots(parts)
+        for kind, key in self._parts.get(translated.name, ()):
+            if (kind, key) not in slots:
+                after.drop(kind, key)
+        for part in parts:
+            if isinstance(part, Queue) and part.name in after.queues:
+                before = after.queues[part.name]
+                for child in without_given_hierarchies(before, after.queues):
+                    after.put(child)
+                for child in without_given_fields(before, after.queues, self._written):
+                    after.put(child)
+            after.put(part)
+        for owner in [queue for queue in after.queues.values() if queue.hierarchy]:
+            put_grown(after, after.queues[owner.name])
+        self._check_groups(translated, after)
+        self._written |= {part.name: part for part in parts if isinstance(part, Queue)}
+        self._bring_about(after)
+        self._parts[translated.name] = slots
+        cluster.controlled.update(pods_of_job(translated))
+        self._remember(translated, document, admitted)
+
+    def _admitted_queue(
+        self, translated: Translated, document: Mapping[str, Any], after: Objects
+    ) -> tuple[Translated, Object]:
+        """A queue with what admission fills in; raises RefusedError."""
+        placed = placed_by_hierarchy(document, parents_by_hierarchy(after.queues.values()))
+        admitted, refusals = self._admission.queue(placed)
+        if refusals:
+            raise RefusedError(translated.name, refusals)
+        queue = admitted_queue(admitted, self._cluster.registry, self._cluster.now)
+        return Translated(translated.name, (queue,)), admitted
+
+    def _admitted_job(
+        self, translated: Translated, document: Mapping[str, Any], after: Objects
+    ) -> tuple[Translated, Object]:
+        """A Job, PodGroup or Pod in the queue to which admission sends it; raises RefusedError."""
+        if self._admission.needs_default_queue(translated, document):
+            after.put(Queue(DEFAULT_QUEUE))
+            self._admission.put_queue(after.queues[DEFAULT_QUEUE])
+        admitted, refusals = self._admission.work(translated, document)
+        if refusals:
+            raise RefusedError(translated.name, refusals)
+        return translated.filled_in(admitted), admitted
+
+    def _remember(self, translated: Translated, document: Mapping[str, Any], admitted: Object | None) -> None:
+        """Tell admission what was stored."""
+        group = translated.group
+        if group is not None and admitted is not None:
+            self._admission.put_work(group.key, translated, admitted)
+        elif translated.kind == "Queue" and admitted is not None:
+            queue = self._cluster.objects.queues.get(admitted["metadata"]["name"])
+            if queue is not None:
+                self._admission.put_queue(queue, admitted)
+        else:
+            self._admission.put_other(document)
+
+    def _merged(self, part: Described, document: Mapping[str, Any]) -> Described:
+        """A part of a manifest, with what the cluster itself has written on the object so far."""
+        before = self._cluster.objects.of(type(part)).get(key_of(part))
+        if before is None:
+            return part
+        metadata, status = document.get("metadata") or {}, document.get("status") or {}
+        if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass | DisruptionBudget):
+            part = replace(part, created=before.created)
+        if isinstance(part, Queue):
+            same = (part.path, part.path_weights) == (before.path, before.path_weights)
+            self._writes += not same
+            part = replace(part, weights_written=before.weights_written if same else self._cluster.now + self._writes)
+            if not status.get("state"):
+                part = replace(part, state=before.state)
+        elif isinstance(part, JobSpec) and not status.get("phase"):
+            part = replace(part, phase=self._cluster.engine.state.jobs[part.key].phase)
+        elif isinstance(part, TaskSpec) and part.status is TaskStatus.PENDING:
+            part = replace(part, node=before.node, status=before.status, started=before.started)
+        return part
+
+    def _check_groups(self, translated: Translated, after: Objects) -> None:
+        """Refuse a pod whose PodGroup is not there, and what would leave other pods without theirs."""
+        before = self._cluster.objects
+        own = {part.key for part in translated.parts if isinstance(part, TaskSpec)}
+        for task in after.tasks.values():
+            if task.job is None or task.job in after.jobs:
+                continue
+            message = f"there is no PodGroup {task.job}{did_you_mean(task.job, after.jobs)}"
+            field = f"metadata.annotations[{GROUP_NAME}]"
+            if task.key in own:
+                raise ObjectError(translated.name, field, message)
+            if task.job in before.jobs:
+                raise ObjectError(translated.name, "", f"Pod/{task.key} could not stay: {field}: {message}")
+
+    def _bring_about(self, after: Objects) -> None:
+        """Make the cluster's objects these."""
+        cluster, before = self._cluster, self._cluster.objects.copy()
+        for kind in reversed(KINDS.values()):
+            for key in before.of(kind).keys() - after.of(kind).keys():
+                cluster.drop(kind, key)
+        for described in after:
+            if before.of(type(described)).get(key_of(described)) != described:
+                cluster.put(described)
+        cluster.refresh_phases(after.jobs)
+        named = parents_by_hierarchy(after.queues.values()).keys()
+        for name in sorted(cluster.leaving.keys() & named):
+            cluster.take_back(name)
+        for name in sorted(parents_by_hierarchy(before.queues.values()).keys() - named - {DEFAULT_QUEUE}):
+            if name in cluster.objects.queues:  # it may have gone with one above it
+                cluster.withdraw(name)
+
+    # --- objects go -----------------------------------------------------------------------------------------------
+
+    def _delete(self, delete: Delete, where: str) -> None:
+        if delete.kind not in KNOWN:
+            hint = did_you_mean(delete.kind, KNOWN) or f"; write one of {', '.join(KNOWN)}"
+            raise FieldError(f"{where}.kind", f"'{delete.kind}' is not known{hint}")
+        cluster, kind = self._cluster, KINDS.get(delete.kind)
+        if kind is Queue:
+            self._admission.refresh(cluster)
+            refusals = self._admission.deletion(delete.name)
+            if refusals:
+                raise RefusedError(f"Queue/{delete.name}", refusals)
+        name = name_of({"kind": delete.kind, "metadata": {"name": delete.name, "namespace": delete.namespace}})
+        key = f"{delete.namespace}/{delete.name}" if delete.kind in NAMESPACED else delete.name
+        made = [*self._parts.pop(name, ()), *([(kind, key)] if kind is not None else [])]
+        there = [slot for slot in dict.fromkeys(made) if slot[1] in cluster.objects.of(slot[0])]
+        if not there:
+            known = cluster.objects.of(kind) if kind is not None else ()
+            raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, known)}")
+        if kind is Queue:
+            for queue in cluster.subtree(key):
+                self._written.pop(queue, None)
+            cluster.drop_queue(key)
+        else:
+            for slot in there:
+                cluster.drop(*slot)
+            self._admission.drop_other(delete.kind, delete.name)
+            cluster.refresh_phases(cluster.objects.jobs)
+
+    # --- commands -------------------------------------------------------------------------------------------------
+
+    def _command(self, command: Command, where: str) -> None:
+        cluster = self._cluster
+        queue = cluster.objects.queues.get(command.queue)
+        if queue is None:
+            hint = did_you_mean(command.queue, cluster.objects.queues)
+            raise FieldError(f"{where}.queue", f"there is no queue '{command.queue}'{hint}")
+        cluster.command(queue.name, command.action)
+
+
+def _slots(parts: Iterable[Described]) -> tuple[Slot, ...]:
+    return tuple((type(part), key_of(part)) for part in parts)

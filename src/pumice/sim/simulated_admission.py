@@ -1,0 +1,185 @@
+"""The admission rules of a cluster, over the objects of a simulated one.
+
+``pumice.admission`` says what is filled in and what is refused; here its rules get the simulated cluster to look at:
+the queues it has, what they hold, the jobs in them and how far these are. A file or an event is therefore judged by the
+rules, and in the words, of the API server.
+
+Whoever applies a file may act for every user, so that a job belongs to the user its annotation names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubebase.resource_vector import Registry
+from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Refusal, Request, admit, admit_queues
+from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
+from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, queue_name
+from pumice.model.specs import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
+from pumice.sim.manifest_translation import Translated
+from pumice.sim.simulated_cluster import Cluster
+
+SPEC_QUEUE = "spec.queue"
+
+
+class SimulatedWorld(ClusterView):
+    """What rules may look up. What a queue holds is counted, whatever the status of its manifest says."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry=registry)
+        self.held: Callable[[str], Vector] = lambda queue: ()
+
+    def allocated(self, queue: str) -> Vector:
+        """What the tasks of a queue hold."""
+        return self.held(queue)
+
+
+@dataclass(slots=True)
+class Work:
+    """A Job or PodGroup that was let in: its object, and the phase in which the rules know it."""
+
+    resource: str
+    document: Object
+    phase: JobPhase | None = None
+
+
+class Admission:
+    """The rules, and the objects of a scenario as they let them in."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.world = SimulatedWorld(registry)
+        self._queues: dict[str, Object] = {}  # as they are written; a queue that a hierarchy made has no manifest
+        self._work: dict[str, Work] = {}  # by the key of the PodGroup
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    def queues(self, documents: Iterable[Object], store: Callable[[Object], None]) -> list[list[Refusal]]:
+        """Judge queues in turn, parents first; ``store`` is given each that is let in and must ``put_queue`` it."""
+        requests = [_request(self._operation(new), QUEUES, new) for new in documents]
+        verdicts = admit_queues(requests, self.world, lambda _, admitted: store(admitted))
+        return [verdict.refusals for verdict in verdicts]
+
+    def queue(self, new: Object) -> tuple[Object, list[Refusal]]:
+        """Judge a queue that is created or changed: what to store, and why not."""
+        verdict = admit(
+            _request(self._operation(new), QUEUES, new, self._queues.get(new["metadata"]["name"])), self.world
+        )
+        return verdict.object or new, verdict.refusals
+
+    def deletion(self, queue: str) -> list[Refusal]:
+        """Why a queue must stay."""
+        old = self._queues.get(queue) or {"metadata": {"name": queue}}
+        return admit(_request(DELETE, QUEUES, None, old), self.world).refusals
+
+    def work(
+        self, translated: Translated, document: Mapping[str, Any], *, there: bool = False
+    ) -> tuple[Object, list[Refusal]]:
+        """Judge a Job, a PodGroup or a Pod that needs one of its own: the job to store, and why not.
+
+        ``there``: it was let in before, whatever has become of its queue since then.
+        """
+        resource, new = _job_object(translated, document)
+        group = translated.group
+        assert group is not None  # every job has one
+        known = self._work.get(group.key)
+        old = known.document if known is not None and known.resource == resource else None
+        if old is None and there and self.world.tree.is_leaf(new["spec"].get("queue") or ""):
+            old = new
+        verdict = admit(_request(CREATE if old is None else UPDATE, resource, new, old), self.world)
+        refusals = verdict.refusals
+        if translated.kind == "Pod":
+            annotations = document["metadata"].get("annotations") or {}
+            named = next((name for name in QUEUE_NAMES if annotations.get(name)), QUEUE_NAMES[0])
+            where = f"metadata.annotations[{named}]"
+            refusals = [replace(one, field=where) if one.field == SPEC_QUEUE else one for one in refusals]
+        return verdict.object or new, refusals
+
+    def needs_default_queue(self, translated: Translated, document: Mapping[str, Any]) -> bool:
+        """Whether a job may go to the queue ``default``, which every cluster has: it names it, or any below root."""
+        _, new = _job_object(translated, document)
+        queue = new["spec"].get("queue") or self.world.default_queue(new["metadata"]["namespace"]) or ROOT
+        return queue in (DEFAULT_QUEUE, ROOT) and DEFAULT_QUEUE not in self.world.queues
+
+    def _operation(self, queue: Object) -> str:
+        return UPDATE if queue["metadata"]["name"] in self.world.queues else CREATE
+
+    # --- telling ------------------------------------------------------------------------------------------------
+
+    def put_queue(self, queue: Queue, document: Object | None = None) -> None:
+        """A queue is there; ``document`` is its manifest, if it has a new one."""
+        if document is not None:
+            self._queues[queue.name] = document
+        found = self._queues.get(queue.name) or {"metadata": {"name": queue.name}}
+        self.world.note_described(queue.name, found, queue)
+
+    def put_work(self, key: str, translated: Translated, admitted: Object) -> None:
+        """A job is there, as it was let in."""
+        resource = JOBS if translated.kind == "Job" else PODGROUPS
+        self._work[key] = Work(resource, admitted)
+        self._note_work(key, self._work[key], admitted)
+
+    def put_other(self, document: Mapping[str, Any]) -> None:
+        """A node or a namespace is there; other kinds are nothing to the rules."""
+        found: Object = {"metadata": document["metadata"]}
+        if document.get("kind") == "Node":
+            status = document.get("status") or {}
+            found["status"] = {"allocatable": status.get("allocatable") or status.get("capacity")}
+        self._note_other(str(document.get("kind")), document["metadata"]["name"], found)
+
+    def drop_other(self, kind: str, name: str) -> None:
+        """A node or a namespace is gone."""
+        self._note_other(kind, name, None)
+
+    def refresh(self, cluster: Cluster) -> None:
+        """Take over what has happened in a cluster since it was last looked at."""
+        queues, jobs = cluster.objects.queues, cluster.engine.state.jobs
+        for name in self.world.queues.keys() - queues.keys():
+            self._queues.pop(name, None)
+            self.world.note_described(name, None, None)
+        for queue in queues.values():
+            self.put_queue(queue)
+        for key, work in list(self._work.items()):
+            if key not in cluster.objects.jobs:
+                del self._work[key]
+                self._note_work(key, work, None)
+            elif work.phase is not (phase := jobs[key].phase):
+                work.phase = phase
+                work.document = {**work.document, "status": _status(work.resource, phase)}
+                self._note_work(key, work, work.document)
+        held = {
+            node.queue_name: tuple(node.held) for node in cluster.engine.tree.queues() if node.queue_name is not None
+        }
+        self.world.held = lambda queue: held.get(queue, ())
+
+    def _note_work(self, key: str, work: Work, document: Object | None) -> None:
+        namespace, _, name = key.partition("/")
+        self.world.note(work.resource, namespace, name, document)
+
+    def _note_other(self, kind: str, name: str, document: Object | None) -> None:
+        resource = {"Node": NODES, "Namespace": NAMESPACES}.get(kind)
+        if resource is not None:
+            self.world.note(resource, "", name, document)
+
+
+def _request(operation: str, resource: str, new: Object | None, old: Object | None = None) -> Request:
+    return Request(operation, resource, new, old, may_impersonate=lambda user: True)
+
+
+def _status(resource: str, phase: JobPhase) -> Object:
+    return {"state": {"phase": phase.value}} if resource == JOBS else {"phase": phase.value}
+
+
+def _job_object(translated: Translated, document: Mapping[str, Any]) -> tuple[str, Object]:
+    """The Job or PodGroup that is created for a manifest, with its namespace."""
+    group = translated.group
+    assert group is not None
+    given: Mapping[str, Any] = document["metadata"]
+    about: Object = {key: value for key, value in given.items() if key != "ownerReferences"}  # nobody made it here
+    about["namespace"] = group.namespace
+    if translated.kind == "Pod":
+        queue = queue_name(about.get("annotations") or {})
+        return PODGROUPS, {"metadata": about, "spec": {"queue": queue} if queue else {}}
+    resource = JOBS if translated.kind == "Job" else PODGROUPS
+    return resource, {**document, "metadata": about, "spec": document.get("spec") or {}}

@@ -1,0 +1,63 @@
+"""Amounts, typed and shown."""
+
+import click
+import pytest
+
+from pumice.cli.cluster.resource_quantities import read_amounts, readable
+
+PARAM = click.Option(["--requests"])
+CONTEXT = click.Context(click.Command("x"))
+
+
+def read(text):
+    return read_amounts(CONTEXT, PARAM, text)
+
+
+def test_what_people_type():
+    assert read("cpu=2, memory=4Gi,nvidia.com/gpu=1") == {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
+    assert read(None) == read("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cpu", "'cpu' is no amount; write for example cpu=2,memory=4Gi"),
+        ("cpu=", "'cpu=' is no amount"),
+        ("=2", "'=2' is no amount"),
+        ("cpu=2,,", "'' is no amount"),
+        ("cpu=1,cpu=2", "cpu is given twice"),
+        ("memory=4GB", "memory: '4GB' is not a quantity; write 4G (powers of 1000) or 4Gi (powers of 1024)"),
+        ("cpu=-1", "cpu: -1 is less than nothing"),
+    ],
+)
+def test_what_can_not_be_meant(text, words):
+    with pytest.raises(click.BadParameter, match=r".") as refused:
+        read(text)
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("amounts", "shown"),
+    [
+        (None, "-"),
+        ({}, "-"),
+        # cpu and memory first, then by name
+        ({"nvidia.com/gpu": "8", "memory": "16Gi", "cpu": 4, "a/b": 1}, "cpu=4,memory=16Gi,a/b=1,nvidia.com/gpu=8"),
+        ({"cpu": "500m"}, "cpu=0.5"),
+        ({"cpu": "10666m"}, "cpu=10.666"),
+        ({"cpu": "33333333u"}, "cpu=33.333"),
+        # 45812984490 / 2**30 = 42.666...
+        ({"memory": "45812984490"}, "memory=42.7Gi"),
+        ({"memory": "1023"}, "memory=1023"),
+        ({"memory": "2e18"}, "memory=1.7Ei"),
+        ({"memory": "nonsense"}, "memory=nonsense"),
+        ({"cpu": "0"}, "cpu=0"),
+    ],
+)
+def test_what_people_read(amounts, shown):
+    assert readable(amounts) == shown
+
+
+def test_zeros_may_be_left_out():
+    assert readable({"cpu": "0", "memory": "1Gi"}, zeros=False) == "memory=1Gi"
+    assert readable({"cpu": "0"}, zeros=False) == "-"

@@ -1,0 +1,202 @@
+"""``pumice up`` as a command: what it says, what it refuses, and what it leaves behind."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import pty
+import re
+import socket
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubesim.kubelet import node_template
+from kubesim.stats import Figures
+from pumice.cli.up import up_command as command
+from pumice.cli.up.up_output import WHO_RUNS, Lines, status_text
+from tests.cli.command import SOURCES, pumice_command
+from tests.support.processes import started_process
+
+SECONDS = 30.0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """A place of its own for everything that is written without being told where."""
+    for name in ("share", "run", "tmp"):
+        (tmp_path / name).mkdir()
+    places = {"XDG_DATA_HOME": "share", "XDG_RUNTIME_DIR": "run", "TMPDIR": "tmp"}
+    return {"HOME": str(tmp_path), **{name: str(tmp_path / folder) for name, folder in places.items()}}
+
+
+@contextmanager
+def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[str]]:
+    """Run it for the time of a ``with`` block. Gives the lines that it printed, errors first."""
+    surroundings = {key: value for key, value in os.environ.items() if key != "PUMICE_TOKEN"}
+    with started_process(
+        [sys.executable, "-m", "pumice", "up", "--port", str(port), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=home["HOME"],
+        env=surroundings | home | {"PYTHONPATH": str(SOURCES)},
+    ) as process:
+        assert process.stdout and process.stderr
+        export = process.stdout.readline()
+        lines: list[str] = []
+        while not lines or lines[-1].rstrip() not in WHO_RUNS.values():
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        yield [*lines, export]
+    assert process.returncode == 0
+
+
+def test_it_says_where_it_is_and_who_is_at_work(home: dict[str, str]) -> None:
+    with up(home, "--data", "relative", "--nodes", "1") as lines:
+        place = Path(home["HOME"]) / "relative"
+        assert re.fullmatch(
+            rf"Kubernetes API at http://127\.0\.0\.1:\d+, 1 simulated node, data in {place}\n", lines[0]
+        )
+        assert lines[1:] == [
+            "scheduler and controllers are at work: pods with schedulerName pumice are placed\n",
+            f"export KUBECONFIG={place}/kubeconfig\n",
+        ]
+        assert str(place) in pumice_command("up", "--data", place, **home).stderr
+
+
+def test_beyond_loopback_it_says_how_others_get_in(home: dict[str, str]) -> None:
+    with up(home, "--memory", "--kubeconfig", "kc", "--host", "0.0.0.0", "--nodes", "0") as lines:
+        (port,) = re.findall(r"https://127\.0\.0\.1:(\d+)", lines[0])
+        outside = f"https://{socket.gethostname()}:{port}"
+        kubeconfig = Path(home["HOME"]) / "kc"
+        assert lines[1] == f"reachable from other machines as {outside}; the token is in {kubeconfig}\n"
+        assert yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
+
+
+def test_what_is_asked_of_nodes_that_are_there_and_not_done_is_said(home: dict[str, str]) -> None:
+    with up(home, "--nodes", "3") as lines:
+        assert len(lines) == 3
+    with up(home, "--nodes", "2") as lines:
+        assert lines[1] == "2 nodes asked for, 3 are there; kubectl delete node removes some\n"
+    with up(home, "--node-capacity", "cpu=1,memory=1Gi") as lines:
+        assert lines[0].startswith("--node-capacity is ignored without --nodes: the nodes that are there keep theirs")
+
+
+def test_memory_leaves_nothing_behind(home: dict[str, str], tmp_path: Path) -> None:
+    with up(home, "--memory", "--token", "t") as lines:
+        kubeconfig = Path(lines[-1].rstrip().removeprefix("export KUBECONFIG="))
+        assert kubeconfig.is_relative_to(tmp_path / "run") and kubeconfig.exists()
+    with up(home, "--memory", "--kubeconfig", "mine"):
+        assert list((tmp_path / "run").iterdir()) == []
+    assert pumice_command("up", "--memory", "--host", "nowhere.invalid", **home).returncode == 2
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["mine", "run", "share", "tmp"]
+
+
+def test_a_port_that_is_taken(home: dict[str, str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = pumice_command("up", "--port", port, **home)
+    assert done.returncode == 1
+    advice = "choose another with --port, or --port 0 for any that is free"
+    assert done.stderr == f"error: port {port} is taken; {advice}\n"
+    assert list((tmp_path / "share").iterdir()) == []
+    with up(home, port=port):  # on the usual data
+        done = pumice_command("up", "--memory", "--port", port, **home)
+        assert done.returncode == 1
+        ours = rf"pumice up, process \d+, since \S+, at http://127\.0\.0\.1:{port}"
+        assert re.fullmatch(rf"error: port {port} is taken by {ours}; {advice}\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--host", "nowhere.invalid"], "--host nowhere.invalid: "),
+        (["--host", "192.0.2.1"], "--host 192.0.2.1 is no address of this machine"),
+        (["--token", ""], "the token (--token, or PUMICE_TOKEN) is empty"),
+        (["--token", "two words"], "must be one word of visible ASCII characters"),
+        (["--nodes", "65537"], "65537 is not in the range 0<=x<=65536"),
+        (["--tls-cert", "/dev/null", "--tls-key", "/dev/null"], "--tls-cert /dev/null: is not a certificate in PEM"),
+        (["--nodes-file", "/dev/null", "--node-capacity", "cpu=1,memory=1"], "have no meaning beside it"),
+        (["--node-capacity", "cpu=1"], "--node-capacity: memory is missing"),
+        (["--nonsense"], "No such option"),
+    ],
+)
+def test_options_that_are_wrong(home: dict[str, str], tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = pumice_command("up", "--port", 0, *arguments, **home)
+    assert done.returncode == 2
+    (problem,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert words in problem
+    assert list((tmp_path / "share").iterdir()) == []
+
+
+def test_an_empty_variable_is_no_token(home: dict[str, str]) -> None:
+    done = pumice_command("up", PUMICE_TOKEN="", **home)
+    assert (done.returncode, "is empty" in done.stderr) == (2, True)
+
+
+def test_a_file_that_is_no_database_and_what_fsck_says_of_it(home: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "pumice.db").write_text("nonsense " * 100)
+    done = pumice_command("up", "--data", tmp_path, **home)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: {tmp_path}/pumice.db cannot be read: file is not a database\n",
+    )
+    done = pumice_command("fsck", tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, f"1 finding in {tmp_path}")
+
+
+def test_as_many_nodes_as_have_room() -> None:
+    assert command.MOST_NODES == node_template.MOST_NODES
+    assert command.DEFAULT_CAPACITY == node_template.DEFAULT_CAPACITY
+
+
+def test_the_status_line() -> None:
+    now = Figures(nodes=3, ready=2, phases={"Pending": 1200, "Running": 5}, revision=4099)
+    begins, ends = "2 of 3 nodes ready | pods: 1,200 pending, 5 running | ", "1 queue | revision 4,099 | http://a:1"
+    assert status_text(now, 1, {}, "http://a:1") == begins + ends
+    fine = {"scheduler": "ok", "controllers": "ok"}
+    assert status_text(now, 1, fine, "http://a:1") == f"{begins}scheduler ok | {ends}"
+    trouble = fine | {"controllers": "restarting"}
+    assert status_text(now, 1, trouble, "http://a:1") == f"{begins}controllers restarting | {ends}"
+
+
+def test_lines_that_stay_and_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    lines.say("a")
+    lines.keep("3 nodes ready")
+    lines.say("scheduler: b")
+    lines.handle(logging.makeLogRecord({"msg": "history is %s", "args": ("kept",), "levelno": logging.WARNING}))
+    lines.end()
+    lines.say("c")
+    kept = "\r\x1b[K3 nodes ready"
+    assert capsys.readouterr().err == (
+        f"a\n{kept}\r\x1b[Kscheduler: b\n3 nodes ready\r\x1b[Khistory is kept\n3 nodes ready\nc\n"
+    )
+
+
+def test_the_status_line_stays_one_line_on_a_narrow_terminal(home: dict[str, str]) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    with started_process(
+        [sys.executable, "-m", "pumice", "up", "--memory", "--port", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=os.environ | home | {"PYTHONPATH": str(SOURCES)},
+    ):
+        os.close(theirs)
+        said = b""
+        while said.count(b"\r\x1b[K") < 2:
+            said += os.read(ours, 4096)
+    os.close(ours)
+    line = said.decode().split("\r\x1b[K")[1]
+    assert line.startswith("3 nodes ready | pods: none | ")
+    assert len(line) == 39
