@@ -20,8 +20,8 @@ import yaml
 
 from pumice import __version__
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
-from pumice.install.install_options import NAME, InstallOptions
-from pumice.install.manifests import definitions, manifests
+from pumice.install.install_options import INSTALL_NAME, InstallOptions
+from pumice.install.manifests import all_manifests, definitions
 
 Object = dict[str, Any]
 Key = tuple[str, str]
@@ -54,7 +54,7 @@ images:
 CHART = f"""\
 {WRITTEN}
 apiVersion: v2
-name: {NAME}
+name: {INSTALL_NAME}
 description: A hierarchical fair-share batch scheduler that speaks the Volcano API
 type: application
 version: {__version__}
@@ -120,7 +120,7 @@ def files() -> Iterator[tuple[str, str]]:
     yield "kustomize/kustomization.yaml", KUSTOMIZATION
     yield "kustomize/definitions.yaml", WRITTEN + written(definitions())
     yield "kustomize/pumice.yaml", WRITTEN + written(_own(InstallOptions()))
-    chart = f"helm/{NAME}"
+    chart = f"helm/{INSTALL_NAME}"
     yield f"{chart}/Chart.yaml", CHART
     yield f"{chart}/values.yaml", _values()
     yield f"{chart}/values.schema.json", json.dumps(VALUES, indent=2) + "\n"
@@ -132,7 +132,7 @@ def files() -> Iterator[tuple[str, str]]:
 
 def _own(choices: InstallOptions) -> list[Object]:
     """All but definitions, which have files of their own, and queues."""
-    return [one for one in manifests(choices) if one["kind"] not in {"CustomResourceDefinition", "Queue"}]
+    return [one for one in all_manifests(choices) if one["kind"] not in {"CustomResourceDefinition", "Queue"}]
 
 
 def _values() -> str:
@@ -140,7 +140,7 @@ def _values() -> str:
     return f"""\
 {WRITTEN}
 image:
-  repository: {NAME}
+  repository: {INSTALL_NAME}
   tag: ""  # that of the chart
 replicas: {InstallOptions().replicas}  # of each component
 webhooks: true  # without them nothing is filled in and nothing refused
@@ -157,7 +157,7 @@ def _templates() -> Iterator[tuple[str, str]]:
     unjudged = _by_key(replace(whole, webhooks=False))
     found: dict[str, list[str]] = {}
     for key, one in alone.items():
-        component = one["metadata"]["labels"].get("app.kubernetes.io/component", NAME)
+        component = one["metadata"]["labels"].get("app.kubernetes.io/component", INSTALL_NAME)
         text = _template(one, beside.get(key))
         if key not in unjudged:
             text = _if(".Values.webhooks", text)

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from prometheus_client.core import Metric
 
-from pumice.cli.daemons.leader_election import of_leading
+from pumice.cli.daemons.leader_election import leading_metric
 from pumice.config.load import default_config
 from pumice.decision_log.writer import DecisionLog
 from pumice.kube.client.api import Api
@@ -71,8 +71,8 @@ async def _sections() -> list[str]:
         api = Api(session)
         informer: Informer[Document] = Informer(api, JOBS.raw, cast(Any, None))
         return [
-            *_section("The scheduler", [*_of_scheduler(api), of_leading(True)]),
-            *_section("The controllers", [*_of_controllers(informer), of_leading(True)]),
+            *_section("The scheduler", [*_of_scheduler(api), leading_metric(True)]),
+            *_section("The controllers", [*_of_controllers(informer), leading_metric(True)]),
             *_section("The webhooks", _of_webhooks(informer)),
         ]
 

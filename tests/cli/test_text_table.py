@@ -3,14 +3,14 @@
 import click
 import pytest
 
-from pumice.cli.text_table import Column, Table, width
+from pumice.cli.text_table import Column, Table, display_width
 
-COLUMNS = [Column("Name", least=6), Column("Count", right=True), Column("Note")]
+COLUMNS = [Column("Name", min_width=6), Column("Count", align_right=True), Column("Note")]
 
 
 def printed(rows, columns=COLUMNS, **options):
     table = Table(columns, **options)
-    table.fit(rows)
+    table.widen(rows)
     return [click.unstyle(table.heading()), *(click.unstyle(table.line(row)) for row in rows)]
 
 
@@ -23,7 +23,7 @@ def test_numbers_stand_right_and_nothing_trails():
 
 
 def test_a_column_has_its_least_width_and_room_only_where_rows_may_come():
-    columns = [Column("A", least=3, room=5), Column("B")]
+    columns = [Column("A", min_width=3, watch_width=5), Column("B")]
     assert printed([["x", "y"]], columns) == ["A    B", "x    y"]
     assert printed([["x", "y"]], columns, room=True) == ["A      B", "x      y"]
 
@@ -34,9 +34,9 @@ def test_no_rows():
 
 def test_a_row_that_comes_later_widens_the_table():
     table = Table(COLUMNS)
-    table.fit([["a", "1", ""]])
+    table.widen([["a", "1", ""]])
     assert table.line(["a", "1", "x"]) == "a           1  x"
-    table.fit([["a", "1234567", ""]])
+    table.widen([["a", "1234567", ""]])
     assert table.line(["a", "1", "x"]) == "a             1  x"
 
 
@@ -54,7 +54,7 @@ def test_a_row_that_comes_later_widens_the_table():
     ],
 )
 def test_how_wide_letters_are(text, places):
-    assert width(text) == places
+    assert display_width(text) == places
 
 
 def test_letters_of_two_places_keep_the_next_column_in_line():

@@ -17,7 +17,7 @@ from kubesim.api.status import ApiError
 from kubesim.registry.registry import Object
 from pumice.admission import Settings
 from pumice.embedded import bootstrap
-from pumice.embedded.admission_hook import Admission
+from pumice.embedded.admission_hook import EmbeddedAdmission
 from tests.support.admitted import group, job, queue
 from tests.support.apiserver import memory_api
 
@@ -27,8 +27,8 @@ QUEUES, PODGROUPS, JOBS = "queues.scheduling.volcano.sh", "podgroups.scheduling.
 @asynccontextmanager
 async def served(settings: Settings | None = None) -> AsyncIterator[InProcessClient]:
     async with memory_api() as api:
-        api.writes.admission = Admission(api.store, settings)
-        await bootstrap.furnish(api)
+        api.writes.admission = EmbeddedAdmission(api.store, settings)
+        await bootstrap.create_first_objects(api)
         yield api
 
 
@@ -190,10 +190,10 @@ def test_after_a_failed_commit_the_world_is_made_anew() -> None:
     async def story() -> None:
         async with served() as api:
             admission = api.writes.admission
-            assert isinstance(admission, Admission)
-            before = admission.world
+            assert isinstance(admission, EmbeddedAdmission)
+            before = admission.view
             api.store._failed(OSError("disk full"))
-            assert admission.world is not before
-            assert admission.world.queues.keys() == {"root", "default"}
+            assert admission.view is not before
+            assert admission.view.queues.keys() == {"root", "default"}
 
     asyncio.run(story())

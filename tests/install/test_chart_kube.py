@@ -14,7 +14,7 @@ import yaml
 from pumice.admission.request import QUEUE_FINALIZER
 from pumice.install.install_options import InstallOptions
 from pumice.install.installed_kinds import path_of
-from pumice.install.manifests import manifests
+from pumice.install.manifests import all_manifests
 from tests.cli.command import pumice_command
 from tests.support.helm import Helm
 from tests.support.installed import Real, pumice, real_server
@@ -79,7 +79,7 @@ def by_key(objects: Any) -> dict[Key, Object]:
 def wanted(choices: InstallOptions, *without: str) -> dict[Key, Object]:
     """What the installer gives, but for what is Helm's, or the controllers'."""
     left = {"Namespace", "Queue", *without}
-    return by_key(one for one in manifests(replace(choices, namespace=HOME)) if one["kind"] not in left)
+    return by_key(one for one in all_manifests(replace(choices, namespace=HOME)) if one["kind"] not in left)
 
 
 # ---- what it gives ----------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from pumice.cli.main import cli
 from pumice.install import webhook_configurations
 from pumice.install.install_options import InstallOptions
 from pumice.install.installed_kinds import KINDS, path_of
-from pumice.install.manifests import manifests
+from pumice.install.manifests import all_manifests
 from pumice.install.rbac import components
-from pumice.install.webhook_configurations import configurations
+from pumice.install.webhook_configurations import both_configurations
 from pumice.install.workloads import arguments, deployment
 from tests.cli.command import pumice_command
 
@@ -36,7 +36,7 @@ Object = dict[str, Any]
 
 @every_choice
 def test_every_object_has_a_place_and_a_namespace_where_it_needs_one(choices):
-    found = manifests(choices)
+    found = all_manifests(choices)
     paths = [path_of(one) for one in found]
     assert len(set(paths)) == len(paths)
     for one in found:
@@ -71,7 +71,7 @@ def test_nobody_is_root_and_nothing_can_be_written(choices):
 
 
 def test_services_and_budgets_choose_the_pods_they_are_for():
-    found = manifests(InstallOptions())
+    found = all_manifests(InstallOptions())
     pods = {one["metadata"]["name"]: one["spec"]["template"] for one in found if one["kind"] == "Deployment"}
 
     def chosen(labels: Object) -> set[str]:
@@ -100,7 +100,7 @@ def asked(configuration: Object) -> set[tuple[str, str]]:
 
 
 def test_the_api_server_asks_about_what_there_are_rules_for():
-    mutating, validating = configurations(InstallOptions())
+    mutating, validating = both_configurations(InstallOptions())
     assert asked(mutating) == set(DEFAULTS)
     assert asked(validating) == set(RULES)
     assert (webhook_configurations.MUTATE, webhook_configurations.VALIDATE) == (server.MUTATE, server.VALIDATE)
@@ -108,7 +108,7 @@ def test_the_api_server_asks_about_what_there_are_rules_for():
 
 
 def test_nobodys_pods_wait_for_us():
-    for configuration in configurations(InstallOptions()):
+    for configuration in both_configurations(InstallOptions()):
         for webhook in configuration["webhooks"]:
             pods = webhook["name"].startswith("pods.")
             assert webhook["failurePolicy"] == ("Ignore" if pods else "Fail")
@@ -119,9 +119,9 @@ def test_nobodys_pods_wait_for_us():
 
 
 def test_beside_volcano_its_own_is_left_alone():
-    found = manifests(CHOICES["beside"])
+    found = all_manifests(CHOICES["beside"])
     assert not any(one["kind"] == "CustomResourceDefinition" for one in found)
-    for configuration in configurations(CHOICES["beside"]):
+    for configuration in both_configurations(CHOICES["beside"]):
         assert {webhook["failurePolicy"] for webhook in configuration["webhooks"]} == {"Ignore"}
         assert not any("jobs" in name for name, _ in asked(configuration))
     text = yaml.safe_dump([one for one in found if one["kind"] == "Deployment"])
@@ -132,7 +132,7 @@ def test_the_dry_run_prints_what_would_be_applied(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     ended = pumice_command("install", "--dry-run", "--namespace", "batch", "--image", "x:1", "--replicas", "3")
     assert ended.returncode == 0
-    assert list(yaml.safe_load_all(ended.stdout)) == manifests(InstallOptions("batch", "x:1", 3))
+    assert list(yaml.safe_load_all(ended.stdout)) == all_manifests(InstallOptions("batch", "x:1", 3))
     assert "no cluster was looked at" in ended.stderr
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.volcano_takeover import Volcano, stop
+from pumice.install.volcano_takeover import VolcanoInstallation, stop_volcano
 from pumice.kube.client.sync_client import Listing
 
 DEPLOYMENT = {
@@ -37,6 +37,6 @@ class Ending:
 
 def test_its_pods_have_ended():
     cluster = Ending()
-    said = list(stop(cluster, Volcano((DEPLOYMENT,)), cluster.sleep))  # type: ignore[arg-type]  # as much as it asks for
+    said = list(stop_volcano(cluster, VolcanoInstallation((DEPLOYMENT,)), cluster.sleep))  # type: ignore[arg-type]  # as much as it asks for
     assert (cluster.pods, cluster.waited) == ([], 2)
     assert len(said) == 1 and "stopped (it had 2 replicas" in said[0]

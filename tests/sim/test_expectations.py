@@ -2,7 +2,7 @@
 
 import pytest
 
-from pumice.sim.expectations import differences
+from pumice.sim.expectations import find_differences
 from tests.sim.samples import job, node, queue, queue_at, ran, scenario
 
 # 8 cpu for two queues of weights 3 and 1 under eng: 6 and 2.
@@ -17,11 +17,11 @@ DOCUMENTS = (
 
 def found(expect, **spec):
     simulation = ran(scenario(expect=expect, **spec), *DOCUMENTS)
-    return [(one.where, one.expected, one.actual) for one in differences(simulation)]
+    return [(one.where, one.expected, one.actual) for one in find_differences(simulation)]
 
 
 def test_nothing_expected_is_nothing_compared():
-    assert differences(ran(*DOCUMENTS)) == []
+    assert find_differences(ran(*DOCUMENTS)) == []
     assert found({}) == []
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from pumice.input_errors import BadInput
-from pumice.sim.manifest_files import read_apart, read_manifests
+from pumice.sim.manifest_files import read_manifests, read_scenarios
 
 
 def names(manifests):
@@ -89,7 +89,7 @@ class TestApart:
     def test_one_scenario_object_makes_the_folder_one_scenario(self, tmp_path):
         (tmp_path / "a.yaml").write_text("kind: Scenario\nmetadata: {name: s}\n")
         (tmp_path / "b.yaml").write_text("kind: Node\nmetadata: {name: n}\n")
-        ((path, manifests),) = read_apart(str(tmp_path))
+        ((path, manifests),) = read_scenarios(str(tmp_path))
         assert path == str(tmp_path)
         assert names(manifests) == ["s", "n"]
 
@@ -98,7 +98,7 @@ class TestApart:
         (tmp_path / "b.yaml").write_text("kind: Scenario\nmetadata: {name: t}\n")
         (tmp_path / "c.yaml").write_text("a: b: c\n")
         (tmp_path / "d.yaml").write_text("")
-        found = dict(read_apart(str(tmp_path)))
+        found = dict(read_scenarios(str(tmp_path)))
         assert names(found[str(tmp_path / "a.yaml")]) == ["s"]
         assert names(found[str(tmp_path / "b.yaml")]) == ["t"]
         assert isinstance(found[str(tmp_path / "c.yaml")], BadInput)
@@ -107,6 +107,6 @@ class TestApart:
     def test_a_bad_file_spoils_a_folder_that_is_one_scenario(self, tmp_path):
         (tmp_path / "a.yaml").write_text("kind: Scenario\nmetadata: {name: s}\n")
         (tmp_path / "c.yaml").write_text("a: b: c\n")
-        ((path, outcome),) = read_apart(str(tmp_path))
+        ((path, outcome),) = read_scenarios(str(tmp_path))
         assert path == str(tmp_path)
         assert isinstance(outcome, BadInput)

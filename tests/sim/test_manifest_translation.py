@@ -5,17 +5,17 @@ import pytest
 from kubebase.resource_vector import Registry
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.specs import JobSpec, Queue, TaskSpec
-from pumice.sim.manifest_translation import translate
+from pumice.sim.manifest_translation import translate_manifest
 from tests.sim.samples import job, node, pod, queue
 
 
 def parts(document, created=5):
-    return translate(document, Registry(), created).parts
+    return translate_manifest(document, Registry(), created).parts
 
 
 def refusal(document):
     with pytest.raises(ObjectError) as caught:
-        translate(document, Registry(), 0)
+        translate_manifest(document, Registry(), 0)
     return caught.value.object, caught.value.field, caught.value.message
 
 

@@ -280,7 +280,7 @@ class TestWithdrawn:
         simulation = after(*events, tree=tree)
         assert simulation.cluster.objects.queues["a"].state is {"OpenQueue": OPEN, "PauseQueue": PAUSED}[state]
         assert running(simulation) == {"j": starts}
-        assert not simulation.cluster.leaving
+        assert not simulation.cluster.withdrawn_queues
 
 
 class TestShown:

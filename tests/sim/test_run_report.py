@@ -169,7 +169,7 @@ class TestEntitle:
     def test_nothing_is_scheduled(self):
         simulation = opened(*TREE)
         entitle_report(simulation.cluster.engine)
-        assert simulation.cluster.running() == []
+        assert simulation.cluster.running_tasks() == []
 
     def test_unlike_tasks_are_entitled_in_task_order(self):
         # Three tasks that ask for 1, 1 and 2 cpu, where there are 3: the first two, and half of the third.

@@ -16,7 +16,7 @@ def refusals(simulation):
 
 
 def running(simulation):
-    return [task.key for task in simulation.cluster.running()]
+    return [task.key for task in simulation.cluster.running_tasks()]
 
 
 class TestFinish:
@@ -162,7 +162,7 @@ class TestApply:
         assert queues["a"].weight == 3
         assert queues["e"].parent == "root"
         assert queues["c"].state is QueueState.CLOSING
-        simulation.cluster.finish(simulation.cluster.running()[0])
+        simulation.cluster.finish_task(simulation.cluster.running_tasks()[0])
         simulation.cluster.cycle()
         assert simulation.cluster.objects.queues.keys() == {"root", "a", "b", "d", "e"}
 
@@ -356,7 +356,7 @@ class TestDelete:
             job("j", "q", 4, cpu=1),
         )
         # Two ran, one ended; its place is taken only if it was on n. The one on m runs on.
-        assert sum(task.node == "m" for task in simulation.cluster.running()) <= 1
+        assert sum(task.node == "m" for task in simulation.cluster.running_tasks()) <= 1
         assert simulation.cluster.engine.state.nodes["n"].idle[0] == 0
 
     @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import pytest
 from pumice.input_errors import BadInput
 from pumice.sim.manifest_files import Manifest
 from pumice.sim.scenario import read_scenario
-from pumice.sim.scenario_loader import SECOND, load, unreadable
+from pumice.sim.scenario_loader import SECOND, decode_problems, load_scenario
 from tests.sim.samples import group, job, node, opened, pod, queue, queue_at, scenario
 
 
 def loaded(*documents):
-    return load(read_scenario([Manifest("try.yaml", document) for document in documents], "try.yaml"))
+    return load_scenario(read_scenario([Manifest("try.yaml", document) for document in documents], "try.yaml"))
 
 
 def problems(*documents):
@@ -199,7 +199,7 @@ def test_a_bad_scenario_object_does_not_hide_bad_objects():
     with pytest.raises(BadInput) as caught:
         opened(scenario(cycle=1), node("n", cpu="4GB"))
     assert [problem.object for problem in caught.value.problems] == ["Scenario/try", "Node/n"]
-    assert len(unreadable([Manifest("f", node("n", cpu="4GB"))])) == 1
+    assert len(decode_problems([Manifest("f", node("n", cpu="4GB"))])) == 1
 
 
 def test_nothing_runs_with_a_bad_object():

@@ -41,20 +41,20 @@ def test_pods_that_run_when_it_starts_hold_their_place_and_make_their_job_run():
 def test_a_job_whose_tasks_are_done_is_completed():
     cluster = ran(node(cpu=2), queue("q"), job("j", "q", 2, cpu=1)).cluster
     phase = cluster.engine.state.jobs["default/j"]
-    for task in cluster.running():
+    for task in cluster.running_tasks():
         assert phase.phase is JobPhase.RUNNING
-        cluster.finish(task)
+        cluster.finish_task(task)
     assert phase.phase is JobPhase.COMPLETED
     assert cluster.engine.tree.root.held == [0] * cluster.engine.tree.width
 
 
 def test_a_queue_is_closing_until_its_jobs_are_done():
     cluster = ran(node(cpu=1), queue("a"), queue("b", parent="a"), queue("c"), job("j", "b", 1, cpu=1)).cluster
-    cluster.command("a", "CloseQueue")
+    cluster.command_queue("a", "CloseQueue")
     states = {name: queue.state for name, queue in cluster.objects.queues.items()}
     assert states == {"a": QueueState.CLOSING, "b": QueueState.OPEN, "c": QueueState.OPEN}
-    for task in cluster.running():
-        cluster.finish(task)
+    for task in cluster.running_tasks():
+        cluster.finish_task(task)
     cluster.cycle()
     states = {name: queue.state for name, queue in cluster.objects.queues.items()}
     assert states == {"a": QueueState.CLOSED, "b": QueueState.OPEN, "c": QueueState.OPEN}
@@ -62,7 +62,7 @@ def test_a_queue_is_closing_until_its_jobs_are_done():
 
 def test_an_empty_queue_is_closed_at_once():
     cluster = opened(queue("a"), node(cpu=1)).cluster
-    cluster.command("a", "CloseQueue")
+    cluster.command_queue("a", "CloseQueue")
     assert cluster.objects.queues["a"].state is QueueState.CLOSED
 
 

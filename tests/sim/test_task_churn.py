@@ -79,7 +79,7 @@ def test_figures_are_means_over_the_last_half():
     mean = sum(seen[-5:]) / 5
     assert counts(simulation)["default/j"] == (mean, 9 - mean)
     leaf = simulation.cluster.engine.tree.jobs["default/j"]
-    assert simulation.held(leaf)[0] == 1000 * mean
+    assert simulation.usage_of(leaf)[0] == 1000 * mean
 
 
 def test_an_idle_cluster_churns_without_anybody():

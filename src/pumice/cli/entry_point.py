@@ -13,20 +13,20 @@ from typing import NoReturn
 import click
 
 from pumice import __version__
-from pumice.cli.terminal import complain, echo
+from pumice.cli.terminal import echo, print_error
 from pumice.input_errors import BadInput
 
 BAD_INPUT = 2
-INTERNAL = 70  # EX_SOFTWARE
+INTERNAL_ERROR = 70  # EX_SOFTWARE
 INTERRUPTED = 130
 
 
 def run_program(command: click.Command, name: str) -> NoReturn:
     """Run a command as the program of that name, and exit."""
-    sys.exit(_status(command, name))
+    sys.exit(_exit_status(command, name))
 
 
-def _status(command: click.Command, name: str) -> int:
+def _exit_status(command: click.Command, name: str) -> int:
     try:
         status = command.main(prog_name=name, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -36,13 +36,13 @@ def _status(command: click.Command, name: str) -> int:
         if isinstance(error, click.UsageError) and error.ctx:
             echo(error.ctx.get_usage(), err=True)
             echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
-        complain(error.format_message())
+        print_error(error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BadInput as error:
         for problem in error.problems:
-            complain(str(problem))
+            print_error(str(problem))
         return BAD_INPUT
     except Exception as found:  # the promise of this module: no traceback, whatever it is
         mistake = found
@@ -50,9 +50,9 @@ def _status(command: click.Command, name: str) -> int:
             mistake = mistake.exceptions[0]  # what happened, not who was told of it
         frame = traceback.extract_tb(mistake.__traceback__)[-1]
         what = f"{type(mistake).__name__}: {mistake}".splitlines()[0]
-        complain(
+        print_error(
             f"{what} ({frame.filename.rpartition('/')[2]}:{frame.lineno}). This is a mistake in Pumice "
             f"{__version__}, not in your input: please report this line with the files that led to it."
         )
-        return INTERNAL
+        return INTERNAL_ERROR
     return status if isinstance(status, int) else 0

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from pumice.cli.terminal import complain, echo
+from pumice.cli.terminal import echo, print_error
 
-NOT_DATA = 2
+NOT_DATA_DIRECTORY = 2
 
 
 @click.command()
@@ -29,8 +29,8 @@ def fsck(context: click.Context, directory: Path) -> None:
     try:
         findings = check(directory)
     except Damaged as error:
-        complain(str(error))
-        context.exit(NOT_DATA)
+        print_error(str(error))
+        context.exit(NOT_DATA_DIRECTORY)
     for finding in findings:
         echo(f"{click.style('WRONG', fg='red')} {finding}")
     if not findings:

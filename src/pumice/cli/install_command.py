@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pumice.cli.daemons.daemon import cluster_options, reach
+from pumice.cli.daemons.daemon import cluster_access, cluster_options
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pumice.install.install_options import InstallOptions
-    from pumice.install.volcano_takeover import Volcano
+    from pumice.install.volcano_takeover import VolcanoInstallation
     from pumice.kube.client.sync_client import Client
 
-NAMESPACE = "pumice-system"
-namespace_option = click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it runs.")
+DEFAULT_NAMESPACE = "pumice-system"
+namespace_option = click.option(
+    "--namespace", "-n", default=DEFAULT_NAMESPACE, show_default=True, help="Where it runs."
+)
 
 
 @click.command()
@@ -64,8 +66,8 @@ def install(
     """
     from pumice.install.install_options import InstallOptions
 
-    _check_url(webhook_url)
-    text = _checked(config) if config else None
+    _check_webhook_url(webhook_url)
+    text = _read_valid_config(config) if config else None
     given: dict[str, Any] = {"image": image} if image else {}
     given |= {"configuration": text} if text is not None else {}
     choices = InstallOptions(
@@ -77,50 +79,52 @@ def install(
         **given,
     )
     if dry_run:
-        _print(choices, kubeconfig, context, take_over=take_over)
+        _print_manifests(choices, kubeconfig, context, take_over=take_over)
         return
-    with _cluster(kubeconfig, context) as client:
+    with _cluster_client(kubeconfig, context) as client:
         _install(client, choices, take_over=take_over, configured=config is not None, force=force)
         if seconds:
-            _await(client, choices, seconds)
+            _wait_available(client, choices, seconds)
 
 
 def _install(client: Client, choices: InstallOptions, *, take_over: bool, configured: bool, force: bool) -> None:
     from pumice.install import installed_namespace
     from pumice.install.apply import apply, dry_run_apply
     from pumice.install.installed_kinds import KINDS
-    from pumice.install.manifests import AT_WORK, ONCE, manifests
+    from pumice.install.manifests import ACTIVE_KINDS, CREATE_ONLY_KINDS, all_manifests
     from pumice.install.uninstall import delete_obsolete
-    from pumice.install.volcano_takeover import find, stop
+    from pumice.install.volcano_takeover import find_volcano, stop_volcano
 
     installed_namespace.check_namespace(client, choices.namespace)
-    volcano = find(client)
-    choices = _beside(choices, volcano, take_over=take_over)
-    wanted = manifests(choices)
-    once = ONCE - {"ConfigMap"} if configured else ONCE
+    volcano = find_volcano(client)
+    choices = _options_beside_volcano(choices, volcano, take_over=take_over)
+    wanted = all_manifests(choices)
+    once = CREATE_ONLY_KINDS - {"ConfigMap"} if configured else CREATE_ONLY_KINDS
     meant = {"ConfigMap": configured, "CustomResourceDefinition": take_over}  # asked for by name, so no surprise
     forced = {kind for kind in KINDS if force or meant.get(kind)}
     dry_run_apply(client, wanted, once=once, forced=forced)
-    for line in apply(client, (one for one in wanted if one["kind"] not in AT_WORK), once=once, forced=forced):
+    for line in apply(client, (one for one in wanted if one["kind"] not in ACTIVE_KINDS), once=once, forced=forced):
         echo(line)
     if volcano and take_over:
-        for line in stop(client, volcano):
+        for line in stop_volcano(client, volcano):
             echo(line)
-    for line in apply(client, (one for one in wanted if one["kind"] in AT_WORK), once=once, forced=forced):
+    for line in apply(client, (one for one in wanted if one["kind"] in ACTIVE_KINDS), once=once, forced=forced):
         echo(line)
     for line in delete_obsolete(client, choices, wanted):
         echo(line)
 
 
-def _await(client: Client, choices: InstallOptions, seconds: float) -> None:
+def _wait_available(client: Client, choices: InstallOptions, seconds: float) -> None:
     from pumice.install.apply import await_available
-    from pumice.install.manifests import manifests
+    from pumice.install.manifests import all_manifests
 
-    for line in await_available(client, manifests(choices), seconds):
+    for line in await_available(client, all_manifests(choices), seconds):
         echo(line)
 
 
-def _beside(choices: InstallOptions, volcano: Volcano, *, take_over: bool) -> InstallOptions:
+def _options_beside_volcano(
+    choices: InstallOptions, volcano: VolcanoInstallation, *, take_over: bool
+) -> InstallOptions:
     """What is chosen where Volcano is; says so."""
     from dataclasses import replace
 
@@ -131,25 +135,25 @@ def _beside(choices: InstallOptions, volcano: Volcano, *, take_over: bool) -> In
     return replace(choices, beside_volcano=True)
 
 
-def _print(choices: InstallOptions, kubeconfig: Path | None, context: str, *, take_over: bool) -> None:
+def _print_manifests(choices: InstallOptions, kubeconfig: Path | None, context: str, *, take_over: bool) -> None:
     """Print what would be applied: as for this cluster, if there is one."""
     import yaml
 
     from pumice.install import installed_namespace
-    from pumice.install.manifests import manifests
-    from pumice.install.volcano_takeover import find
+    from pumice.install.manifests import all_manifests
+    from pumice.install.volcano_takeover import find_volcano
     from pumice.kube.client.api_errors import ApiError, UnreachableError
 
     try:
-        with _cluster(kubeconfig, context) as client:
-            choices = _beside(choices, find(client), take_over=take_over)
+        with _cluster_client(kubeconfig, context) as client:
+            choices = _options_beside_volcano(choices, find_volcano(client), take_over=take_over)
             found = installed_namespace.find_namespace(client)
         if found not in ("", choices.namespace):
             echo(f"note: Pumice is in the namespace {found} of this cluster: it would not be installed twice", err=True)
     except (click.ClickException, ApiError, UnreachableError) as error:
         said = error.format_message() if isinstance(error, click.ClickException) else error
         echo(f"note: no cluster was looked at, so nobody knows whether Volcano is there: {said}", err=True)
-    echo(yaml.safe_dump_all(manifests(choices), sort_keys=False, width=120).rstrip())
+    echo(yaml.safe_dump_all(all_manifests(choices), sort_keys=False, width=120).rstrip())
 
 
 @click.command()
@@ -165,7 +169,7 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
     from pumice.install.install_options import InstallOptions
     from pumice.install.uninstall import remove_all
 
-    with _cluster(kubeconfig, context) as client:
+    with _cluster_client(kubeconfig, context) as client:
         installed_namespace.check_namespace(client, namespace)
         for line in remove_all(client, InstallOptions(namespace=namespace)):
             echo(line)
@@ -173,14 +177,14 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
 
 
 @contextmanager
-def _cluster(kubeconfig: Path | None, context: str) -> Iterator[Client]:
+def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     """The cluster, for as long as it is needed; what it says no to is the end, in a line."""
     from pumice.install.apply import FieldConflictError, NotReadyError
     from pumice.install.installed_namespace import OtherNamespaceError
     from pumice.kube.client.api_errors import ApiError, UnreachableError
     from pumice.kube.client.sync_client import Client
 
-    client = Client(reach(kubeconfig, context))
+    client = Client(cluster_access(kubeconfig, context))
     try:
         yield client
     except FieldConflictError as error:
@@ -192,12 +196,12 @@ def _cluster(kubeconfig: Path | None, context: str) -> Iterator[Client]:
         client.close()
 
 
-def _check_url(url: str) -> None:
+def _check_webhook_url(url: str) -> None:
     if url and not url.startswith("https://"):
         raise click.UsageError(f"--webhook-url {url}: an API server asks over TLS only; write https://HOST:PORT")
 
 
-def _checked(config: Path) -> str:
+def _read_valid_config(config: Path) -> str:
     """A configuration that can be used."""
     from pumice.config.load import read_config
     from pumice.engine.config.scheduler_config import ConfigError

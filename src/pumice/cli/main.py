@@ -12,7 +12,7 @@ import click
 from pumice import __version__
 from pumice.cli.entry_point import run_program
 
-COMMANDS = {
+COMMAND_MODULES = {
     "run": "scenario.run_command",
     "check": "scenario.check_command",
     "entitle": "scenario.entitle_command",
@@ -35,22 +35,22 @@ COMMANDS = {
 """The commands, and the module of each. It is loaded when somebody asks for it."""
 
 
-class Commands(click.Group):
+class LazyCommands(click.Group):
     """A group of commands that are loaded one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
-        return sorted({*self.commands, *COMMANDS})
+        return sorted({*self.commands, *COMMAND_MODULES})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name."""
-        if cmd_name in COMMANDS and cmd_name not in self.commands:
-            module = import_module(f"pumice.cli.{COMMANDS[cmd_name]}")
+        if cmd_name in COMMAND_MODULES and cmd_name not in self.commands:
+            module = import_module(f"pumice.cli.{COMMAND_MODULES[cmd_name]}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="pumice", message="%(prog)s %(version)s")
 def cli() -> None:
     """A hierarchical fair-share batch scheduler that speaks the Volcano API.

@@ -15,7 +15,7 @@ from pumice.cli.terminal import echo, echo_values
 if TYPE_CHECKING:
     from pumice.decision_log.replay import Difference, Outcome, Replayed
 
-DIFFERS = 1
+DIFFERENCE_FOUND = 1
 
 
 @click.command()
@@ -44,7 +44,7 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
 
     outcomes: list[Outcome] = []
     last: list[Replayed] = []
-    files = list(_files(logs, until))
+    files = list(_log_files(logs, until))
     if not files:
         raise click.UsageError(f"no decision log in {', '.join(map(str, logs))}")
 
@@ -59,21 +59,21 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
                 raise click.UsageError(str(error)) from None
         outcomes.append(outcome)
         if output == "text":
-            for line in _lines(outcome):
+            for line in _outcome_lines(outcome):
                 echo(line)
     differ = any(outcome.difference for outcome in outcomes)
     if output != "text":
-        values: dict[str, Any] = {"same": not differ, "files": [_values(outcome) for outcome in outcomes]}
+        values: dict[str, Any] = {"same": not differ, "files": [_outcome_values(outcome) for outcome in outcomes]}
         if shown and last:
             values["cycle"] = _cycle_values(last[0])
         echo_values(values, output)
     elif shown and last:
         for line in _cycle_lines(last[0]):
             echo(line)
-    return DIFFERS if differ else 0
+    return DIFFERENCE_FOUND if differ else 0
 
 
-def _files(logs: tuple[Path, ...], until: int | None) -> Iterator[Path]:
+def _log_files(logs: tuple[Path, ...], until: int | None) -> Iterator[Path]:
     """The files that are meant; of a folder, those that begin before the last cycle that is asked for."""
     from pumice.decision_log.replay import first_cycle
     from pumice.decision_log.writer import log_files
@@ -95,36 +95,36 @@ def _progress(path: Path) -> Iterator[Callable[[int], None]]:
         yield bar.update
 
 
-def _lines(outcome: Outcome) -> Iterator[str]:
+def _outcome_lines(outcome: Outcome) -> Iterator[str]:
     from pumice import __version__
 
     found = outcome.difference
     word = click.style("differs", fg="red", bold=True) if found else click.style("same", fg="green", bold=True)
-    counts = f"{_many(outcome.cycles, 'cycle')}, {_many(outcome.decisions, 'decision')}"
+    counts = f"{_count_text(outcome.cycles, 'cycle')}, {_count_text(outcome.decisions, 'decision')}"
     yield f"{outcome.path.name}: {word}{' after' if found else ','} {counts}"
     if outcome.heading.pumice != __version__:
         yield f"  recorded by Pumice {outcome.heading.pumice}, replayed by {__version__}"
     if outcome.torn:
         yield "  its last line was not finished, and is left out"
     if found is not None:
-        yield f"  cycle {found.cycle} (line {found.line}), {_what(found)}"
-        yield f"    recorded: {_text(found.expected)}"
-        yield f"    replayed: {_text(found.found)}"
+        yield f"  cycle {found.cycle} (line {found.line}), {_difference_subject(found)}"
+        yield f"    recorded: {_json_text(found.expected)}"
+        yield f"    replayed: {_json_text(found.found)}"
 
 
-def _what(found: Difference) -> str:
+def _difference_subject(found: Difference) -> str:
     if found.what == "decision":
         return f"decision {found.where}:"
     return f"what {found.where} {'are' if found.where == 'jobs' else 'is'} entitled to:"
 
 
-def _text(value: Any) -> str:
+def _json_text(value: Any) -> str:
     import json
 
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _values(outcome: Outcome) -> dict[str, Any]:
+def _outcome_values(outcome: Outcome) -> dict[str, Any]:
     found = outcome.difference
     values: dict[str, Any] = {
         "file": str(outcome.path),
@@ -171,8 +171,8 @@ def _cycle_lines(cycle: Replayed) -> Iterator[str]:
         ("decided", values["decisions"]),
     ):
         yield f"  {title}:" if items else f"  {title}: nothing"
-        yield from (f"    {_text(item)}" for item in items)
+        yield from (f"    {_json_text(item)}" for item in items)
 
 
-def _many(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -14,7 +14,7 @@ from pumice.cli.terminal import echo
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Client
 
-LOST = "pumice.dev/lost"
+LOST_ANNOTATION = "pumice.dev/lost"
 
 
 @click.group()
@@ -32,7 +32,7 @@ def node() -> None:
     """
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
+def _node_options(command: Callable[..., None]) -> Callable[..., None]:
     command = click.argument("names", metavar="NODE...", nargs=-1, required=True)(command)
     command = click.option("--context", default="", help="Another context than the current one.")(command)
     path = click.Path(dir_okay=False, path_type=Path)
@@ -40,34 +40,36 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @node.command()
-@_options
+@_node_options
 def lose(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
     """Lose nodes: they stop answering, and so do the pods on them."""
-    _change(names, kubeconfig, context, {"metadata": {"annotations": {LOST: "true"}}}, "lost")
+    _patch_nodes(names, kubeconfig, context, {"metadata": {"annotations": {LOST_ANNOTATION: "true"}}}, "lost")
 
 
 @node.command()
-@_options
+@_node_options
 def restore(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
     """Get lost nodes back."""
-    _change(names, kubeconfig, context, {"metadata": {"annotations": {LOST: None}}}, "restored")
+    _patch_nodes(names, kubeconfig, context, {"metadata": {"annotations": {LOST_ANNOTATION: None}}}, "restored")
 
 
 @node.command()
-@_options
+@_node_options
 def cordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
     """Let no new pods onto nodes, as kubectl cordon does."""
-    _change(names, kubeconfig, context, {"spec": {"unschedulable": True}}, "cordoned")
+    _patch_nodes(names, kubeconfig, context, {"spec": {"unschedulable": True}}, "cordoned")
 
 
 @node.command()
-@_options
+@_node_options
 def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
     """Let pods onto nodes again, as kubectl uncordon does."""
-    _change(names, kubeconfig, context, {"spec": {"unschedulable": None}}, "uncordoned")
+    _patch_nodes(names, kubeconfig, context, {"spec": {"unschedulable": None}}, "uncordoned")
 
 
-def _change(names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str) -> None:
+def _patch_nodes(
+    names: tuple[str, ...], kubeconfig: Path | None, context: str, patch: dict[str, Any], done: str
+) -> None:
     from pumice.kube.client.api_errors import ApiError, CredentialError, UnreachableError
 
     client = _client(kubeconfig, context)

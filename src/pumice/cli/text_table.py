@@ -16,12 +16,12 @@ class Column:
     """A heading, and how the cells stand under it."""
 
     heading: str
-    right: bool = False
-    least: int = 0
+    align_right: bool = False
+    min_width: int = 0
     """So wide it is in any case."""
-    room: int = 0
+    watch_width: int = 0
     """So wide it is where more rows may come later."""
-    passing: bool = False
+    ignore_changes: bool = False
     """Whether it changes by itself, as an age does, so that a change in it is none."""
 
 
@@ -30,12 +30,15 @@ class Table:
 
     def __init__(self, columns: Sequence[Column], *, room: bool = False) -> None:
         self._columns = columns
-        self._widths = [max(column.least, column.room if room else 0, width(column.heading)) for column in columns]
+        self._widths = [
+            max(column.min_width, column.watch_width if room else 0, display_width(column.heading))
+            for column in columns
+        ]
 
-    def fit(self, rows: Iterable[Sequence[str]]) -> None:
+    def widen(self, rows: Iterable[Sequence[str]]) -> None:
         """Make room for these."""
         for row in rows:
-            self._widths = [max(known, width(cell)) for known, cell in zip(self._widths, row, strict=True)]
+            self._widths = [max(known, display_width(cell)) for known, cell in zip(self._widths, row, strict=True)]
 
     def heading(self) -> str:
         """The line above the rows."""
@@ -44,21 +47,23 @@ class Table:
     def line(self, cells: Sequence[str]) -> str:
         """One row."""
         padded = [
-            " " * (wide - width(cell)) + cell if column.right else cell + " " * (wide - width(cell))
+            " " * (wide - display_width(cell)) + cell
+            if column.align_right
+            else cell + " " * (wide - display_width(cell))
             for cell, wide, column in zip(cells, self._widths, self._columns, strict=True)
         ]
         return GAP.join(padded).rstrip()
 
 
-def width(cell: str) -> int:
+def display_width(cell: str) -> int:
     """How many places a text takes on a terminal."""
     plain = click.unstyle(cell)
     if plain.isascii():
         return len(plain)
-    return sum(_places(letter) for letter in plain)
+    return sum(_letter_width(letter) for letter in plain)
 
 
-def _places(letter: str) -> int:
+def _letter_width(letter: str) -> int:
     if unicodedata.combining(letter) or unicodedata.category(letter) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -42,15 +42,15 @@ WEBHOOKS: Final = "admission.pumice.dev"  # of each kind one, as they are instal
 _decode = msgspec.json.Decoder().decode
 
 
-class Admission:
+class EmbeddedAdmission:
     """The rules, over a store."""
 
     def __init__(self, store: Store, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self._store = store
-        self._made = ClusterView(self.settings)
+        self._view = ClusterView(self.settings)
         self._failures = -1
-        self._news: dict[str, bytes | None] = {}  # by key: what it becomes; None: it is deleted
+        self._pending_changes: dict[str, bytes | None] = {}  # by key: what it becomes; None: it is deleted
         store.witnesses.append(self._note)
 
     def admit(
@@ -59,7 +59,7 @@ class Admission:
         """What to store of a new object, or of a later version of ``old``. ``ApiError`` if it is refused."""
         if resource.qualified not in ADMITTED:
             return new
-        admitted = self._judged(CREATE if old is None else UPDATE, resource, new, old, call, dry_run).object or new
+        admitted = self._review(CREATE if old is None else UPDATE, resource, new, old, call, dry_run).object or new
         resource.schema.default(admitted)  # of what admission has added
         return admitted
 
@@ -69,9 +69,9 @@ class Admission:
         What the server itself deletes (the objects of a definition that goes, say) was decided elsewhere.
         """
         if resource.qualified in ADMITTED and call.user != ITSELF:
-            self._judged(DELETE, resource, None, old, call, dry_run)
+            self._review(DELETE, resource, None, old, call, dry_run)
 
-    def _judged(
+    def _review(
         self,
         operation: str,
         resource: Resource,
@@ -90,7 +90,7 @@ class Admission:
             dry_run,
             int(call.moment * 10**6),
         )
-        world = self._made if resource.qualified not in FOLLOWED else self.world
+        world = self._view if resource.qualified not in FOLLOWED else self.view
         verdict = admit(request, world)
         if verdict.refusals:
             raise _denied(resource, request.name, verdict)
@@ -98,26 +98,26 @@ class Admission:
         return verdict
 
     @property
-    def world(self) -> ClusterView:
+    def view(self) -> ClusterView:
         """The newest state, as rules see it."""
         if self._failures != self._store.failures:
             self._failures = self._store.failures
-            self._made = ClusterView(self.settings)
-            self._news = {
+            self._view = ClusterView(self.settings)
+            self._pending_changes = {
                 record.key: record.value
                 for resource in sorted(FOLLOWED)
                 for record in self._store.newest(f"{resource}/")
             }
-        if self._news:
-            news, self._news = self._news, {}
+        if self._pending_changes:
+            news, self._pending_changes = self._pending_changes, {}
             for key, value in news.items():
                 resource, *namespace, name = key.split("/")
-                self._made.note(resource, "".join(namespace), name, None if value is None else _decode(value))
-        return self._made
+                self._view.note(resource, "".join(namespace), name, None if value is None else _decode(value))
+        return self._view
 
     def _note(self, key: str, value: bytes | None) -> None:
         if key.partition("/")[0] in FOLLOWED:
-            self._news[key] = value
+            self._pending_changes[key] = value
 
 
 def _denied(resource: Resource, name: str, verdict: Verdict) -> ApiError:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 QUEUES = "queues.scheduling.volcano.sh"
 
 
-async def furnish(api: InProcessClient) -> None:
+async def create_first_objects(api: InProcessClient) -> None:
     """Apply our definitions, and create the first queues where they are missing."""
     await apply_definitions(api, _definitions())
     for wanted in crds.first_queues():
@@ -39,7 +39,7 @@ def _definitions() -> Iterator[Object]:
         yield definition
 
 
-async def settle_finalizers(api: InProcessClient, finalizer: str) -> None:
+async def set_queue_finalizers(api: InProcessClient, finalizer: str) -> None:
     """Set ``finalizer`` on all queues, or remove it from all of them where it is empty.
 
     A queue that is deleted then waits for the controllers that are there, and for none that are not. Queues that are

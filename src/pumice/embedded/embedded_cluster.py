@@ -11,7 +11,7 @@ from pumice.admission import QUEUE_FINALIZER
 from pumice.admission import Settings as Rules
 from pumice.admission.request import DEEPEST
 from pumice.embedded import bootstrap
-from pumice.embedded.admission_hook import Admission
+from pumice.embedded.admission_hook import EmbeddedAdmission
 
 
 def with_pumice(
@@ -31,11 +31,11 @@ def with_pumice(
     finalizer = QUEUE_FINALIZER if controllers else ""
     rules = Rules(max_queue_depth=max_queue_depth, queue_finalizer=finalizer, alone=scheduler)
 
-    def hook(store: Store) -> Admission:
-        return Admission(store, rules)
+    def hook(store: Store) -> EmbeddedAdmission:
+        return EmbeddedAdmission(store, rules)
 
     async def prepare(api: InProcessClient) -> None:
-        await bootstrap.furnish(api)
-        await bootstrap.settle_finalizers(api, finalizer)
+        await bootstrap.create_first_objects(api)
+        await bootstrap.set_queue_finalizers(api, finalizer)
 
     return replace(settings, admission=hook if admission else None, prepare=prepare)

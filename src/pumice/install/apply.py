@@ -12,15 +12,15 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, display_name, path_of
-from pumice.install.manifests import ONCE
+from pumice.install.manifests import CREATE_ONLY_KINDS
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 Object = dict[str, Any]
 
-MANAGER = "pumice-install"
+FIELD_MANAGER = "pumice-install"
 """Who we are to the server: what we have applied is known by it."""
-PAUSE, PATIENCE = 0.2, 30.0
+POLL_SECONDS, ESTABLISH_TIMEOUT = 0.2, 30.0
 """Seconds: between two looks at a new definition, and until it must be served."""
 
 
@@ -33,7 +33,7 @@ class FieldConflictError(Exception):
 
 
 def dry_run_apply(
-    client: Client, wanted: Iterable[Object], *, once: Container[str] = ONCE, forced: Container[str] = ()
+    client: Client, wanted: Iterable[Object], *, once: Container[str] = CREATE_ONLY_KINDS, forced: Container[str] = ()
 ) -> None:
     """Have the server judge what would be applied, and change nothing.
 
@@ -41,15 +41,17 @@ def dry_run_apply(
     is yet to be made, and new bindings of roles.
     """
     objects = list(wanted)
-    new = {one["metadata"]["name"] for one in objects if one["kind"] == "Namespace" and _there(client, one) is None}
+    new = {
+        one["metadata"]["name"] for one in objects if one["kind"] == "Namespace" and _get_existing(client, one) is None
+    }
     taken: list[str] = []
     for one in objects:
         if one["kind"] in once or one["metadata"].get("namespace") in new:
             continue
-        if one["kind"].endswith("RoleBinding") and _there(client, one) is None:
+        if one["kind"].endswith("RoleBinding") and _get_existing(client, one) is None:
             continue
         try:
-            _applied(client, one, force=one["kind"] in forced, dry_run=True)
+            _apply_object(client, one, force=one["kind"] in forced, dry_run=True)
         except ApiError as error:
             if not error.conflict:
                 raise
@@ -68,7 +70,7 @@ def apply(
     client: Client,
     wanted: Iterable[Object],
     *,
-    once: Container[str] = ONCE,
+    once: Container[str] = CREATE_ONLY_KINDS,
     forced: Container[str] = (),
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
@@ -77,19 +79,19 @@ def apply(
     Of kinds in ``once`` only what is missing is made. In kinds in ``forced`` what others have set gives way.
     """
     for one in wanted:
-        before = _there(client, one)
+        before = _get_existing(client, one)
         if one["kind"] in once and before is not None:
             yield f"{display_name(one)} kept"
             continue
-        after = _applied(client, one, force=one["kind"] in forced)
+        after = _apply_object(client, one, force=one["kind"] in forced)
         if one["kind"] == DEFINITIONS.kind:
             _await_served(client, one, sleep)
-        yield f"{display_name(one)} {_became(before, after)}"
+        yield f"{display_name(one)} {_apply_result(before, after)}"
 
 
-def _applied(client: Client, wanted: Object, *, force: bool, dry_run: bool = False) -> Object:
+def _apply_object(client: Client, wanted: Object, *, force: bool, dry_run: bool = False) -> Object:
     try:
-        return client.apply(path_of(wanted), wanted, MANAGER, force=force, dry_run=dry_run)
+        return client.apply(path_of(wanted), wanted, FIELD_MANAGER, force=force, dry_run=dry_run)
     except ApiError as error:
         if error.not_found:
             kind = f"{wanted['apiVersion']} {wanted['kind']}"
@@ -97,7 +99,7 @@ def _applied(client: Client, wanted: Object, *, force: bool, dry_run: bool = Fal
         raise ApiError(error.code, error.reason, f"{display_name(wanted)}: {error}", details=error.details) from None
 
 
-def _there(client: Client, wanted: Object) -> Object | None:
+def _get_existing(client: Client, wanted: Object) -> Object | None:
     try:
         return client.get(path_of(wanted))
     except ApiError as error:
@@ -106,7 +108,7 @@ def _there(client: Client, wanted: Object) -> Object | None:
         raise
 
 
-def _became(before: Object | None, after: Object) -> str:
+def _apply_result(before: Object | None, after: Object) -> str:
     if before is None:
         return "created"
     same = before["metadata"].get("resourceVersion") == after["metadata"].get("resourceVersion")
@@ -115,15 +117,15 @@ def _became(before: Object | None, after: Object) -> str:
 
 def _await_served(client: Client, definition: Object, sleep: Callable[[float], None]) -> None:
     """Wait until objects of a new kind can be made."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + ESTABLISH_TIMEOUT
     while time.monotonic() < deadline:
-        found = _there(client, definition) or {}
+        found = _get_existing(client, definition) or {}
         conditions = (found.get("status") or {}).get("conditions") or []
         if any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions):
             return
-        sleep(PAUSE)
+        sleep(POLL_SECONDS)
     raise NotReadyError(
-        f"{display_name(definition)}: its kind is not served after {PATIENCE:.0f} s; look at its conditions"
+        f"{display_name(definition)}: its kind is not served after {ESTABLISH_TIMEOUT:.0f} s; look at its conditions"
     )
 
 
@@ -136,12 +138,12 @@ def await_available(
         if one["kind"] != DEPLOYMENTS.kind:
             continue
         while True:
-            status = (_there(client, one) or {}).get("status") or {}
+            status = (_get_existing(client, one) or {}).get("status") or {}
             ready = int(status.get("availableReplicas") or 0)
             if ready >= one["spec"]["replicas"]:
                 break
             if time.monotonic() > deadline:
                 message = f"{ready} of {one['spec']['replicas']} replicas are available after {seconds:.0f} s"
                 raise NotReadyError(f"{display_name(one)}: {message}; look at its pods")
-            sleep(PAUSE)
+            sleep(POLL_SECONDS)
         yield f"{display_name(one)} available"

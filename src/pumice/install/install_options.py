@@ -8,10 +8,10 @@ from pumice import __version__
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.kube.decode.convert import SCHEDULERS
 
-NAME = "pumice"
+INSTALL_NAME = "pumice"
 """What is only once in a cluster is called so; the rest begins with it."""
 OWN_SCHEDULER = "pumice"
-VOLCANOS = "system:serviceaccount:volcano-system:"
+VOLCANO_ACCOUNTS = "system:serviceaccount:volcano-system:"
 """How the accounts of Volcano begin."""
 
 
@@ -41,5 +41,5 @@ class InstallOptions:
 
 def labels(component: str = "") -> dict[str, str]:
     """What our objects are known by, and those of one component."""
-    found = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME}
+    found = {"app.kubernetes.io/name": INSTALL_NAME, "app.kubernetes.io/part-of": INSTALL_NAME}
     return {**found, "app.kubernetes.io/component": component} if component else found

@@ -26,7 +26,7 @@ PODS = _plain("v1", "pods", "Pod")
 MUTATING = _plain(_ADMISSION, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False)
 VALIDATING = _plain(_ADMISSION, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False)
 
-BINDINGS = _plain(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+CLUSTER_ROLE_BINDINGS = _plain(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 
 KINDS = {
     resource.kind: resource
@@ -35,7 +35,7 @@ KINDS = {
         DEFINITIONS,
         _plain("v1", "serviceaccounts", "ServiceAccount"),
         _plain(_RBAC, "clusterroles", "ClusterRole", namespaced=False),
-        BINDINGS,
+        CLUSTER_ROLE_BINDINGS,
         _plain(_RBAC, "roles", "Role"),
         _plain(_RBAC, "rolebindings", "RoleBinding"),
         QUEUES,

@@ -6,8 +6,8 @@ without any. So both look first, and neither changes anything if it is elsewhere
 
 from __future__ import annotations
 
-from pumice.install.install_options import NAME
-from pumice.install.installed_kinds import BINDINGS
+from pumice.install.install_options import INSTALL_NAME
+from pumice.install.installed_kinds import CLUSTER_ROLE_BINDINGS
 from pumice.install.rbac import SCHEDULER
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
@@ -20,7 +20,7 @@ class OtherNamespaceError(Exception):
 def find_namespace(client: Client) -> str:
     """The namespace in which it is installed; empty if it is not."""
     try:
-        binding = client.get(BINDINGS.path(name=f"{NAME}-{SCHEDULER}"))
+        binding = client.get(CLUSTER_ROLE_BINDINGS.path(name=f"{INSTALL_NAME}-{SCHEDULER}"))
     except ApiError as error:
         if error.not_found:
             return ""

@@ -6,17 +6,17 @@ from typing import Any
 
 from pumice import crds
 from pumice.install.install_options import InstallOptions, labels
-from pumice.install.rbac import accounts, components
-from pumice.install.user_admission_policies import policies
-from pumice.install.webhook_configurations import configurations
+from pumice.install.rbac import account_manifests, components
+from pumice.install.user_admission_policies import user_policies
+from pumice.install.webhook_configurations import both_configurations
 from pumice.install.workloads import all_workloads
 
 Object = dict[str, Any]
 
-ONCE = frozenset({"Namespace", "ConfigMap", "Queue"})
+CREATE_ONLY_KINDS = frozenset({"Namespace", "ConfigMap", "Queue"})
 """What is only made where it is missing: from then on it is the administrator's, as is a namespace that was there."""
 
-AT_WORK = frozenset(
+ACTIVE_KINDS = frozenset(
     {
         "Queue",
         "Deployment",
@@ -49,11 +49,11 @@ def first_queues() -> list[Object]:
     return list(crds.first_queues())
 
 
-def manifests(choices: InstallOptions) -> list[Object]:
+def all_manifests(choices: InstallOptions) -> list[Object]:
     """All of it. The webhooks come last: before, everything else can be written although nobody answers yet."""
     own = [] if choices.beside_volcano else definitions()
     found = [namespace(choices), *own]
     for component in components(choices):
-        found += accounts(component, choices)
+        found += account_manifests(component, choices)
     found += [*first_queues(), *all_workloads(choices)]
-    return [*found, *configurations(choices), *policies(choices)] if choices.webhooks else found
+    return [*found, *both_configurations(choices), *user_policies(choices)] if choices.webhooks else found

@@ -7,17 +7,18 @@ judged in the same way, since beside Volcano they do not wait for us either, and
 Namespaces that no webhook is asked about are not left out: nobody has to be up for this, and others may live where we
 do.
 
-To say it for others is a right that only our controllers have (``SAYING``); no name of an account stands in here, so
-that whoever installs elsewhere by an overlay has nothing to adapt. Volcano's accounts are known by theirs.
+Only the controllers of Pumice have the right to name other users (``SET_USER_RULE``). The policies do not name their
+service account, so an overlay for another namespace needs no change here. Volcano's service accounts are matched by
+name.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.install_options import NAME, VOLCANOS, InstallOptions, labels
-from pumice.install.rbac import SAYING
-from pumice.install.webhook_configurations import named_user, ours
+from pumice.install.install_options import INSTALL_NAME, VOLCANO_ACCOUNTS, InstallOptions, labels
+from pumice.install.rbac import SET_USER_RULE
+from pumice.install.webhook_configurations import named_user, own_pods_condition
 from pumice.kube.decode.preemption_annotations import USER
 from pumice.kube.resources import POD_GROUPS, PODS, Resource
 
@@ -31,7 +32,7 @@ _MESSAGE = (
 )
 
 
-def policies(choices: InstallOptions) -> list[Object]:
+def user_policies(choices: InstallOptions) -> list[Object]:
     """For pods and for podgroups, a policy and what puts it into force."""
     return [made for resource in (PODS, POD_GROUPS) for made in (_policy(resource, choices), _binding(resource))]
 
@@ -54,7 +55,7 @@ def _policy(resource: Resource[Any], choices: InstallOptions) -> Object:
                 "matchPolicy": "Equivalent",
                 "resourceRules": [rule],
             },
-            "matchConditions": [*([ours(choices)] if resource is PODS else []), named],
+            "matchConditions": [*([own_pods_condition(choices)] if resource is PODS else []), named],
             "variables": [
                 {"name": "said", "expression": named_user("object")},
                 {"name": "user", "expression": f"variables.said != '' ? variables.said : {_BEFORE}"},
@@ -66,14 +67,14 @@ def _policy(resource: Resource[Any], choices: InstallOptions) -> Object:
 
 def _allowed(choices: InstallOptions) -> str:
     """Whoever names themselves, may act as that user (or the one of before), or may say it for everybody."""
-    (verb,), (resource,) = SAYING.verbs, SAYING.resources
+    (verb,), (resource,) = SET_USER_RULE.verbs, SET_USER_RULE.resources
     ways = [
         "variables.said == request.userInfo.username",
         "authorizer.group('').resource('users').name(variables.user).check('impersonate').allowed()",
-        f"authorizer.group('{SAYING.group}').resource('{resource}').check('{verb}').allowed()",
+        f"authorizer.group('{SET_USER_RULE.group}').resource('{resource}').check('{verb}').allowed()",
     ]
     if choices.beside_volcano:
-        ways.append(f"request.userInfo.username.startsWith('{VOLCANOS}')")
+        ways.append(f"request.userInfo.username.startsWith('{VOLCANO_ACCOUNTS}')")
     return " || ".join(ways)
 
 
@@ -87,4 +88,4 @@ def _head(kind: str, resource: Resource[Any]) -> Object:
 
 
 def _name(resource: Resource[Any]) -> str:
-    return f"{NAME}-users-of-{resource.plural}"
+    return f"{INSTALL_NAME}-users-of-{resource.plural}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pumice.install.install_options import NAME
+from pumice.install.install_options import INSTALL_NAME
 from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
 from pumice.install.manifests import definitions
 from pumice.kube.client.api_errors import ApiError
@@ -21,16 +21,16 @@ from pumice.kube.resources import Resource
 
 Object = dict[str, Any]
 
-BEFORE = "pumice.dev/replicas-before"
+REPLICAS_ANNOTATION = "pumice.dev/replicas-before"
 """The annotation that keeps how many replicas a deployment had that was stopped."""
-PAUSE, PATIENCE = 0.5, 60.0
+POLL_SECONDS, STOP_TIMEOUT = 0.5, 60.0
 """Seconds: between two looks at whether its pods have ended, and until we go on beside them."""
 _NAMES = ("volcano-scheduler", "volcano-controller", "volcano-controllers", "volcano-admission")
 _WEBHOOKS = "volcano-admission-service"  # how its configurations begin
 
 
 @dataclass(frozen=True, slots=True)
-class Volcano:
+class VolcanoInstallation:
     """What was found of it."""
 
     deployments: tuple[Object, ...] = ()
@@ -49,15 +49,15 @@ class Volcano:
         return ", ".join(found)
 
 
-def find(client: Client) -> Volcano:
+def find_volcano(client: Client) -> VolcanoInstallation:
     """Look for it."""
     chosen = {"labelSelector": f"app in ({', '.join(_NAMES)})"}
     named = client.list(DEPLOYMENTS.path(), chosen).items
     working = [one for one in named if (one.get("spec") or {}).get("replicas") != 0]
-    return Volcano(
+    return VolcanoInstallation(
         tuple({**one, "apiVersion": "apps/v1", "kind": "Deployment"} for one in working),
         tuple(_webhooks(client)),
-        tuple(_foreign(client)),
+        tuple(_foreign_definitions(client)),
     )
 
 
@@ -68,15 +68,18 @@ def _webhooks(client: Client) -> Iterator[Object]:
                 yield {**one, "kind": resource.kind}
 
 
-def _foreign(client: Client) -> Iterator[str]:
+def _foreign_definitions(client: Client) -> Iterator[str]:
     for wanted in definitions():
         name = wanted["metadata"]["name"]
-        found = _got(client, DEFINITIONS, name)
-        if found is not None and (found["metadata"].get("labels") or {}).get("app.kubernetes.io/part-of") != NAME:
+        found = _get_existing(client, DEFINITIONS, name)
+        if (
+            found is not None
+            and (found["metadata"].get("labels") or {}).get("app.kubernetes.io/part-of") != INSTALL_NAME
+        ):
             yield name
 
 
-def _got(client: Client, resource: Resource[Any], name: str) -> Object | None:
+def _get_existing(client: Client, resource: Resource[Any], name: str) -> Object | None:
     try:
         return client.get(resource.path(name=name))
     except ApiError as error:
@@ -85,7 +88,9 @@ def _got(client: Client, resource: Resource[Any], name: str) -> Object | None:
         raise
 
 
-def stop(client: Client, volcano: Volcano, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
+def stop_volcano(
+    client: Client, volcano: VolcanoInstallation, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
     """Stop what works, wait until it has ended, and take its webhooks away; says what was done."""
     for one in volcano.webhooks:
         resource = MUTATING if one["kind"] == MUTATING.kind else VALIDATING
@@ -93,12 +98,13 @@ def stop(client: Client, volcano: Volcano, sleep: Callable[[float], None] = time
         yield f"{resource.kind.lower()}/{one['metadata']['name']} deleted"
     for one in volcano.deployments:
         about, replicas = one["metadata"], (one.get("spec") or {}).get("replicas", 1)
-        kept = {"metadata": {"annotations": {BEFORE: str(replicas)}}, "spec": {"replicas": 0}}
+        kept = {"metadata": {"annotations": {REPLICAS_ANNOTATION: str(replicas)}}, "spec": {"replicas": 0}}
         client.merge(DEPLOYMENTS.path(about["namespace"], about["name"]), kept)
-        yield f"deployment.apps/{about['name']} stopped (it had {replicas} replicas, see its annotation {BEFORE})"
-    deadline = time.monotonic() + PATIENCE
+        note = f"it had {replicas} replicas, see its annotation {REPLICAS_ANNOTATION}"
+        yield f"deployment.apps/{about['name']} stopped ({note})"
+    deadline = time.monotonic() + STOP_TIMEOUT
     while any(_pods_of(client, one) for one in volcano.deployments) and time.monotonic() < deadline:
-        sleep(PAUSE)
+        sleep(POLL_SECONDS)
 
 
 def _pods_of(client: Client, deployment: Object) -> list[Object]:

@@ -16,15 +16,15 @@ from typing import Any
 
 from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
-from pumice.install.install_options import NAME, InstallOptions, labels
+from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
 from pumice.kube import resources
 from pumice.kube.decode.preemption_annotations import USER
 
 Object = dict[str, Any]
 
-SERVICE = f"{NAME}-webhooks"
+WEBHOOK_SERVICE = f"{INSTALL_NAME}-webhooks"
 MUTATE, VALIDATE = "/mutate", "/validate"  # as admission.webhooks.server has them
-PATIENT, HASTY = 5, 2
+TIMEOUT_SECONDS, POD_TIMEOUT_SECONDS = 5, 2
 """Seconds that the API server waits for us: with what is ours, and with pods."""
 
 _RESOURCES: dict[str, resources.Resource[Any]] = {
@@ -52,13 +52,13 @@ _MEANT = f"request.operation != 'UPDATE' || {_differ('spec')} || {_differ('metad
 _OWNED = f"request.operation != 'UPDATE' || {named_user('object')} != {named_user('oldObject')}"
 
 
-def ours(choices: InstallOptions) -> Object:
+def own_pods_condition(choices: InstallOptions) -> Object:
     """The condition that a pod is placed by us."""
     names = ", ".join(f"'{name}'" for name in choices.schedulers)
     return {"name": "ours", "expression": f"object.spec.schedulerName in [{names}]"}
 
 
-def _elsewhere(choices: InstallOptions) -> Object:
+def _namespace_selector(choices: InstallOptions) -> Object:
     """Namespaces that are neither ours nor Kubernetes' own."""
     home = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", choices.namespace]}
     return {"matchExpressions": [home]}
@@ -68,14 +68,14 @@ def _conditions(resource: str, choices: InstallOptions) -> list[Object]:
     """When it is worth asking."""
     stays = {"name": "stays", "expression": _STAYS}
     if resource == PODS:
-        return [ours(choices), stays, {"name": "user-changes", "expression": _OWNED}]
+        return [own_pods_condition(choices), stays, {"name": "user-changes", "expression": _OWNED}]
     return [stays, {"name": "more-than-status-changes", "expression": _MEANT}]
 
 
 def _client(path: str, choices: InstallOptions) -> Object:
     if choices.webhook_url:
         return {"url": f"{choices.webhook_url.rstrip('/')}{path}"}
-    return {"service": {"name": SERVICE, "namespace": choices.namespace, "path": path, "port": 443}}
+    return {"service": {"name": WEBHOOK_SERVICE, "namespace": choices.namespace, "path": path, "port": 443}}
 
 
 def _webhook(resource: str, operations: list[str], path: str, choices: InstallOptions) -> Object:
@@ -98,13 +98,13 @@ def _webhook(resource: str, operations: list[str], path: str, choices: InstallOp
         "failurePolicy": "Ignore" if foreign else "Fail",
         "matchConditions": _conditions(resource, choices),
         "matchPolicy": "Equivalent",
-        "namespaceSelector": _elsewhere(choices),
+        "namespaceSelector": _namespace_selector(choices),
         "sideEffects": "None",
-        "timeoutSeconds": HASTY if resource == PODS else PATIENT,
+        "timeoutSeconds": POD_TIMEOUT_SECONDS if resource == PODS else TIMEOUT_SECONDS,
     }
 
 
-def configurations(choices: InstallOptions) -> list[Object]:
+def both_configurations(choices: InstallOptions) -> list[Object]:
     """Both of them."""
     return [
         _configuration("MutatingWebhookConfiguration", list(DEFAULTS), MUTATE, choices),
@@ -120,6 +120,6 @@ def _configuration(kind: str, judged: list[tuple[str, str]], path: str, choices:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
-        "metadata": {"name": NAME, "labels": labels("webhooks")},
+        "metadata": {"name": INSTALL_NAME, "labels": labels("webhooks")},
         "webhooks": [_webhook(resource, operations[resource], path, choices) for resource in sorted(operations)],
     }

@@ -15,7 +15,7 @@ from kubebase.resource_vector import MEMORY, PODS
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.input_errors import did_you_mean
 from pumice.model.specs import TaskStatus
-from pumice.sim.run_report import below, decisions_report, share_of
+from pumice.sim.run_report import decisions_report, dominant_share_of, jobs_below
 from pumice.sim.scenario import Expect, ExpectedJob, ExpectedQueue, Quantities
 from pumice.sim.simulation import Simulation
 
@@ -31,7 +31,7 @@ class Difference:
     actual: str
 
 
-def differences(simulation: Simulation) -> list[Difference]:
+def find_differences(simulation: Simulation) -> list[Difference]:
     """Everything in which a run differs from what its scenario expects."""
     expect = simulation.scenario.spec.expect or Expect()
     return list(_Comparison(simulation, expect).all())
@@ -55,10 +55,10 @@ class _Comparison:
         decisions = decisions_report(self.simulation)
         if expect.binds is not None:
             binds = {one["pod"]: one["node"] for one in decisions if one["type"] == "bind"}
-            yield from _maps("binds", expect.binds, binds)
+            yield from _compare_maps("binds", expect.binds, binds)
         if expect.evicted is not None:
             evicted = {one["pod"]: "evicted" for one in decisions if one["type"] == "evict"}
-            yield from _maps("evicted", dict.fromkeys(expect.evicted, "evicted"), evicted)
+            yield from _compare_maps("evicted", dict.fromkeys(expect.evicted, "evicted"), evicted)
         for key, nodes in expect.pipelined.items():
             yield from self._pipelined(key, nodes)
         yield from self._errors()
@@ -87,11 +87,11 @@ class _Comparison:
             yield Difference(where, "a job", f"no such job{did_you_mean(key, self.engine.tree.jobs)}")
             return
         for name, wanted, count in (
-            ("running", expected.running, self.simulation.running(leaf)),
-            ("pending", expected.pending, self.simulation.pending(leaf)),
+            ("running", expected.running, self.simulation.running_tasks(leaf)),
+            ("pending", expected.pending, self.simulation.pending_tasks(leaf)),
         ):
             if wanted is not None and abs(wanted - count) > self.expect.tolerance.tasks:
-                yield Difference(f"{where}.{name}", _shown(wanted), _shown(count))
+                yield Difference(f"{where}.{name}", _format_number(wanted), _format_number(count))
         if expected.phase is not None and expected.phase != leaf.job.phase.value:
             yield Difference(f"{where}.phase", expected.phase, leaf.job.phase.value)
         yield from self._allocated(leaf, expected.allocated, f"{where}.allocated")
@@ -104,11 +104,11 @@ class _Comparison:
             yield Difference(where, "a queue", f"no such queue{did_you_mean(name, nodes)}")
             return
         capacity = self.engine.state.capacity
-        share = share_of(self.simulation.held(node), capacity)
+        share = dominant_share_of(self.simulation.usage_of(node), capacity)
         if expected.share is not None and abs(expected.share - share) > self.expect.tolerance.share:
-            yield Difference(f"{where}.share", _shown(expected.share), _shown(share))
+            yield Difference(f"{where}.share", _format_number(expected.share), _format_number(share))
         yield from self._allocated(node, expected.allocated, f"{where}.allocated")
-        jobs = sum(1 for _ in below(node))
+        jobs = sum(1 for _ in jobs_below(node))
         for resource, wanted in self._wanted(expected.entitled):
             index = self._index(resource)
             entitled = node.entitled[index] if index is not None else 0
@@ -117,11 +117,11 @@ class _Comparison:
                 yield self._amounts(f"{where}.entitled.{resource}", resource, wanted, entitled)
 
     def _allocated(self, node: ShareNode, expected: Quantities, where: str) -> Iterator[Difference]:
-        held = self.simulation.held(node)
+        held = self.simulation.usage_of(node)
         for resource, wanted in self._wanted(expected):
             index = self._index(resource)
             actual = held[index] if index is not None else 0
-            allowed = self.expect.tolerance.tasks * (_largest_ask(node, index) if index is not None else 0)
+            allowed = self.expect.tolerance.tasks * (_largest_request(node, index) if index is not None else 0)
             if abs(wanted - actual) > allowed:
                 yield self._amounts(f"{where}.{resource}", resource, wanted, actual)
 
@@ -146,7 +146,7 @@ class _Comparison:
         if isinstance(actual, int):
             shown = self.registry.format_amount(index, actual)
         else:
-            shown = _shown(actual if index in (MEMORY, PODS) else actual / 1000)
+            shown = _format_number(actual if index in (MEMORY, PODS) else actual / 1000)
         return Difference(where, self.registry.format_amount(index, wanted), shown)
 
     # --- tasks that wait for room -----------------------------------------------------------------------------------
@@ -159,16 +159,16 @@ class _Comparison:
             yield Difference(f"pipelined.{key}", f"on {', '.join(nodes)}", ", ".join(places) or NOTHING)
 
 
-def _largest_ask(node: ShareNode, index: int) -> int:
-    asks = (dict(items).get(index, 0) for leaf in below(node) for items, _ in leaf.demand.parts)
+def _largest_request(node: ShareNode, index: int) -> int:
+    asks = (dict(items).get(index, 0) for leaf in jobs_below(node) for items, _ in leaf.demand.parts)
     return max(asks, default=0)
 
 
-def _maps(where: str, expected: Mapping[str, str], actual: Mapping[str, str]) -> Iterator[Difference]:
+def _compare_maps(where: str, expected: Mapping[str, str], actual: Mapping[str, str]) -> Iterator[Difference]:
     for key in sorted(expected.keys() | actual.keys()):
         if expected.get(key) != actual.get(key):
             yield Difference(f"{where}.{key}", expected.get(key, NOTHING), actual.get(key, NOTHING))
 
 
-def _shown(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.6g}"

@@ -22,19 +22,19 @@ from pumice.model.queue_expansion import expand_with_ages, parents_by_hierarchy
 from pumice.model.queue_tree import HIERARCHY, build_queue_tree
 from pumice.model.specs import DEFAULT_QUEUE, Queue, TaskSpec, TaskStatus, Vector
 from pumice.sim.manifest_files import Manifest
-from pumice.sim.manifest_translation import Translated
-from pumice.sim.object_set import Objects
-from pumice.sim.simulated_admission import Admission
+from pumice.sim.manifest_translation import TranslatedManifest
+from pumice.sim.object_set import ObjectSet
+from pumice.sim.simulated_admission import SimulatedAdmission
 
 PARENT = "spec.parent"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """A manifest that could be read, with what it stands for and its age."""
 
     manifest: Manifest
-    translated: Translated
+    translated: TranslatedManifest
     created: int
 
     @property
@@ -48,45 +48,45 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Judged:
+class AdmittedManifests:
     """What is let in, in the words of a cluster's API, and what is not."""
 
     registry: Registry
-    admission: Admission
-    objects: Objects = field(default_factory=Objects)
-    translated: list[Translated] = field(default_factory=list)
+    admission: SimulatedAdmission
+    objects: ObjectSet = field(default_factory=ObjectSet)
+    translated: list[TranslatedManifest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def take(self, translated: Translated) -> None:
+    def take(self, translated: TranslatedManifest) -> None:
         """Let in what a manifest stands for."""
         self.translated.append(translated)
         for part in translated.parts:
             self.objects.put(part)
 
 
-def judge(entries: Sequence[Entry], registry: Registry, announced: set[str]) -> Judged:
+def admit_manifests(entries: Sequence[ManifestEntry], registry: Registry, announced: set[str]) -> AdmittedManifests:
     """Let the objects in or refuse them; ``announced`` are jobs that events will bring."""
-    judged = Judged(registry, Admission(registry))
-    queues: list[Entry] = []
-    jobs: list[Entry] = []
+    judged = AdmittedManifests(registry, SimulatedAdmission(registry))
+    queues: list[ManifestEntry] = []
+    jobs: list[ManifestEntry] = []
     for entry in entries:
         if entry.translated.kind == "Queue":
             queues.append(entry)
-        elif entry.translated.group is not None:
+        elif entry.translated.podgroup is not None:
             jobs.append(entry)
         else:
             judged.admission.put_other(entry.document)
             judged.take(entry.translated)
     _judge_queues(queues, judged)
-    refused = _judge_jobs(jobs, judged, own_default=any(entry.translated.name == "Queue/default" for entry in queues))
-    _judge_pods(judged, entries, refused, announced)
+    refused = _admit_jobs(jobs, judged, own_default=any(entry.translated.name == "Queue/default" for entry in queues))
+    _check_pod_groups(judged, entries, refused, announced)
     return judged
 
 
 # ---- queues ------------------------------------------------------------------------------------------------
 
 
-def _judge_queues(entries: list[Entry], judged: Judged) -> None:
+def _judge_queues(entries: list[ManifestEntry], judged: AdmittedManifests) -> None:
     read = {queue.name: queue for entry in entries for queue in entry.translated.parts if isinstance(queue, Queue)}
     by_hierarchy = parents_by_hierarchy(read.values())
     ordered = [entries[i] for i in _parents_first(list(read.values()), by_hierarchy)]
@@ -96,14 +96,14 @@ def _judge_queues(entries: list[Entry], judged: Judged) -> None:
         name = admitted["metadata"]["name"]
         entry = by_name[name]
         queue = admitted_queue(admitted, judged.registry, entry.created)
-        judged.take(Translated(entry.translated.name, (queue,)))
+        judged.take(TranslatedManifest(entry.translated.name, (queue,)))
         judged.admission.put_queue(queue, admitted)
         for owner in (name, by_hierarchy.get(name, ("", ""))[1]):
             if owner in judged.objects.queues:
-                put_grown(judged.objects, judged.objects.queues[owner], judged.admission)
+                put_expanded_queues(judged.objects, judged.objects.queues[owner], judged.admission)
 
     documents = [placed_by_hierarchy(entry.document, by_hierarchy) for entry in ordered]
-    refused = judged.admission.queues(documents, store)
+    refused = judged.admission.admit_queues(documents, store)
     parents = _refused_parents(read, judged) if any(refused) else {}
     for entry, refusals in zip(ordered, refused, strict=True):
         instead = parents.get(entry.document["metadata"]["name"])
@@ -128,7 +128,7 @@ def placed_by_hierarchy(document: Mapping[str, Any], by_hierarchy: Mapping[str, 
     return {**document, "spec": {**spec, "parent": parent}}
 
 
-def put_grown(objects: Objects, owner: Queue, admission: Admission | None = None) -> None:
+def put_expanded_queues(objects: ObjectSet, owner: Queue, admission: SimulatedAdmission | None = None) -> None:
     """Make and change the queues that a hierarchy names."""
     for child in expand_with_ages(owner, objects.queues):
         objects.put(child)
@@ -163,7 +163,7 @@ def _parents_first(queues: list[Queue], by_hierarchy: Mapping[str, tuple[str, st
     yield from (i for i in range(len(queues)) if i not in done)  # they go round in a circle, and are refused
 
 
-def _refused_parents(read: Mapping[str, Queue], judged: Judged) -> dict[str, Refusal]:
+def _refused_parents(read: Mapping[str, Queue], judged: AdmittedManifests) -> dict[str, Refusal]:
     """What to say to those whose parent stands in the file but was refused: they need not create it."""
     layout = build_queue_tree({**judged.objects.queues, **read})
     circles = {one.queue: one.message for one in layout.refusals if one.refused}
@@ -177,43 +177,43 @@ def _refused_parents(read: Mapping[str, Queue], judged: Judged) -> dict[str, Ref
 # ---- jobs and their pods -----------------------------------------------------------------------------------
 
 
-def _judge_jobs(entries: list[Entry], judged: Judged, *, own_default: bool) -> set[str]:
+def _admit_jobs(entries: list[ManifestEntry], judged: AdmittedManifests, *, own_default: bool) -> set[str]:
     """Let jobs in, and return the keys of those that are refused."""
     admission, objects = judged.admission, judged.objects
     if not own_default and any(admission.needs_default_queue(one.translated, one.document) for one in entries):
         objects.put(Queue(DEFAULT_QUEUE))
         admission.put_queue(objects.queues[DEFAULT_QUEUE])
-    runs = _held_by_job(objects)
+    runs = _usage_by_job(objects)
     held: dict[str, Vector] = {}
-    admission.world.held = lambda queue: held.get(queue, ())
+    admission.view.usage_of = lambda queue: held.get(queue, ())
     refused = set()
-    there_first = sorted(((not _is_there(entry, runs), i) for i, entry in enumerate(entries)))
+    there_first = sorted(((not _already_admitted(entry, runs), i) for i, entry in enumerate(entries)))
     for is_new, i in there_first:
         entry = entries[i]
-        group = entry.translated.group
+        group = entry.translated.podgroup
         assert group is not None
-        admitted, refusals = admission.work(entry.translated, entry.document, there=not is_new)
+        admitted, refusals = admission.admit_job(entry.translated, entry.document, there=not is_new)
         if refusals:
             judged.problems += map(entry.problem, refusals)
             refused.add(group.key)
             continue
-        translated = entry.translated.filled_in(admitted)
+        translated = entry.translated.with_defaults(admitted)
         judged.take(translated)
-        admission.put_work(group.key, translated, admitted)
+        admission.put_job(group.key, translated, admitted)
         queue = admitted["spec"]["queue"]
         held[queue] = add(held.get(queue, ()), runs.get(group.key, ()))
     return refused
 
 
-def _is_there(entry: Entry, runs: Mapping[str, Vector]) -> bool:
+def _already_admitted(entry: ManifestEntry, runs: Mapping[str, Vector]) -> bool:
     """Whether a job was let in before the scenario starts: it has come to some phase, or pods of it run."""
-    group, status = entry.translated.group, entry.document.get("status") or {}
+    group, status = entry.translated.podgroup, entry.document.get("status") or {}
     assert group is not None
     phase = (status.get("state") or {}).get("phase") if entry.translated.kind == "Job" else status.get("phase")
     return group.key in runs or (bool(phase) and entry.translated.kind != "Pod")
 
 
-def _held_by_job(objects: Objects) -> dict[str, Vector]:
+def _usage_by_job(objects: ObjectSet) -> dict[str, Vector]:
     """What the pods of each job hold, of those that run already."""
     runs: dict[str, Vector] = {}
     for task in objects.tasks.values():
@@ -222,7 +222,9 @@ def _held_by_job(objects: Objects) -> dict[str, Vector]:
     return runs
 
 
-def _judge_pods(judged: Judged, entries: Sequence[Entry], refused: set[str], announced: set[str]) -> None:
+def _check_pod_groups(
+    judged: AdmittedManifests, entries: Sequence[ManifestEntry], refused: set[str], announced: set[str]
+) -> None:
     """Leave out pods whose PodGroup is refused, and refuse those whose PodGroup nobody describes."""
     objects = judged.objects
     for entry in entries:

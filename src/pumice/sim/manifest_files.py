@@ -40,32 +40,32 @@ class Manifest:
         return kind if isinstance(kind, str) else ""
 
 
-Outcome = list[Manifest] | BadInput
+ReadResult = list[Manifest] | BadInput
 """What reading comes to: objects, or all that is wrong."""
 
 
 def read_manifests(paths: Sequence[str]) -> list[Manifest]:
     """All objects of these files and folders, as one scenario, in the order given; raises BadInput."""
-    together = _together([outcome for path in paths for _, outcome in _outcomes(path)], ", ".join(paths))
+    together = _merge_results([outcome for path in paths for _, outcome in _read_files(path)], ", ".join(paths))
     if isinstance(together, BadInput):
         raise together
     return together
 
 
-def read_apart(path: str) -> list[tuple[str, Outcome]]:
+def read_scenarios(path: str) -> list[tuple[str, ReadResult]]:
     """The scenarios in a file or folder, each with the path it goes by.
 
     A file is a scenario. So is a folder, with all its files together, unless several of them hold a Scenario
     object: then each file is one.
     """
-    outcomes = _outcomes(path)
+    outcomes = _read_files(path)
     read = [manifests for _, manifests in outcomes if isinstance(manifests, list)]
     if sum(any(manifest.kind == SCENARIO for manifest in manifests) for manifests in read) > 1:
-        return [(file, _together([outcome], file)) for file, outcome in outcomes]
-    return [(path, _together([outcome for _, outcome in outcomes], path))]
+        return [(file, _merge_results([outcome], file)) for file, outcome in outcomes]
+    return [(path, _merge_results([outcome for _, outcome in outcomes], path))]
 
 
-def _together(outcomes: list[Outcome], path: str) -> Outcome:
+def _merge_results(outcomes: list[ReadResult], path: str) -> ReadResult:
     problems = [problem for bad in outcomes if isinstance(bad, BadInput) for problem in bad.problems]
     manifests = [manifest for read in outcomes if isinstance(read, list) for manifest in read]
     if not problems and not manifests:
@@ -73,9 +73,9 @@ def _together(outcomes: list[Outcome], path: str) -> Outcome:
     return BadInput(problems) if problems else manifests
 
 
-def _outcomes(path: str) -> list[tuple[str, Outcome]]:
+def _read_files(path: str) -> list[tuple[str, ReadResult]]:
     """Each file with what it holds."""
-    outcomes: list[tuple[str, Outcome]] = []
+    outcomes: list[tuple[str, ReadResult]] = []
     for file in _files(path):
         try:
             outcomes.append((file, _read(file)))
@@ -103,7 +103,7 @@ def _read(file: str) -> list[Manifest]:
     except UnicodeDecodeError as error:
         raise BadInput([Problem(shown, "", "", f"is not UTF-8 text (byte {error.start})")]) from None
     except yaml.MarkedYAMLError as error:
-        raise BadInput([_malformed(shown, error)]) from None
+        raise BadInput([_yaml_problem(shown, error)]) from None
     except (yaml.YAMLError, ValueError) as error:
         raise BadInput([Problem(shown, "", "", f"not valid YAML: {' '.join(str(error).split())}")]) from None
     except RecursionError:
@@ -146,7 +146,7 @@ def _construct(node: yaml.Node) -> object:
     return _Constructor().construct_document(node)
 
 
-def _malformed(file: str, error: yaml.MarkedYAMLError) -> Problem:
+def _yaml_problem(file: str, error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     where = f"{file}:{mark.line + 1}" if mark is not None else file
     return Problem(where, "", "", f"not valid YAML: {error.problem or error.context}")

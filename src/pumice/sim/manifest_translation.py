@@ -23,14 +23,14 @@ from pumice.kube.decode.struct_decode import read
 from pumice.model.root_queue import fields_without_effect
 from pumice.model.specs import DEFAULT_QUEUE, ROOT, Described, JobSpec, Queue, TaskSpec, TaskStatus
 from pumice.sim.job_expansion import expand_job
-from pumice.sim.object_set import KINDS
+from pumice.sim.object_set import SPEC_TYPES
 
-NAMESPACED = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
-KNOWN = (*KINDS, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
+NAMESPACED_KINDS = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
+KNOWN_KINDS = (*SPEC_TYPES, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedManifest:
     """What a manifest amounts to. ``name`` is how errors call it: Queue/dev, Job/default/train."""
 
     name: str
@@ -42,11 +42,11 @@ class Translated:
         return self.name.partition("/")[0]
 
     @property
-    def group(self) -> JobSpec | None:
+    def podgroup(self) -> JobSpec | None:
         """The PodGroup among its parts, where it is the first."""
         return self.parts[0] if self.parts and isinstance(self.parts[0], JobSpec) else None
 
-    def filled_in(self, admitted: Mapping[str, Any]) -> Translated:
+    def with_defaults(self, admitted: Mapping[str, Any]) -> TranslatedManifest:
         """The same Job, PodGroup or Pod with what admission has written into the spec of the job."""
         group, *others = self.parts
         if not isinstance(group, JobSpec):
@@ -54,24 +54,24 @@ class Translated:
         spec = admitted["spec"]
         least = spec.get("minAvailable") if self.kind == "Job" else None
         filled = replace(group, queue=spec["queue"], min_member=group.min_member if least is None else least)
-        return Translated(self.name, (filled, *others))
+        return TranslatedManifest(self.name, (filled, *others))
 
 
-def pods_of_job(translated: Translated) -> list[str]:
+def pods_of_job(translated: TranslatedManifest) -> list[str]:
     """The pods that a Job stands for, and that its controller makes anew when they are gone."""
     is_job = translated.kind == "Job"
     return [part.key for part in translated.parts if isinstance(part, TaskSpec) and is_job]
 
 
-def translate(document: Mapping[str, Any], registry: Registry, created: int) -> Translated:
+def translate_manifest(document: Mapping[str, Any], registry: Registry, created: int) -> TranslatedManifest:
     """The objects a manifest stands for; raises ObjectError."""
     kind = document.get("kind")
-    if kind not in KNOWN:
-        hint = did_you_mean(str(kind), KNOWN) or f"; write one of {', '.join(KNOWN)}"
-        raise ObjectError(name_of(document), "kind", f"{kind!r} is not known{hint}")
-    name = name_of(document)
+    if kind not in KNOWN_KINDS:
+        hint = did_you_mean(str(kind), KNOWN_KINDS) or f"; write one of {', '.join(KNOWN_KINDS)}"
+        raise ObjectError(manifest_name(document), "kind", f"{kind!r} is not known{hint}")
+    name = manifest_name(document)
     if kind == "Job":
-        return Translated(name, tuple(expand_job(document, name, registry, created)))
+        return TranslatedManifest(name, tuple(expand_job(document, name, registry, created)))
     if kind == "Queue":
         _check_entries(document, name)
     described = decode(document, registry=registry, created=created)
@@ -80,8 +80,8 @@ def translate(document: Mapping[str, Any], registry: Registry, created: int) -> 
             raise ObjectError(name, field, message)
     if isinstance(described, TaskSpec) and _needs_group(described):
         group = _group_of_one(described, read(document["metadata"], api_types.Metadata), name)
-        return Translated(name, (group, replace(described, job=group.key)))
-    return Translated(name, () if described is None else (described,))
+        return TranslatedManifest(name, (group, replace(described, job=group.key)))
+    return TranslatedManifest(name, () if described is None else (described,))
 
 
 def _check_entries(document: Mapping[str, Any], name: str) -> None:
@@ -93,12 +93,12 @@ def _check_entries(document: Mapping[str, Any], name: str) -> None:
         raise ObjectError(name, error.field, error.message) from None
 
 
-def name_of(document: Mapping[str, Any]) -> str:
+def manifest_name(document: Mapping[str, Any]) -> str:
     """Kind, namespace (where the kind has one) and name of an object that may lack any of them."""
     kind, metadata = document.get("kind"), document.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     parts = [kind or "?", metadata.get("name") or "?"]
-    if kind in NAMESPACED:
+    if kind in NAMESPACED_KINDS:
         parts.insert(1, metadata.get("namespace") or "default")
     return "/".join(map(str, parts))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pumice.model.specs import Described, DisruptionBudget, JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
 
-KINDS: dict[str, type[Described]] = {
+SPEC_TYPES: dict[str, type[Described]] = {
     "PriorityClass": PriorityClass,
     "ResourceQuota": Quota,
     "Queue": Queue,
@@ -18,17 +18,17 @@ KINDS: dict[str, type[Described]] = {
 }
 """Kind in a manifest to type in the model, in an order in which nothing names what comes later."""
 
-KIND_OF = {kind: name for name, kind in KINDS.items()}
+KIND_NAMES = {kind: name for name, kind in SPEC_TYPES.items()}
 
 
-def key_of(described: Described) -> str:
+def object_key(described: Described) -> str:
     """Name, with namespace where it has one."""
     if isinstance(described, JobSpec | TaskSpec | Quota | DisruptionBudget):
         return described.key
     return described.name
 
 
-class Objects:
+class ObjectSet:
     """A set of objects. Copies are cheap: the objects themselves never change."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Objects:
         self.priority_classes: dict[str, PriorityClass] = {}
         self.budgets: dict[str, DisruptionBudget] = {}
 
-    def of(self, kind: type[Described]) -> dict[str, Any]:
+    def of_type(self, kind: type[Described]) -> dict[str, Any]:
         """The objects of one kind, by key."""
         by_kind: dict[type[Described], dict[str, Any]] = {
             Queue: self.queues,
@@ -55,20 +55,20 @@ class Objects:
 
     def put(self, described: Described) -> None:
         """Add an object, or put it in the place of the one with its key."""
-        self.of(type(described))[key_of(described)] = described
+        self.of_type(type(described))[object_key(described)] = described
 
     def drop(self, kind: type[Described], key: str) -> None:
         """Take an object out, if it is there."""
-        self.of(kind).pop(key, None)
+        self.of_type(kind).pop(key, None)
 
-    def copy(self) -> Objects:
+    def copy(self) -> ObjectSet:
         """The same objects in a set of its own."""
-        other = Objects()
-        for kind in KINDS.values():
-            other.of(kind).update(self.of(kind))
+        other = ObjectSet()
+        for kind in SPEC_TYPES.values():
+            other.of_type(kind).update(self.of_type(kind))
         return other
 
     def __iter__(self) -> Iterator[Described]:
         """All objects, those that others name first."""
-        for kind in KINDS.values():
-            yield from self.of(kind).values()
+        for kind in SPEC_TYPES.values():
+            yield from self.of_type(kind).values()

@@ -13,14 +13,22 @@ from kubebase.resource_vector import MEMORY, PODS
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.model.specs import Items, JobPhase, Queue, QueueState, TaskStatus
-from pumice.sim.run_report import below, in_order, queue_in_force, share_of, target_of, target_tasks, whole_target
+from pumice.sim.run_report import (
+    dominant_share_of,
+    effective_queue,
+    fluid_target,
+    fluid_target_tasks,
+    integer_target_tasks,
+    jobs_below,
+    tree_order,
+)
 from pumice.sim.scenario_loader import SECOND
-from pumice.sim.simulated_cluster import Cluster
+from pumice.sim.simulated_cluster import SimulatedCluster
 from pumice.sim.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLine:
+class QueueOverview:
     """A queue or namespace. Shares are dominant shares of the cluster.
 
     ``starting`` are tasks whose room is still being freed; it counts as allocated to them. ``deserved`` is what the
@@ -46,7 +54,7 @@ class NodeLine:
 
 
 @dataclass(frozen=True, slots=True)
-class JobLine:
+class JobOverview:
     """A job. ``target`` is in tasks, whole ones in a run; None where there is no such number."""
 
     key: str
@@ -65,7 +73,7 @@ class JobLine:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldLine:
+class ReservationOverview:
     """Room that is kept for a job: where, for how many seconds now, and what part of the cluster is lacking there."""
 
     job: str
@@ -75,20 +83,20 @@ class HoldLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class RunOverview:
     """All lines, in the order in which they are read. ``targets``: whether entitlements mean anything.
 
     ``stopped`` are queues that a plugin refuses, and why.
     """
 
-    nodes: list[NodeLine]
-    jobs: list[JobLine]
+    nodes: list[QueueOverview]
+    jobs: list[JobOverview]
     targets: bool
     stopped: dict[str, str] = field(default_factory=dict)
-    holds: list[HoldLine] = field(default_factory=list)
+    holds: list[ReservationOverview] = field(default_factory=list)
 
 
-class Tasks(NamedTuple):
+class TaskCounts(NamedTuple):
     """How many tasks run, have a place that is being freed, and wait without one."""
 
     running: float = 0
@@ -96,22 +104,22 @@ class Tasks(NamedTuple):
     pending: float = 0
 
 
-def overview_of_run(simulation: Simulation) -> Overview:
+def overview_of_run(simulation: Simulation) -> RunOverview:
     """How things stand in a run, now or at its end."""
     engine = simulation.cluster.engine
     tasks = {leaf: _tasks(simulation, leaf) for leaf in engine.tree.jobs.values()}
 
-    def line(node: ShareNode) -> NodeLine:
-        columns = zip(*(tasks[leaf] for leaf in below(node)), strict=True)
-        return _node_line(engine, node, simulation.held(node), Tasks(*map(sum, columns)))
+    def line(node: ShareNode) -> QueueOverview:
+        columns = zip(*(tasks[leaf] for leaf in jobs_below(node)), strict=True)
+        return _node_line(engine, node, simulation.usage_of(node), TaskCounts(*map(sum, columns)))
 
-    nodes = [line(node) for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB]
+    nodes = [line(node) for node in tree_order(engine.tree.root) if node.kind is not NodeKind.JOB]
     jobs = []
     for key, leaf in sorted(engine.tree.jobs.items()):
-        spec, held = leaf.job.spec, simulation.held(leaf)
+        spec, held = leaf.job.spec, simulation.usage_of(leaf)
         assert spec is not None
         jobs.append(
-            JobLine(
+            JobOverview(
                 key=key,
                 queue=spec.queue,
                 user=spec.user or spec.namespace,
@@ -119,16 +127,16 @@ def overview_of_run(simulation: Simulation) -> Overview:
                 running=tasks[leaf].running,
                 starting=tasks[leaf].starting,
                 pending=tasks[leaf].pending,
-                target=whole_target(engine, leaf),
-                used=share_of(held, engine.state.capacity),
-                entitled=share_of(target_of(leaf), engine.state.capacity),
+                target=integer_target_tasks(engine, leaf),
+                used=dominant_share_of(held, engine.state.capacity),
+                entitled=dominant_share_of(fluid_target(leaf), engine.state.capacity),
                 allocated=_amounts(engine, held),
-                entitled_amounts=_amounts(engine, target_of(leaf)),
+                entitled_amounts=_amounts(engine, fluid_target(leaf)),
                 reason=_reason(engine, leaf) if tasks[leaf].pending else "",
             )
         )
     stopped = dict(sorted(engine.context.sync.refused_queues.items()))
-    return Overview(nodes, jobs, simulation.has_targets, stopped, _holds(simulation.cluster))
+    return RunOverview(nodes, jobs, simulation.has_targets, stopped, _holds(simulation.cluster))
 
 
 def _reason(engine: Engine, leaf: JobNode) -> str:
@@ -136,7 +144,7 @@ def _reason(engine: Engine, leaf: JobNode) -> str:
     node: ShareNode | None = leaf.queue
     queue = engine.context.sync.queue_of(leaf.queue)
     if queue is not None:
-        by = queue_in_force(engine, queue, leaf.queue)
+        by = effective_queue(engine, queue, leaf.queue)
         if by.state is not QueueState.OPEN:
             return f"queue {by.name} is {_STOPPED[by.state]}"
     while node is not None:
@@ -148,11 +156,11 @@ def _reason(engine: Engine, leaf: JobNode) -> str:
     return engine.context.decided.conditions.get(leaf.job.key, "")
 
 
-def _holds(cluster: Cluster) -> list[HoldLine]:
+def _holds(cluster: SimulatedCluster) -> list[ReservationOverview]:
     engine = cluster.engine
     holds = engine.context.reservations.active if engine.context.reservations is not None else {}
     return [
-        HoldLine(
+        ReservationOverview(
             job=leaf.job.key,
             room={engine.nodes.nodes[at].name: _named(engine, needs) for at, needs in sorted(hold.needs.items())},
             seconds=(cluster.now - hold.since) / SECOND,
@@ -162,44 +170,50 @@ def _holds(cluster: Cluster) -> list[HoldLine]:
     ]
 
 
-def _tasks(simulation: Simulation, leaf: JobNode) -> Tasks:
+def _tasks(simulation: Simulation, leaf: JobNode) -> TaskCounts:
     starting = 0
     if simulation.means is None:
         starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.tasks.values())
-    return Tasks(simulation.running(leaf) - starting, starting, simulation.pending(leaf))
+    return TaskCounts(simulation.running_tasks(leaf) - starting, starting, simulation.pending_tasks(leaf))
 
 
-def overview_of_targets(engine: Engine) -> Overview:
+def overview_of_targets(engine: Engine) -> RunOverview:
     """What everybody is entitled to in a cluster whose targets were just set; nothing runs."""
     nodes = [
-        _node_line(engine, node, (), Tasks()) for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB
+        _node_line(engine, node, (), TaskCounts())
+        for node in tree_order(engine.tree.root)
+        if node.kind is not NodeKind.JOB
     ]
     jobs = []
     for key, leaf in sorted(engine.tree.jobs.items()):
         spec = leaf.job.spec
         assert spec is not None
-        share = share_of(target_of(leaf), engine.state.capacity)
-        user, target, amounts = spec.user or spec.namespace, target_tasks(leaf), _amounts(engine, target_of(leaf))
-        jobs.append(JobLine(key, spec.queue, user, "", 0, 0, 0, target, 0, share, "", amounts, ""))
-    return Overview(nodes, jobs, True)
+        share = dominant_share_of(fluid_target(leaf), engine.state.capacity)
+        user, target, amounts = (
+            spec.user or spec.namespace,
+            fluid_target_tasks(leaf),
+            _amounts(engine, fluid_target(leaf)),
+        )
+        jobs.append(JobOverview(key, spec.queue, user, "", 0, 0, 0, target, 0, share, "", amounts, ""))
+    return RunOverview(nodes, jobs, True)
 
 
-def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: Tasks) -> NodeLine:
+def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: TaskCounts) -> QueueOverview:
     queue = engine.context.sync.queue_of(node)
-    return NodeLine(
+    return QueueOverview(
         name=node.name if queue is None or queue.name == node.name else f"{node.name} ({queue.name})",
         path=node.path,
         depth=node.path.count("/"),
         kind=node.kind,
         weight=node.weight,
         state=_state(engine, queue, node) if queue is not None else "",
-        used=share_of(held, engine.state.capacity),
-        entitled=share_of(target_of(node), engine.state.capacity),
+        used=dominant_share_of(held, engine.state.capacity),
+        entitled=dominant_share_of(fluid_target(node), engine.state.capacity),
         running=tasks.running,
         starting=tasks.starting,
         pending=tasks.pending,
         allocated=_amounts(engine, held),
-        entitled_amounts=_amounts(engine, target_of(node)),
+        entitled_amounts=_amounts(engine, fluid_target(node)),
         deserved=_named(engine, engine.order.deserved_by(node) or ()),
         guarantee=_amounts(engine, node.guarantee or ()),
         capability=_named(engine, _limits(engine, node)),
@@ -222,7 +236,7 @@ _STOPPED = {
 
 def _state(engine: Engine, queue: Queue, node: ShareNode) -> str:
     """A queue's own state and, where another one counts, whose doing that is."""
-    by = queue_in_force(engine, queue, node)
+    by = effective_queue(engine, queue, node)
     return queue.state.value if by is queue else f"{queue.state.value} ({_STOPPED[by.state]} by {by.name})"
 
 

@@ -30,7 +30,7 @@ def run_report(simulation: Simulation) -> Report:
     cluster, scenario = simulation.cluster, simulation.scenario
     engine = cluster.engine
     seconds = cluster.cycles * scenario.spec.cycle_seconds
-    nodes = [node for node in in_order(engine.tree.root) if node.kind is not NodeKind.JOB]
+    nodes = [node for node in tree_order(engine.tree.root) if node.kind is not NodeKind.JOB]
     return {
         "scenario": scenario.name,
         "cycles": cluster.cycles,
@@ -56,7 +56,7 @@ def entitle_report(engine: Engine) -> Report:
     """The static fair allocation of the cluster that an engine was told about; nothing is scheduled."""
     engine.prepare()
     set_targets(engine.tree, engine.state.capacity)
-    queues = [node for node in in_order(engine.tree.root) if node.kind is NodeKind.QUEUE]
+    queues = [node for node in tree_order(engine.tree.root) if node.kind is NodeKind.QUEUE]
     return {
         "queues": {
             # As a scenario's expectations name them: by object, or by path where there is none.
@@ -67,7 +67,7 @@ def entitle_report(engine: Engine) -> Report:
             if node.parent is not None or engine.context.sync.queue_of(node) is not None
         },
         "jobs": {
-            key: {"tasks": _rounded(target_tasks(leaf))} | _entitlement(engine, leaf)
+            key: {"tasks": _rounded(fluid_target_tasks(leaf))} | _entitlement(engine, leaf)
             for key, leaf in sorted(engine.tree.jobs.items())
         },
     }
@@ -76,11 +76,11 @@ def entitle_report(engine: Engine) -> Report:
 def _entitlement(engine: Engine, node: ShareNode) -> Report:
     return {
         "entitled": _amounts(engine.state.registry, node.entitled),
-        "share": _rounded(share_of(target_of(node), engine.state.capacity)),
+        "share": _rounded(dominant_share_of(fluid_target(node), engine.state.capacity)),
     }
 
 
-def share_of(vector: Sequence[float], capacity: Sequence[int]) -> float:
+def dominant_share_of(vector: Sequence[float], capacity: Sequence[int]) -> float:
     """The raw dominant share of amounts that need not be whole: means, and targets before rounding."""
     shares = [
         (amount / capacity[j] if capacity[j] > 0 else 1.0)
@@ -90,7 +90,7 @@ def share_of(vector: Sequence[float], capacity: Sequence[int]) -> float:
     return max(shares, default=0.0)
 
 
-def in_order(node: ShareNode) -> Iterator[ShareNode]:
+def tree_order(node: ShareNode) -> Iterator[ShareNode]:
     """A node and all below it as people read a tree: children after their parent, oldest first."""
     stack = [node]
     while stack:
@@ -99,7 +99,7 @@ def in_order(node: ShareNode) -> Iterator[ShareNode]:
         stack += sorted(node.children.values(), key=lambda child: child.rank, reverse=True)
 
 
-def queue_in_force(engine: Engine, queue: Queue, node: ShareNode) -> Queue:
+def effective_queue(engine: Engine, queue: Queue, node: ShareNode) -> Queue:
     """The queue whose state counts at a node of the tree: that of the node itself, or one above it."""
     return effective_state(queue, _queues_above(engine, node))
 
@@ -113,7 +113,7 @@ def _queues_above(engine: Engine, node: ShareNode) -> Iterator[Queue]:
         above = above.parent
 
 
-def below(node: ShareNode) -> Iterator[JobNode]:
+def jobs_below(node: ShareNode) -> Iterator[JobNode]:
     """The jobs below a node of the tree, itself included."""
     return (leaf for leaf in node.walk() if isinstance(leaf, JobNode))
 
@@ -134,12 +134,12 @@ def _queue(simulation: Simulation, node: ShareNode) -> Report:
     queue = engine.context.sync.queue_of(node)
     assert queue is not None
     registry = engine.state.registry
-    phases = [leaf.job.phase for leaf in below(node)]
+    phases = [leaf.job.phase for leaf in jobs_below(node)]
     return _holding(simulation, node) | {
         "path": node.path,
         "weight": _number(node.weight),
         "state": queue.state.value,
-        "effectiveState": queue_in_force(engine, queue, node).state.value,
+        "effectiveState": effective_queue(engine, queue, node).state.value,
         "deserved": _named(registry, queue.deserved),
         "guarantee": _named(registry, queue.guarantee),
         "capability": _named(registry, queue.capability),
@@ -154,10 +154,10 @@ def _queue(simulation: Simulation, node: ShareNode) -> Report:
 
 
 def _holding(simulation: Simulation, node: ShareNode) -> Report:
-    state, held = simulation.cluster.engine.state, simulation.held(node)
+    state, held = simulation.cluster.engine.state, simulation.usage_of(node)
     return {
         "allocated": _amounts(state.registry, held, mean=simulation.means is not None),
-        "share": _rounded(share_of(held, state.capacity)),
+        "share": _rounded(dominant_share_of(held, state.capacity)),
         "entitled": _amounts(state.registry, node.entitled),
     }
 
@@ -170,30 +170,30 @@ def _job(simulation: Simulation, leaf: JobNode) -> Report:
         "queue": spec.queue,
         "user": spec.user or spec.namespace,
         "phase": leaf.job.phase.value,
-        "running": _count(simulation.running(leaf)),
-        "pending": _count(simulation.pending(leaf)),
-        "wholeTarget": whole_target(simulation.cluster.engine, leaf),
+        "running": _count(simulation.running_tasks(leaf)),
+        "pending": _count(simulation.pending_tasks(leaf)),
+        "wholeTarget": integer_target_tasks(simulation.cluster.engine, leaf),
         "allocated": holding["allocated"],
         "share": holding["share"],
     }
 
 
-def whole_target(engine: Engine, leaf: JobNode) -> int | None:
+def integer_target_tasks(engine: Engine, leaf: JobNode) -> int | None:
     """How many tasks of a job its whole target is; None where the policy has no such target."""
     return leaf.integer_tasks if engine.order.has_targets else None
 
 
-def target_of(node: ShareNode) -> list[float]:
+def fluid_target(node: ShareNode) -> list[float]:
     """The target of a node as real amounts: what ``entitled`` is before it is rounded down."""
     total = [0.0] * len(node.held)
-    for leaf in below(node):
+    for leaf in jobs_below(node):
         for (items, _), tasks in zip(leaf.demand.pieces, leaf.targets, strict=False):  # orders without targets set none
             for j, amount in items:
                 total[j] += tasks * amount
     return total
 
 
-def target_tasks(leaf: JobNode) -> float:
+def fluid_target_tasks(leaf: JobNode) -> float:
     """A target in tasks, a real number: targets are divisible."""
     if leaf.demand.parts or not leaf.targets:
         return leaf.target

@@ -29,14 +29,21 @@ from pumice.model.specs import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.sim.manifest_admission import admitted_queue, placed_by_hierarchy, put_grown
-from pumice.sim.manifest_translation import KNOWN, NAMESPACED, Translated, name_of, pods_of_job, translate
-from pumice.sim.object_set import KINDS, Objects, key_of
-from pumice.sim.scenario import Command, Delete, Event, Finish, Scenario
-from pumice.sim.simulated_admission import Admission
-from pumice.sim.simulated_cluster import Cluster
+from pumice.sim.manifest_admission import admitted_queue, placed_by_hierarchy, put_expanded_queues
+from pumice.sim.manifest_translation import (
+    KNOWN_KINDS,
+    NAMESPACED_KINDS,
+    TranslatedManifest,
+    manifest_name,
+    pods_of_job,
+    translate_manifest,
+)
+from pumice.sim.object_set import SPEC_TYPES, ObjectSet, object_key
+from pumice.sim.scenario import CommandEvent, DeleteEvent, FinishEvent, Scenario, ScenarioEvent
+from pumice.sim.simulated_admission import SimulatedAdmission
+from pumice.sim.simulated_cluster import SimulatedCluster
 
-Slot = tuple[type[Described], str]
+ObjectKey = tuple[type[Described], str]
 
 
 class RefusedError(Exception):
@@ -53,35 +60,39 @@ class RefusedError(Exception):
             yield Problem(file, self.subject, refusal.field, refusal.message)
 
 
-class Events:
+class ScenarioEvents:
     """The events of a scenario, in order, and what each manifest brought into the cluster."""
 
     def __init__(
-        self, scenario: Scenario, cluster: Cluster, admission: Admission, translated: Iterable[Translated]
+        self,
+        scenario: Scenario,
+        cluster: SimulatedCluster,
+        admission: SimulatedAdmission,
+        translated: Iterable[TranslatedManifest],
     ) -> None:
         self._scenario = scenario
         self._cluster = cluster
         self._admission = admission
-        self._parts: dict[str, tuple[Slot, ...]] = {}
-        self._written: dict[str, Queue] = {}  # queues with manifests of their own, as these describe them
+        self._objects_of_manifest: dict[str, tuple[ObjectKey, ...]] = {}
+        self._queue_manifests: dict[str, Queue] = {}  # queues with manifests of their own, as these describe them
         for one in translated:
-            self._parts[one.name] = _slots(one.parts)
-            self._written |= {part.name: part for part in one.parts if isinstance(part, Queue)}
+            self._objects_of_manifest[one.name] = _object_keys(one.parts)
+            self._queue_manifests |= {part.name: part for part in one.parts if isinstance(part, Queue)}
         self._writes = 0  # of hierarchy annotations: those of one cycle count one after the other
-        self._waiting = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
+        self._upcoming = sorted(enumerate(scenario.spec.events), key=lambda numbered: numbered[1].cycle)
 
     @property
     def last_cycle(self) -> int:
         """The cycle before which the last event that is still to come happens; 0: none is."""
-        return self._waiting[-1][1].cycle if self._waiting else 0
+        return self._upcoming[-1][1].cycle if self._upcoming else 0
 
-    def before(self, cycle: int) -> Iterator[Problem]:
+    def run_before(self, cycle: int) -> Iterator[Problem]:
         """Let happen what happens before this cycle; yields what was refused."""
-        while self._waiting and self._waiting[0][1].cycle <= cycle:
-            number, event = self._waiting.pop(0)
+        while self._upcoming and self._upcoming[0][1].cycle <= cycle:
+            number, event = self._upcoming.pop(0)
             where = f"spec.events[{number}]"
             try:
-                self._happen(event, where)
+                self._run_event(event, where)
             except RefusedError as error:
                 yield from error.problems(self._scenario.file)
             except ObjectError as error:
@@ -89,13 +100,13 @@ class Events:
             except FieldError as error:
                 yield Problem(self._scenario.file, self._scenario.object, error.field, error.message)
 
-    def never(self) -> Iterator[Problem]:
+    def missed_events(self) -> Iterator[Problem]:
         """What has not happened by the end, because its cycle never came."""
-        for number, event in self._waiting:
+        for number, event in self._upcoming:
             message = f"cycle {event.cycle} never came: the run ended after {self._cluster.cycles}"
             yield Problem(self._scenario.file, self._scenario.object, f"spec.events[{number}].cycle", message)
 
-    def _happen(self, event: Event, where: str) -> None:
+    def _run_event(self, event: ScenarioEvent, where: str) -> None:
         if event.finish is not None:
             self._finish(event.finish, f"{where}.finish")
         elif event.apply is not None:
@@ -112,8 +123,8 @@ class Events:
 
     # --- tasks finish -------------------------------------------------------------------------------------------
 
-    def _finish(self, finish: Finish, where: str) -> None:
-        running = self._cluster.running()
+    def _finish(self, finish: FinishEvent, where: str) -> None:
+        running = self._cluster.running_tasks()
         if finish.tasks is None:
             home = finish.job.partition("/")[0] if finish.job is not None else "default"
             wanted = {pod if "/" in pod else f"{home}/{pod}" for pod in finish.pods}
@@ -130,23 +141,23 @@ class Events:
                 raise FieldError(f"{where}.tasks", message + hint)
             del ending[finish.tasks :]
         for task in ending:
-            self._cluster.finish(task)
+            self._cluster.finish_task(task)
 
     # --- objects come and change ----------------------------------------------------------------------------------
 
     def _apply(self, document: Mapping[str, Any]) -> None:
         cluster = self._cluster
-        translated = translate(document, cluster.registry, cluster.now)
+        translated = translate_manifest(document, cluster.registry, cluster.now)
         self._admission.refresh(cluster)
         after = cluster.objects.copy()
         admitted: Object | None = None
         if translated.kind == "Queue":
             translated, admitted = self._admitted_queue(translated, document, after)
-        elif translated.group is not None:
+        elif translated.podgroup is not None:
             translated, admitted = self._admitted_job(translated, document, after)
         parts = [self._merged(part, document) for part in translated.parts]
-        slots = _slots(parts)
-        for kind, key in self._parts.get(translated.name, ()):
+        slots = _object_keys(parts)
+        for kind, key in self._objects_of_manifest.get(translated.name, ()):
             if (kind, key) not in slots:
                 after.drop(kind, key)
         for part in parts:
@@ -154,46 +165,48 @@ class Events:
                 before = after.queues[part.name]
                 for child in without_given_hierarchies(before, after.queues):
                     after.put(child)
-                for child in without_given_fields(before, after.queues, self._written):
+                for child in without_given_fields(before, after.queues, self._queue_manifests):
                     after.put(child)
             after.put(part)
         for owner in [queue for queue in after.queues.values() if queue.hierarchy]:
-            put_grown(after, after.queues[owner.name])
+            put_expanded_queues(after, after.queues[owner.name])
         self._check_groups(translated, after)
-        self._written |= {part.name: part for part in parts if isinstance(part, Queue)}
-        self._bring_about(after)
-        self._parts[translated.name] = slots
-        cluster.controlled.update(pods_of_job(translated))
-        self._remember(translated, document, admitted)
+        self._queue_manifests |= {part.name: part for part in parts if isinstance(part, Queue)}
+        self._replace_objects(after)
+        self._objects_of_manifest[translated.name] = slots
+        cluster.recreated_pods.update(pods_of_job(translated))
+        self._record_admitted(translated, document, admitted)
 
     def _admitted_queue(
-        self, translated: Translated, document: Mapping[str, Any], after: Objects
-    ) -> tuple[Translated, Object]:
+        self, translated: TranslatedManifest, document: Mapping[str, Any], after: ObjectSet
+    ) -> tuple[TranslatedManifest, Object]:
         """A queue with what admission fills in; raises RefusedError."""
         placed = placed_by_hierarchy(document, parents_by_hierarchy(after.queues.values()))
-        admitted, refusals = self._admission.queue(placed)
+        admitted, refusals = self._admission.admit_queue(placed)
         if refusals:
             raise RefusedError(translated.name, refusals)
         queue = admitted_queue(admitted, self._cluster.registry, self._cluster.now)
-        return Translated(translated.name, (queue,)), admitted
+        return TranslatedManifest(translated.name, (queue,)), admitted
 
     def _admitted_job(
-        self, translated: Translated, document: Mapping[str, Any], after: Objects
-    ) -> tuple[Translated, Object]:
+        self, translated: TranslatedManifest, document: Mapping[str, Any], after: ObjectSet
+    ) -> tuple[TranslatedManifest, Object]:
         """A Job, PodGroup or Pod in the queue to which admission sends it; raises RefusedError."""
         if self._admission.needs_default_queue(translated, document):
             after.put(Queue(DEFAULT_QUEUE))
             self._admission.put_queue(after.queues[DEFAULT_QUEUE])
-        admitted, refusals = self._admission.work(translated, document)
+        admitted, refusals = self._admission.admit_job(translated, document)
         if refusals:
             raise RefusedError(translated.name, refusals)
-        return translated.filled_in(admitted), admitted
+        return translated.with_defaults(admitted), admitted
 
-    def _remember(self, translated: Translated, document: Mapping[str, Any], admitted: Object | None) -> None:
+    def _record_admitted(
+        self, translated: TranslatedManifest, document: Mapping[str, Any], admitted: Object | None
+    ) -> None:
         """Tell admission what was stored."""
-        group = translated.group
+        group = translated.podgroup
         if group is not None and admitted is not None:
-            self._admission.put_work(group.key, translated, admitted)
+            self._admission.put_job(group.key, translated, admitted)
         elif translated.kind == "Queue" and admitted is not None:
             queue = self._cluster.objects.queues.get(admitted["metadata"]["name"])
             if queue is not None:
@@ -203,7 +216,7 @@ class Events:
 
     def _merged(self, part: Described, document: Mapping[str, Any]) -> Described:
         """A part of a manifest, with what the cluster itself has written on the object so far."""
-        before = self._cluster.objects.of(type(part)).get(key_of(part))
+        before = self._cluster.objects.of_type(type(part)).get(object_key(part))
         if before is None:
             return part
         metadata, status = document.get("metadata") or {}, document.get("status") or {}
@@ -221,7 +234,7 @@ class Events:
             part = replace(part, node=before.node, status=before.status, started=before.started)
         return part
 
-    def _check_groups(self, translated: Translated, after: Objects) -> None:
+    def _check_groups(self, translated: TranslatedManifest, after: ObjectSet) -> None:
         """Refuse a pod whose PodGroup is not there, and what would leave other pods without theirs."""
         before = self._cluster.objects
         own = {part.key for part in translated.parts if isinstance(part, TaskSpec)}
@@ -235,45 +248,45 @@ class Events:
             if task.job in before.jobs:
                 raise ObjectError(translated.name, "", f"Pod/{task.key} could not stay: {field}: {message}")
 
-    def _bring_about(self, after: Objects) -> None:
+    def _replace_objects(self, after: ObjectSet) -> None:
         """Make the cluster's objects these."""
         cluster, before = self._cluster, self._cluster.objects.copy()
-        for kind in reversed(KINDS.values()):
-            for key in before.of(kind).keys() - after.of(kind).keys():
+        for kind in reversed(SPEC_TYPES.values()):
+            for key in before.of_type(kind).keys() - after.of_type(kind).keys():
                 cluster.drop(kind, key)
         for described in after:
-            if before.of(type(described)).get(key_of(described)) != described:
+            if before.of_type(type(described)).get(object_key(described)) != described:
                 cluster.put(described)
         cluster.refresh_phases(after.jobs)
         named = parents_by_hierarchy(after.queues.values()).keys()
-        for name in sorted(cluster.leaving.keys() & named):
-            cluster.take_back(name)
+        for name in sorted(cluster.withdrawn_queues.keys() & named):
+            cluster.restore_queue(name)
         for name in sorted(parents_by_hierarchy(before.queues.values()).keys() - named - {DEFAULT_QUEUE}):
             if name in cluster.objects.queues:  # it may have gone with one above it
-                cluster.withdraw(name)
+                cluster.withdraw_queue(name)
 
     # --- objects go -----------------------------------------------------------------------------------------------
 
-    def _delete(self, delete: Delete, where: str) -> None:
-        if delete.kind not in KNOWN:
-            hint = did_you_mean(delete.kind, KNOWN) or f"; write one of {', '.join(KNOWN)}"
+    def _delete(self, delete: DeleteEvent, where: str) -> None:
+        if delete.kind not in KNOWN_KINDS:
+            hint = did_you_mean(delete.kind, KNOWN_KINDS) or f"; write one of {', '.join(KNOWN_KINDS)}"
             raise FieldError(f"{where}.kind", f"'{delete.kind}' is not known{hint}")
-        cluster, kind = self._cluster, KINDS.get(delete.kind)
+        cluster, kind = self._cluster, SPEC_TYPES.get(delete.kind)
         if kind is Queue:
             self._admission.refresh(cluster)
-            refusals = self._admission.deletion(delete.name)
+            refusals = self._admission.queue_deletion_refusals(delete.name)
             if refusals:
                 raise RefusedError(f"Queue/{delete.name}", refusals)
-        name = name_of({"kind": delete.kind, "metadata": {"name": delete.name, "namespace": delete.namespace}})
-        key = f"{delete.namespace}/{delete.name}" if delete.kind in NAMESPACED else delete.name
-        made = [*self._parts.pop(name, ()), *([(kind, key)] if kind is not None else [])]
-        there = [slot for slot in dict.fromkeys(made) if slot[1] in cluster.objects.of(slot[0])]
+        name = manifest_name({"kind": delete.kind, "metadata": {"name": delete.name, "namespace": delete.namespace}})
+        key = f"{delete.namespace}/{delete.name}" if delete.kind in NAMESPACED_KINDS else delete.name
+        made = [*self._objects_of_manifest.pop(name, ()), *([(kind, key)] if kind is not None else [])]
+        there = [slot for slot in dict.fromkeys(made) if slot[1] in cluster.objects.of_type(slot[0])]
         if not there:
-            known = cluster.objects.of(kind) if kind is not None else ()
+            known = cluster.objects.of_type(kind) if kind is not None else ()
             raise FieldError(f"{where}.name", f"there is no {name}{did_you_mean(key, known)}")
         if kind is Queue:
             for queue in cluster.subtree(key):
-                self._written.pop(queue, None)
+                self._queue_manifests.pop(queue, None)
             cluster.drop_queue(key)
         else:
             for slot in there:
@@ -283,14 +296,14 @@ class Events:
 
     # --- commands -------------------------------------------------------------------------------------------------
 
-    def _command(self, command: Command, where: str) -> None:
+    def _command(self, command: CommandEvent, where: str) -> None:
         cluster = self._cluster
         queue = cluster.objects.queues.get(command.queue)
         if queue is None:
             hint = did_you_mean(command.queue, cluster.objects.queues)
             raise FieldError(f"{where}.queue", f"there is no queue '{command.queue}'{hint}")
-        cluster.command(queue.name, command.action)
+        cluster.command_queue(queue.name, command.action)
 
 
-def _slots(parts: Iterable[Described]) -> tuple[Slot, ...]:
-    return tuple((type(part), key_of(part)) for part in parts)
+def _object_keys(parts: Iterable[Described]) -> tuple[ObjectKey, ...]:
+    return tuple((type(part), object_key(part)) for part in parts)

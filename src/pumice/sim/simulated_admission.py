@@ -18,26 +18,26 @@ from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Refusa
 from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
 from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, queue_name
 from pumice.model.specs import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
-from pumice.sim.manifest_translation import Translated
-from pumice.sim.simulated_cluster import Cluster
+from pumice.sim.manifest_translation import TranslatedManifest
+from pumice.sim.simulated_cluster import SimulatedCluster
 
 SPEC_QUEUE = "spec.queue"
 
 
-class SimulatedWorld(ClusterView):
+class SimulatedClusterView(ClusterView):
     """What rules may look up. What a queue holds is counted, whatever the status of its manifest says."""
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry=registry)
-        self.held: Callable[[str], Vector] = lambda queue: ()
+        self.usage_of: Callable[[str], Vector] = lambda queue: ()
 
     def allocated(self, queue: str) -> Vector:
         """What the tasks of a queue hold."""
-        return self.held(queue)
+        return self.usage_of(queue)
 
 
 @dataclass(slots=True)
-class Work:
+class AdmittedJob:
     """A Job or PodGroup that was let in: its object, and the phase in which the rules know it."""
 
     resource: str
@@ -45,49 +45,49 @@ class Work:
     phase: JobPhase | None = None
 
 
-class Admission:
+class SimulatedAdmission:
     """The rules, and the objects of a scenario as they let them in."""
 
     def __init__(self, registry: Registry) -> None:
-        self.world = SimulatedWorld(registry)
+        self.view = SimulatedClusterView(registry)
         self._queues: dict[str, Object] = {}  # as they are written; a queue that a hierarchy made has no manifest
-        self._work: dict[str, Work] = {}  # by the key of the PodGroup
+        self._jobs: dict[str, AdmittedJob] = {}  # by the key of the PodGroup
 
     # --- asking -------------------------------------------------------------------------------------------------
 
-    def queues(self, documents: Iterable[Object], store: Callable[[Object], None]) -> list[list[Refusal]]:
+    def admit_queues(self, documents: Iterable[Object], store: Callable[[Object], None]) -> list[list[Refusal]]:
         """Judge queues in turn, parents first; ``store`` is given each that is let in and must ``put_queue`` it."""
         requests = [_request(self._operation(new), QUEUES, new) for new in documents]
-        verdicts = admit_queues(requests, self.world, lambda _, admitted: store(admitted))
+        verdicts = admit_queues(requests, self.view, lambda _, admitted: store(admitted))
         return [verdict.refusals for verdict in verdicts]
 
-    def queue(self, new: Object) -> tuple[Object, list[Refusal]]:
+    def admit_queue(self, new: Object) -> tuple[Object, list[Refusal]]:
         """Judge a queue that is created or changed: what to store, and why not."""
         verdict = admit(
-            _request(self._operation(new), QUEUES, new, self._queues.get(new["metadata"]["name"])), self.world
+            _request(self._operation(new), QUEUES, new, self._queues.get(new["metadata"]["name"])), self.view
         )
         return verdict.object or new, verdict.refusals
 
-    def deletion(self, queue: str) -> list[Refusal]:
+    def queue_deletion_refusals(self, queue: str) -> list[Refusal]:
         """Why a queue must stay."""
         old = self._queues.get(queue) or {"metadata": {"name": queue}}
-        return admit(_request(DELETE, QUEUES, None, old), self.world).refusals
+        return admit(_request(DELETE, QUEUES, None, old), self.view).refusals
 
-    def work(
-        self, translated: Translated, document: Mapping[str, Any], *, there: bool = False
+    def admit_job(
+        self, translated: TranslatedManifest, document: Mapping[str, Any], *, there: bool = False
     ) -> tuple[Object, list[Refusal]]:
         """Judge a Job, a PodGroup or a Pod that needs one of its own: the job to store, and why not.
 
         ``there``: it was let in before, whatever has become of its queue since then.
         """
         resource, new = _job_object(translated, document)
-        group = translated.group
+        group = translated.podgroup
         assert group is not None  # every job has one
-        known = self._work.get(group.key)
+        known = self._jobs.get(group.key)
         old = known.document if known is not None and known.resource == resource else None
-        if old is None and there and self.world.tree.is_leaf(new["spec"].get("queue") or ""):
+        if old is None and there and self.view.tree.is_leaf(new["spec"].get("queue") or ""):
             old = new
-        verdict = admit(_request(CREATE if old is None else UPDATE, resource, new, old), self.world)
+        verdict = admit(_request(CREATE if old is None else UPDATE, resource, new, old), self.view)
         refusals = verdict.refusals
         if translated.kind == "Pod":
             annotations = document["metadata"].get("annotations") or {}
@@ -96,14 +96,14 @@ class Admission:
             refusals = [replace(one, field=where) if one.field == SPEC_QUEUE else one for one in refusals]
         return verdict.object or new, refusals
 
-    def needs_default_queue(self, translated: Translated, document: Mapping[str, Any]) -> bool:
+    def needs_default_queue(self, translated: TranslatedManifest, document: Mapping[str, Any]) -> bool:
         """Whether a job may go to the queue ``default``, which every cluster has: it names it, or any below root."""
         _, new = _job_object(translated, document)
-        queue = new["spec"].get("queue") or self.world.default_queue(new["metadata"]["namespace"]) or ROOT
-        return queue in (DEFAULT_QUEUE, ROOT) and DEFAULT_QUEUE not in self.world.queues
+        queue = new["spec"].get("queue") or self.view.default_queue(new["metadata"]["namespace"]) or ROOT
+        return queue in (DEFAULT_QUEUE, ROOT) and DEFAULT_QUEUE not in self.view.queues
 
     def _operation(self, queue: Object) -> str:
-        return UPDATE if queue["metadata"]["name"] in self.world.queues else CREATE
+        return UPDATE if queue["metadata"]["name"] in self.view.queues else CREATE
 
     # --- telling ------------------------------------------------------------------------------------------------
 
@@ -112,13 +112,13 @@ class Admission:
         if document is not None:
             self._queues[queue.name] = document
         found = self._queues.get(queue.name) or {"metadata": {"name": queue.name}}
-        self.world.note_described(queue.name, found, queue)
+        self.view.note_described(queue.name, found, queue)
 
-    def put_work(self, key: str, translated: Translated, admitted: Object) -> None:
+    def put_job(self, key: str, translated: TranslatedManifest, admitted: Object) -> None:
         """A job is there, as it was let in."""
         resource = JOBS if translated.kind == "Job" else PODGROUPS
-        self._work[key] = Work(resource, admitted)
-        self._note_work(key, self._work[key], admitted)
+        self._jobs[key] = AdmittedJob(resource, admitted)
+        self._note_job(key, self._jobs[key], admitted)
 
     def put_other(self, document: Mapping[str, Any]) -> None:
         """A node or a namespace is there; other kinds are nothing to the rules."""
@@ -132,35 +132,35 @@ class Admission:
         """A node or a namespace is gone."""
         self._note_other(kind, name, None)
 
-    def refresh(self, cluster: Cluster) -> None:
+    def refresh(self, cluster: SimulatedCluster) -> None:
         """Take over what has happened in a cluster since it was last looked at."""
         queues, jobs = cluster.objects.queues, cluster.engine.state.jobs
-        for name in self.world.queues.keys() - queues.keys():
+        for name in self.view.queues.keys() - queues.keys():
             self._queues.pop(name, None)
-            self.world.note_described(name, None, None)
+            self.view.note_described(name, None, None)
         for queue in queues.values():
             self.put_queue(queue)
-        for key, work in list(self._work.items()):
+        for key, work in list(self._jobs.items()):
             if key not in cluster.objects.jobs:
-                del self._work[key]
-                self._note_work(key, work, None)
+                del self._jobs[key]
+                self._note_job(key, work, None)
             elif work.phase is not (phase := jobs[key].phase):
                 work.phase = phase
                 work.document = {**work.document, "status": _status(work.resource, phase)}
-                self._note_work(key, work, work.document)
+                self._note_job(key, work, work.document)
         held = {
             node.queue_name: tuple(node.held) for node in cluster.engine.tree.queues() if node.queue_name is not None
         }
-        self.world.held = lambda queue: held.get(queue, ())
+        self.view.usage_of = lambda queue: held.get(queue, ())
 
-    def _note_work(self, key: str, work: Work, document: Object | None) -> None:
+    def _note_job(self, key: str, work: AdmittedJob, document: Object | None) -> None:
         namespace, _, name = key.partition("/")
-        self.world.note(work.resource, namespace, name, document)
+        self.view.note(work.resource, namespace, name, document)
 
     def _note_other(self, kind: str, name: str, document: Object | None) -> None:
         resource = {"Node": NODES, "Namespace": NAMESPACES}.get(kind)
         if resource is not None:
-            self.world.note(resource, "", name, document)
+            self.view.note(resource, "", name, document)
 
 
 def _request(operation: str, resource: str, new: Object | None, old: Object | None = None) -> Request:
@@ -171,9 +171,9 @@ def _status(resource: str, phase: JobPhase) -> Object:
     return {"state": {"phase": phase.value}} if resource == JOBS else {"phase": phase.value}
 
 
-def _job_object(translated: Translated, document: Mapping[str, Any]) -> tuple[str, Object]:
+def _job_object(translated: TranslatedManifest, document: Mapping[str, Any]) -> tuple[str, Object]:
     """The Job or PodGroup that is created for a manifest, with its namespace."""
-    group = translated.group
+    group = translated.podgroup
     assert group is not None
     given: Mapping[str, Any] = document["metadata"]
     about: Object = {key: value for key, value in given.items() if key != "ownerReferences"}  # nobody made it here

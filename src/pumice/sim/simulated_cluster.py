@@ -23,15 +23,15 @@ from pumice.engine.events import Changed, Gone
 from pumice.model.queue_states import state_after_command, state_when_idle
 from pumice.model.queue_tree import build_queue_tree
 from pumice.model.specs import Described, JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
-from pumice.sim.object_set import Objects
+from pumice.sim.object_set import ObjectSet
 
 
-class Cluster:
+class SimulatedCluster:
     """Objects, an engine and a clock. ``cycles`` counts those that were run."""
 
     def __init__(
         self,
-        objects: Objects,
+        objects: ObjectSet,
         registry: Registry,
         config: SchedulerConfig,
         *,
@@ -40,14 +40,16 @@ class Cluster:
         controlled: Iterable[str] = (),
         tracing: bool = False,
     ) -> None:
-        self.objects = Objects()
+        self.objects = ObjectSet()
         self.registry = registry
         self.cycle_length = cycle_length
         self.termination_cycles = termination_cycles
         self.terminating: dict[str, int] = {}  # evicted pods, and the cycle at whose end each is gone
-        self.controlled = set(controlled)  # pods that a controller makes anew when they are gone
+        self.recreated_pods = set(controlled)  # pods that a controller makes anew when they are gone
         self.cycles = 0
-        self.leaving: dict[str, QueueState] = {}  # queues that go when they are empty, and what they were before
+        self.withdrawn_queues: dict[
+            str, QueueState
+        ] = {}  # queues that go when they are empty, and what they were before
         self.engine = Engine(config, plugin_factories(config), registry)
         self.engine.context.tracing = tracing
         self.now = 0
@@ -70,7 +72,7 @@ class Cluster:
         self.objects.drop(kind, key)
         self.engine.apply(Gone(kind, key))
         if kind is Queue:
-            self.leaving.pop(key, None)
+            self.withdrawn_queues.pop(key, None)
 
     def drop_queue(self, name: str) -> None:
         """A queue is gone, and with it the queues below it, their jobs and the pods of these."""
@@ -83,13 +85,13 @@ class Cluster:
         for queue in reversed(queues):
             self.drop(Queue, queue)
 
-    def finish(self, task: TaskSpec) -> None:
+    def finish_task(self, task: TaskSpec) -> None:
         """A running task ends well."""
         self.put(replace(task, status=TaskStatus.SUCCEEDED))
         if task.job is not None:
             self.refresh_phases([task.job])
 
-    def running(self) -> list[TaskSpec]:
+    def running_tasks(self) -> list[TaskSpec]:
         """The tasks of ours that run, by name."""
         ours = (task for task in self.objects.tasks.values() if task.managed and task.job is not None)
         return sorted((task for task in ours if task.status is TaskStatus.RUNNING), key=lambda task: task.key)
@@ -107,13 +109,13 @@ class Cluster:
             elif isinstance(decision, Evict):
                 self.put(replace(self.objects.tasks[decision.task], status=TaskStatus.RELEASING))
                 self.terminating[decision.task] = self.cycles + self.termination_cycles
-        self._terminate()
-        self._settle_queues()
+        self._remove_terminated()
+        self._refresh_queue_states()
         self.now += self.cycle_length
         return decisions
 
     @property
-    def on_the_move(self) -> bool:
+    def is_changing(self) -> bool:
         """Whether something happens by itself: pods terminate, tasks wait for their room, time is up for something."""
         engine = self.engine
         return (
@@ -122,7 +124,7 @@ class Cluster:
             or engine.context.unstartable.has_unreported
         )
 
-    def _terminate(self) -> None:
+    def _remove_terminated(self) -> None:
         """Evicted pods whose time is up are gone; a controller makes those of its job anew."""
         for key in [key for key, cycle in self.terminating.items() if cycle <= self.cycles]:
             del self.terminating[key]
@@ -130,7 +132,7 @@ class Cluster:
             if task is None or task.status is not TaskStatus.RELEASING:
                 continue
             self.drop(TaskSpec, key)
-            if key in self.controlled:
+            if key in self.recreated_pods:
                 self.put(replace(task, status=TaskStatus.PENDING, node=None, started=0, created=self.now))
             if task.job is not None:
                 self.refresh_phases([task.job])
@@ -152,21 +154,21 @@ class Cluster:
             if phase is not job.phase:
                 self.put(replace(self.objects.jobs[key], phase=phase))
 
-    def command(self, queue: str, action: str) -> None:
+    def command_queue(self, queue: str, action: str) -> None:
         """Somebody opens, closes, pauses or resumes a queue. Those below keep states of their own."""
         self._set_state(
-            queue, state_after_command(self.objects.queues[queue].state, action, busy=queue in self._busy())
+            queue, state_after_command(self.objects.queues[queue].state, action, busy=queue in self._busy_queues())
         )
 
-    def withdraw(self, queue: str) -> None:
+    def withdraw_queue(self, queue: str) -> None:
         """The hierarchy that made a queue names it no more: it is closed, and goes when it is empty."""
-        self.leaving.setdefault(queue, self.objects.queues[queue].state)
-        self.command(queue, "CloseQueue")
-        self._settle_queues()
+        self.withdrawn_queues.setdefault(queue, self.objects.queues[queue].state)
+        self.command_queue(queue, "CloseQueue")
+        self._refresh_queue_states()
 
-    def take_back(self, queue: str) -> None:
+    def restore_queue(self, queue: str) -> None:
         """A queue that was withdrawn is named again before it was empty: it is what it was."""
-        self._set_state(queue, self.leaving.pop(queue))
+        self._set_state(queue, self.withdrawn_queues.pop(queue))
 
     def _set_state(self, name: str, state: QueueState) -> None:
         queue = self.objects.queues[name]
@@ -180,7 +182,7 @@ class Cluster:
         inside = [name for name, path in path_of.items() if path[: len(top)] == top]
         return sorted((name for name in inside if name in self.objects.queues), key=lambda name: path_of[name])
 
-    def _busy(self) -> set[str]:
+    def _busy_queues(self) -> set[str]:
         """The queues with unfinished jobs in them or below."""
         path_of, known = build_queue_tree(self.objects.queues).path_of, self.engine.state.jobs
         jobs = (job for job in self.objects.jobs.values() if known[job.key].phase is not JobPhase.COMPLETED)
@@ -188,15 +190,15 @@ class Cluster:
         lines = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
         return {name for name, path in path_of.items() if path in lines}
 
-    def _settle_queues(self) -> None:
+    def _refresh_queue_states(self) -> None:
         """Queues are Closing as long as there is work in them, then Closed; those that were withdrawn go then."""
         closed = (QueueState.CLOSING, QueueState.CLOSED)
         moving = [queue for queue in self.objects.queues.values() if queue.state in closed]
-        if not moving and not self.leaving:
+        if not moving and not self.withdrawn_queues:
             return
-        busy = self._busy()
+        busy = self._busy_queues()
         for queue in moving:
             self._set_state(queue.name, state_when_idle(queue.state, busy=queue.name in busy))
-        for name in sorted(self.leaving):
-            if name in self.leaving and name not in busy:  # it may have gone with one above it
+        for name in sorted(self.withdrawn_queues):
+            if name in self.withdrawn_queues and name not in busy:  # it may have gone with one above it
                 self.drop_queue(name)

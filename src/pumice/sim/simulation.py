@@ -16,12 +16,12 @@ from pumice.input_errors import BadInput, Problem
 from pumice.sim.manifest_files import SCENARIO, Manifest
 from pumice.sim.manifest_translation import pods_of_job
 from pumice.sim.scenario import Scenario, read_scenario
-from pumice.sim.scenario_events import Events
-from pumice.sim.scenario_loader import SECOND, load, unreadable
-from pumice.sim.simulated_cluster import Cluster
-from pumice.sim.task_churn import Means, churn
+from pumice.sim.scenario_events import ScenarioEvents
+from pumice.sim.scenario_loader import SECOND, decode_problems, load_scenario
+from pumice.sim.simulated_cluster import SimulatedCluster
+from pumice.sim.task_churn import ChurnMeans, run_churn
 
-LONGEST = 100
+MAX_IDLE_CYCLES = 100
 """Cycles after which a scenario in which nothing more happens is stopped if it does not come to rest."""
 
 
@@ -31,7 +31,7 @@ def open_simulation(manifests: list[Manifest], path: str, *, tracing: bool = Fal
         scenario = read_scenario(manifests, path)
     except BadInput as error:
         others = [manifest for manifest in manifests if manifest.kind != SCENARIO]
-        raise BadInput([*error.problems, *unreadable(others)]) from None
+        raise BadInput([*error.problems, *decode_problems(others)]) from None
     return Simulation(scenario, tracing=tracing)
 
 
@@ -39,14 +39,14 @@ class Simulation:
     """A scenario that was loaded, and everything that has come out of it so far."""
 
     def __init__(self, scenario: Scenario, *, tracing: bool = False) -> None:
-        loaded = load(scenario)
+        loaded = load_scenario(scenario)
         if loaded.problems and not scenario.expects_refusals:
             raise BadInput(loaded.problems)
         self.scenario = scenario
         self.errors: list[Problem] = loaded.problems
         self.decisions: list[tuple[int, Decision]] = []
-        self.means: Means | None = None
-        self.cluster = Cluster(
+        self.means: ChurnMeans | None = None
+        self.cluster = SimulatedCluster(
             loaded.objects,
             loaded.registry,
             scenario.config,
@@ -55,11 +55,11 @@ class Simulation:
             controlled=(key for translated in loaded.translated for key in pods_of_job(translated)),
             tracing=tracing,
         )
-        self._events = Events(scenario, self.cluster, loaded.admission, loaded.translated)
+        self._events = ScenarioEvents(scenario, self.cluster, loaded.admission, loaded.translated)
 
     def step(self) -> list[Decision]:
         """What happens before the next cycle, and the cycle."""
-        self.errors += self._events.before(self.cluster.cycles + 1)
+        self.errors += self._events.run_before(self.cluster.cycles + 1)
         decisions = self.cluster.cycle()
         self.decisions += [(self.cluster.cycles, decision) for decision in decisions]
         return decisions
@@ -76,12 +76,12 @@ class Simulation:
             # With churn to come, later events happen during churn; otherwise they are waited for.
             to_come = 0 if spec.churn is not None else self._events.last_cycle
             changing = True
-            while changing and self.cluster.cycles < to_come + LONGEST:
-                changing = bool(self.step()) or self.cluster.cycles < to_come or self.cluster.on_the_move
+            while changing and self.cluster.cycles < to_come + MAX_IDLE_CYCLES:
+                changing = bool(self.step()) or self.cluster.cycles < to_come or self.cluster.is_changing
                 seen(self)
         if spec.churn is not None:
-            self.means = churn(self, spec.churn, seen)
-        self.errors += self._events.never()
+            self.means = run_churn(self, spec.churn, seen)
+        self.errors += self._events.missed_events()
         engine = self.cluster.engine
         if self.has_targets and not engine.order.has_targets:
             set_targets(engine.tree, engine.state.capacity)  # the rule follows none, but people compare with it
@@ -99,14 +99,14 @@ class Simulation:
 
     # --- figures --------------------------------------------------------------------------------------------------
 
-    def held(self, node: ShareNode) -> Sequence[float]:
+    def usage_of(self, node: ShareNode) -> Sequence[float]:
         """What a node of the tree holds; under churn, the mean."""
         return node.held if self.means is None else self.means.held(node)
 
-    def running(self, leaf: JobNode) -> float:
+    def running_tasks(self, leaf: JobNode) -> float:
         """How many tasks of a job have a place; under churn, the mean."""
         return leaf.job.running if self.means is None else self.means.running(leaf)
 
-    def pending(self, leaf: JobNode) -> float:
+    def pending_tasks(self, leaf: JobNode) -> float:
         """How many tasks of a job wait; under churn, the mean."""
-        return sum(leaf.job.unfinished.values()) - self.running(leaf)
+        return sum(leaf.job.unfinished.values()) - self.running_tasks(leaf)

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pumice.sim.simulation import Simulation
 
 
-class Means:
+class ChurnMeans:
     """Sums of what was seen, and of how often."""
 
     def __init__(self) -> None:
-        self._times = 0
+        self._samples = 0
         self._held: dict[str, list[int]] = {}
         self._running: dict[str, int] = {}
 
-    def see(self, root: ShareNode) -> None:
+    def add_sample(self, root: ShareNode) -> None:
         """Count in what everybody holds now."""
-        self._times += 1
+        self._samples += 1
         for node in root.walk():
             total = self._held.setdefault(node.path, [])
             total.extend([0] * (len(node.held) - len(total)))
@@ -42,34 +42,34 @@ class Means:
 
     def held(self, node: ShareNode) -> list[float]:
         """What a node held on average."""
-        return [amount / self._times for amount in self._held.get(node.path, [0] * len(node.held))]
+        return [amount / self._samples for amount in self._held.get(node.path, [0] * len(node.held))]
 
     def running(self, leaf: JobNode) -> float:
         """How many tasks of a job ran on average."""
-        return self._running.get(leaf.name, 0) / self._times
+        return self._running.get(leaf.name, 0) / self._samples
 
 
-def churn(simulation: Simulation, plan: scenario.Churn, watch: Callable[[Simulation], None]) -> Means:
+def run_churn(simulation: Simulation, plan: scenario.ChurnSpec, watch: Callable[[Simulation], None]) -> ChurnMeans:
     """Let tasks end as planned, a cycle after each; returns the means over the last half."""
     cluster = simulation.cluster
     chance = random.Random(plan.seed)
-    running = [task.key for task in cluster.running()]
-    means = Means()
+    running = [task.key for task in cluster.running_tasks()]
+    means = ChurnMeans()
     for done in range(plan.completions):
         if running:
             # The last takes the place of the one that ends: no search, and the order depends on the seed alone.
             at = chance.randrange(len(running))
             running[at], running[-1] = running[-1], running[at]
-            _replace(simulation, running.pop())
+            _replace_task(simulation, running.pop())
         decisions = simulation.step()
         running += [decision.task for decision in decisions if isinstance(decision, Bind)]
         if 2 * done >= plan.completions - 1:
-            means.see(cluster.engine.tree.root)
+            means.add_sample(cluster.engine.tree.root)
         watch(simulation)
     return means
 
 
-def _replace(simulation: Simulation, key: str) -> None:
+def _replace_task(simulation: Simulation, key: str) -> None:
     """A running task ends and an equal one, the youngest of its job, waits under its name."""
     cluster = simulation.cluster
     task = cluster.objects.tasks.get(key)

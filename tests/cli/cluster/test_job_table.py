@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from kubebase.ages import at, seconds
-from pumice.cli.cluster.job_table import JobView, requests_of
-from pumice.cli.cluster.job_view import description
+from pumice.cli.cluster.job_table import JobTable, requests_of
+from pumice.cli.cluster.job_view import describe_job
 from pumice.cli.text_table import Table
 
 CREATED = "2026-01-01T00:00:00Z"
@@ -25,16 +25,16 @@ def job(name: str, namespace: str = "default", **spec: Any) -> dict[str, Any]:
     }
 
 
-def printed(view: JobView, jobs: list[dict[str, Any]]) -> list[str]:
+def printed(view: JobTable, jobs: list[dict[str, Any]]) -> list[str]:
     with at(NOW):
         rows = view.rows(jobs).values()
     table = Table(view.columns)
-    table.fit(row.cells for row in rows)
+    table.widen(row.cells for row in rows)
     return [click.unstyle(line) for line in (table.heading(), *(table.line(row.cells) for row in rows))]
 
 
 def test_a_line_each_by_name() -> None:
-    assert printed(JobView(), [job("b", queue="default"), job("a")]) == [
+    assert printed(JobTable(), [job("b", queue="default"), job("a")]) == [
         "Name  Queue    Phase    Replicas  Min  Pending  Running  Succeeded  Failed  Unknown  Retries  Age",
         "a     dev      Running         3    2        1        2          0       0        0        1   5m",
         "b     default  Running         3    2        1        2          0       0        0        1   5m",
@@ -42,7 +42,7 @@ def test_a_line_each_by_name() -> None:
 
 
 def test_all_namespaces_and_some_queues() -> None:
-    view = JobView(queues=["dev"], everywhere=True)
+    view = JobTable(queues=["dev"], everywhere=True)
     assert [line.split()[:3] for line in printed(view, [job("a"), job("a", "b"), job("c", queue="x")])] == [
         ["Namespace", "Name", "Queue"],
         ["b", "a", "dev"],
@@ -54,7 +54,7 @@ def test_wide() -> None:
     wide = job("a", priorityClassName="high")
     wide["metadata"]["annotations"] = {"volcano.sh/user": "ann"}
     wide["status"]["state"]["message"] = "two of three"
-    heading, line = printed(JobView(wide=True), [wide])
+    heading, line = printed(JobTable(wide=True), [wide])
     assert heading.split()[-5:] == ["User", "Priority", "Tasks", "Requests", "Message"]
     # two containers of 500m and 1Gi each
     assert line.split()[-7:] == ["ann", "high", "worker=3", "cpu=1,memory=2Gi", "two", "of", "three"]
@@ -62,7 +62,7 @@ def test_wide() -> None:
 
 def test_a_job_that_nobody_has_looked_at_yet() -> None:
     bare = {"metadata": {"name": "a", "namespace": "default"}}
-    (row,) = JobView().rows([bare]).values()
+    (row,) = JobTable().rows([bare]).values()
     assert [click.unstyle(cell) for cell in row.cells] == ["a", "-", "Pending", *["0"] * 8, "<unknown>"]
 
 
@@ -87,7 +87,7 @@ def test_a_job_in_words() -> None:
     shown["status"]["taskStatusCount"] = {"worker": {"phase": {"Running": 2, "Pending": 1}}}
     shown["status"]["state"]["lastTransitionTime"] = CREATED
     with at(NOW):
-        lines = [click.unstyle(line) for line in description(shown, [group], pods, [event])]
+        lines = [click.unstyle(line) for line in describe_job(shown, [group], pods, [event])]
     assert lines[:7] == [
         "Name:       a",
         "Namespace:  default",

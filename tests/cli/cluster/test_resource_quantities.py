@@ -3,14 +3,14 @@
 import click
 import pytest
 
-from pumice.cli.cluster.resource_quantities import read_amounts, readable
+from pumice.cli.cluster.resource_quantities import format_quantities, parse_quantities
 
 PARAM = click.Option(["--requests"])
 CONTEXT = click.Context(click.Command("x"))
 
 
 def read(text):
-    return read_amounts(CONTEXT, PARAM, text)
+    return parse_quantities(CONTEXT, PARAM, text)
 
 
 def test_what_people_type():
@@ -55,9 +55,9 @@ def test_what_can_not_be_meant(text, words):
     ],
 )
 def test_what_people_read(amounts, shown):
-    assert readable(amounts) == shown
+    assert format_quantities(amounts) == shown
 
 
 def test_zeros_may_be_left_out():
-    assert readable({"cpu": "0", "memory": "1Gi"}, zeros=False) == "memory=1Gi"
-    assert readable({"cpu": "0"}, zeros=False) == "-"
+    assert format_quantities({"cpu": "0", "memory": "1Gi"}, zeros=False) == "memory=1Gi"
+    assert format_quantities({"cpu": "0"}, zeros=False) == "-"

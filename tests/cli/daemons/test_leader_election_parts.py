@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pumice.cli.daemons import daemon
-from pumice.cli.daemons.leader_election import Election, Leading
+from pumice.cli.daemons.leader_election import Election, Leadership
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.loop_thread import LoopThread
@@ -39,11 +39,11 @@ async def elsewhere() -> AsyncIterator[Access]:
         yield Access(f"http://127.0.0.1:{await aside.enter(served(api))}")
 
 
-def taking_part(test: Callable[[Leading, Lease, Api], Awaitable[None]]) -> None:
+def taking_part(test: Callable[[Leadership, Lease, Api], Awaitable[None]]) -> None:
     async def run() -> None:
         async with elsewhere() as access, Session(access) as session, LoopThread("lease") as aside:
             lease = Lease(Api(await aside.enter(Session(access))), "l", "default", identity="a", timing=TIMING)
-            await asyncio.wait_for(test(Leading(lease, aside), lease, Api(session)), 30)
+            await asyncio.wait_for(test(Leadership(lease, aside), lease, Api(session)), 30)
 
     asyncio.run(run())
 
@@ -53,51 +53,51 @@ async def holder(api: Api) -> str:
 
 
 def test_a_cycle_that_takes_longer_than_the_lease_does_not_lose_it() -> None:
-    async def test(part: Leading, lease: Lease, api: Api) -> None:
+    async def test(part: Leadership, lease: Lease, api: Api) -> None:
         over = []
 
         async def run() -> None:
             time.sleep(LONGER)
-            over.append(part.held)
+            over.append(part.is_leader)
 
-        await part.work(run)
+        await part.run_while_leading(run)
         assert over == [True]
 
     taking_part(test)
 
 
 def test_it_leads_until_what_is_under_way_is_finished_and_then_another_may() -> None:
-    async def test(part: Leading, lease: Lease, api: Api) -> None:
+    async def test(part: Leadership, lease: Lease, api: Api) -> None:
         begun = asyncio.Event()
 
         async def run() -> None:
             begun.set()
             await asyncio.Event().wait()
 
-        working = asyncio.create_task(part.work(run))
+        working = asyncio.create_task(part.run_while_leading(run))
         await begun.wait()
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
         for _ in range(10):
             await asyncio.sleep(LONGER / 10)
-            assert part.held
+            assert part.is_leader
         assert await holder(api) == "a"
-        await part.give_back()
-        assert not part.held
+        await part.release()
+        assert not part.is_leader
         assert await holder(api) == ""
 
     taking_part(test)
 
 
 def test_to_stop_while_waiting_takes_nothing_from_the_leader() -> None:
-    async def test(part: Leading, lease: Lease, api: Api) -> None:
+    async def test(part: Leadership, lease: Lease, api: Api) -> None:
         await Lease(api, "l", "default", identity="b").attempt()
-        working = asyncio.create_task(part.work(lambda: asyncio.sleep(0)))
+        working = asyncio.create_task(part.run_while_leading(lambda: asyncio.sleep(0)))
         while lease.leader != "b":
             await asyncio.sleep(0.01)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-        await part.give_back()
+        await part.release()
         assert await holder(api) == "b"
 
     taking_part(test)
@@ -120,14 +120,14 @@ class Worker:
 
 @pytest.mark.parametrize("finishes", [True, False])
 def test_it_is_given_back_only_by_one_that_has_finished(finishes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon, "STOP_SECONDS", 0.2)
+    monkeypatch.setattr(daemon, "STOP_TIMEOUT", 0.2)
 
     async def run() -> str:
         async with elsewhere() as access, Session(access) as session:
             probes = Probes(lambda: "", lambda: "")
-            nowhere = daemon.Answering(None, chosen=False)
+            nowhere = daemon.MetricsAddress(None, explicit=False)
             election = Election("l", "default")
-            await daemon._serve(access, lambda _: Worker(finishes), "", nowhere, lambda _: probes, election)
+            await daemon._run_until_stopped(access, lambda _: Worker(finishes), "", nowhere, lambda _: probes, election)
             return await holder(Api(session))
 
     assert (asyncio.run(run()) == "") == finishes
@@ -136,9 +136,9 @@ def test_it_is_given_back_only_by_one_that_has_finished(finishes: bool, monkeypa
 # --- what it says of itself --------------------------------------------------------------------------------------
 
 
-def part_of(**lease: Any) -> Leading:
+def part_of(**lease: Any) -> Leadership:
     stands_in: Any = SimpleNamespace(**({"held": False, "trouble": "", "timing": Timing()} | lease))
-    return Leading(stands_in)
+    return Leadership(stands_in)
 
 
 def test_one_that_waits_is_ready_unless_it_could_never_lead() -> None:
@@ -146,7 +146,7 @@ def test_one_that_waits_is_ready_unless_it_could_never_lead() -> None:
     assert (part_of().probes(asked).ready(), part_of().probes(asked).alive()) == ("", "")
     assert part_of(trouble="out of reach").probes(asked).ready() == "out of reach"
     leads = part_of(held=True)
-    leads.begun = True
+    leads.started = True
     assert (leads.probes(asked).ready(), leads.probes(asked).alive()) == ("knows nothing", "stuck")
 
 
@@ -160,12 +160,12 @@ def test_the_metrics_say_whether_it_leads(held: bool) -> None:
 
 def test_who_takes_no_part_says_nothing_of_it() -> None:
     probes = Probes(lambda: "", lambda: "", list)
-    assert Leading().probes(probes) is probes
-    assert Leading().held
+    assert Leadership().probes(probes) is probes
+    assert Leadership().is_leader
 
 
 def test_connecting_takes_less_than_another_waits() -> None:
     # Another may lead 15 - 10 s after this replica does no longer; four fifths of that are 4 s.
     assert part_of().limits(Limits()).connect == pytest.approx(4.0)
     assert part_of().limits(Limits(connect=1.0)).connect == 1.0
-    assert Leading().limits(Limits()).connect == 10.0
+    assert Leadership().limits(Limits()).connect == 10.0

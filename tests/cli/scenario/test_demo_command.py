@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from pumice.cli.scenario.demo_command import SLEEPER, Story
+from pumice.cli.scenario.demo_command import IDLE_QUEUE, DemoRun
 from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import open_simulation
 from tests.cli.command import EXAMPLES, SOURCES, pumice_command
@@ -24,30 +24,30 @@ def test_it_tells_its_story_in_snapshots_where_there_is_no_terminal():
     assert "Try next:" in done.stdout
     assert "\x1b" not in done.stdout
     # At first it has nothing, in the end the half that its weight of 2 in 4 stands for.
-    used = [line.split() for line in done.stdout.splitlines() if f"|--{SLEEPER}" in line]
+    used = [line.split() for line in done.stdout.splitlines() if f"|--{IDLE_QUEUE}" in line]
     assert "0%" in used[0]
     assert used[-1][3:7] == ["50%", "50%", "32", "48"]
 
 
 def test_what_it_says_at_the_end_was_measured():
     manifests = read_manifests([str(EXAMPLES / "demo.yaml")])
-    story = Story(open_simulation(manifests, "demo.yaml"))
+    story = DemoRun(open_simulation(manifests, "demo.yaml"))
     shares, evicted = [], {}
 
     def seen(now):
         shares.append(now.simulation.cluster.engine.tree.root.held[0] / 128_000)
         evicted[now.cycle] = sum(now.evicted.values())
 
-    story.tell(seen)
+    story.run(seen)
     assert min(shares) == 1.0
     assert story.most_idle == 0
     # Five seconds of patience, a cycle a second. Of its 32 tasks 6 get their place in cycles 40 to 45 because another
     # task ended; the other 26 are taken back in cycle 45, all from the two that borrowed. Before and after, nothing.
-    assert (story.wakes, story.served) == (40, 45)
+    assert (story.wake_cycle, story.reclaimed_cycle) == (40, 45)
     assert [cycle for cycle in evicted if evicted[cycle] > evicted.get(cycle - 1, 0)] == [45]
     assert story.evicted == {"serving": 12, "models": 14}
     assert story.borrowers == {"ads", "serving", "models"}
-    moral = " ".join(story.moral().split())
+    moral = " ".join(story.summary().split())
     assert "It woke up in cycle 40 and 5 cycles later had them back" in moral
     assert "Evicted in all 162 cycles: 14 of models and 12 of serving, who had borrowed; nobody else." in moral
     assert "Not one of the cpus and gpus ever stood idle." in moral
@@ -58,11 +58,11 @@ def test_a_story_that_goes_wrong_is_told_as_it_is(tmp_path):
     text = text.replace("reclaim, preempt", "preempt").replace("completions: 160", "completions: 41")
     file = tmp_path / "demo.yaml"
     file.write_text(text, encoding="utf-8")
-    story = Story(open_simulation(read_manifests([str(file)]), str(file)))
-    story.tell(lambda now: None)
-    assert story.moral() == "What you saw: science woke up in cycle 40 and did not get its part back."
-    story.served, story.most_idle, story.evicted = 43, 0.25, Counter(tiles=3)
-    moral = " ".join(story.moral().split())
+    story = DemoRun(open_simulation(read_manifests([str(file)]), str(file)))
+    story.run(lambda now: None)
+    assert story.summary() == "What you saw: science woke up in cycle 40 and did not get its part back."
+    story.reclaimed_cycle, story.most_idle, story.evicted = 43, 0.25, Counter(tiles=3)
+    moral = " ".join(story.summary().split())
     assert "Evicted in all 43 cycles: nobody, who had borrowed; 3 of others. At most 25% of the cpus" in moral
 
 
@@ -77,7 +77,7 @@ def test_the_scenario_can_be_taken_away_and_changed():
 def test_in_a_terminal_the_tree_is_drawn_again_after_every_cycle():
     code = (
         "import sys; from pumice.cli import main; from pumice.cli.scenario import demo_command as demo;"
-        "demo.READ = demo.FRAME = 0;"
+        "demo.READING_SECONDS = demo.FRAME_SECONDS = 0;"
         "sys.argv = ['pumice', 'demo']; main.main()"
     )
     done = run_process(

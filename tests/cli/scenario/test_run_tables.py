@@ -6,14 +6,23 @@ import click
 import pytest
 
 from pumice.cli.scenario import run_tables
-from pumice.cli.scenario.run_tables import BAR, Column, bar, job_lines, legend, notice_lines, table, tree_lines
+from pumice.cli.scenario.run_tables import (
+    BAR_WIDTH,
+    ColumnCells,
+    bar_legend,
+    column_table,
+    job_lines,
+    notice_lines,
+    tree_lines,
+    usage_bar,
+)
 from pumice.sim.run_overview import overview_of_run
 from tests.sim.samples import job, node, opened, queue, queue_at, ran, scenario
 
 
 @pytest.fixture(autouse=True)
 def blocks(monkeypatch):
-    monkeypatch.setattr(run_tables, "can_show", lambda characters: True)
+    monkeypatch.setattr(run_tables, "can_encode", lambda characters: True)
 
 
 def plain(lines):
@@ -34,19 +43,19 @@ def plain(lines):
     ],
 )
 def test_a_bar_is_the_whole_cluster(used, entitled, drawn):
-    assert click.unstyle(bar(used, entitled)) == drawn.ljust(BAR)
+    assert click.unstyle(usage_bar(used, entitled)) == drawn.ljust(BAR_WIDTH)
 
 
 def test_without_targets_a_bar_is_what_is_used():
-    assert bar(0.5, 0.0, targets=False) == "█" * 10 + " " * 10
+    assert usage_bar(0.5, 0.0, targets=False) == "█" * 10 + " " * 10
 
 
 def test_columns_line_up_and_empty_ones_are_left_out():
-    rows = table(
+    rows = column_table(
         [
-            Column("NAME", [click.style("a", fg="red"), "bcd"]),
-            Column("EMPTY", ["", ""]),
-            Column("NUMBER", ["5", "100"], right=True),
+            ColumnCells("NAME", [click.style("a", fg="red"), "bcd"]),
+            ColumnCells("EMPTY", ["", ""]),
+            ColumnCells("NUMBER", ["5", "100"], align_right=True),
         ]
     )
     assert plain(rows) == ["NAME  NUMBER", "a          5", "bcd      100"]
@@ -84,10 +93,10 @@ def test_a_queue_that_is_called_otherwise_than_its_place_says_so():
 def test_the_legend_explains_what_is_there():
     # 4 cpu; b is entitled to 2 and asks for 3; a wants 1 of its 2: one is lent.
     documents = (node(cpu=4), queue("a"), queue("b"), job("j", "a", 4, cpu=1), job("k", "b", 4, cpu=1))
-    assert legend(overview_of_run(ran(*documents))) == ""
+    assert bar_legend(overview_of_run(ran(*documents))) == ""
     config = "actions: allocate\ntiers:\n- plugins:\n  - {name: drf, enableHierarchy: true}\n"  # nobody is evicted
     moved = ran(scenario(config=config, events=[{"cycle": 3, "apply": queue("a", weight=3)}]), *documents)
-    assert click.unstyle(legend(overview_of_run(moved))) == "█ used   ▓ lent by others   ░ entitled to, not used"
+    assert click.unstyle(bar_legend(overview_of_run(moved))) == "█ used   ▓ lent by others   ░ entitled to, not used"
 
 
 def test_jobs_are_listed_with_their_users_where_these_are_not_the_namespaces():

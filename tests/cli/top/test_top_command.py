@@ -21,10 +21,10 @@ from typing import Any
 import click
 import pytest
 
-from pumice.cli.text_table import width
-from pumice.cli.top.live_screen import Screen
-from pumice.cli.top.queue_usage import Board, board
-from pumice.cli.top.usage_table import bar_of, board_lines, board_values, summary
+from pumice.cli.text_table import display_width
+from pumice.cli.top.live_screen import LiveScreen
+from pumice.cli.top.queue_usage import ClusterUsage, cluster_usage
+from pumice.cli.top.usage_table import cluster_summary, usage_bar, usage_lines, usage_values
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
 from tests.cli.command import SOURCES, pumice_command
@@ -51,8 +51,8 @@ def node(name: str, cpu: int = 50, **spec: Any) -> dict[str, Any]:
 NODES = [node("a"), node("b"), node("c", unschedulable=True)]
 
 
-def shown(found: Board, columns: int, **how: Any) -> list[str]:
-    return [click.unstyle(line) for line in board_lines(found, columns, **how)]
+def shown(found: ClusterUsage, columns: int, **how: Any) -> list[str]:
+    return [click.unstyle(line) for line in usage_lines(found, columns, **how)]
 
 
 def with_namespaces() -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def with_namespaces() -> list[dict[str, Any]]:
 
 
 def test_inner_nodes_and_namespaces_have_lines_of_their_own() -> None:
-    found = board(with_namespaces(), NODES)
+    found = cluster_usage(with_namespaces(), NODES)
     assert [(row.name, row.depth, row.weight, row.used, row.entitled) for row in found.rows] == [
         ("root", 0, "1", 0.4, 0.5),
         ("eng", 1, "1", 0.4, 0.5),
@@ -84,42 +84,42 @@ def test_inner_nodes_and_namespaces_have_lines_of_their_own() -> None:
     ]
     assert [line.split()[2] for line in shown(found, 100)[4:6]] == ["|--ns/x", "|--ns/y"]
     assert [row.name for row in found.without_namespaces().rows] == ["root", "eng", "a", "b"]
-    values = {each["path"]: each for each in board_values(found)["queues"]}
+    values = {each["path"]: each for each in usage_values(found)["queues"]}
     assert list(values) == ["root", "root/eng", "root/eng/a", "root/eng/b"]
     assert [(each["name"], each["used"]) for each in values["root/eng/a"]["namespaces"]] == [("x", 0.1), ("y", 0.2)]
     assert values["root/eng/a"]["userLimits"] == {"minUserLimitPercent": 25} and not values["root/eng"]["namespaces"]
 
 
 def test_namespaces_can_be_hidden_and_scrolled_to() -> None:
-    screen, found = Screen("here", wide=False), board(with_namespaces(), NODES)
+    screen, found = LiveScreen("here", wide=False), cluster_usage(with_namespaces(), NODES)
     height = 8  # room for three of the six lines
     screen.lines(found, 100, height, "now")
     for _ in range(9):
-        screen.press("down", screen.rows, height)
+        screen.handle_key("down", screen.row_count, height)
     assert any("|--b" in line for line in screen.lines(found, 100, height, "now"))
-    screen.press("namespaces", screen.rows, height)
+    screen.handle_key("namespaces", screen.row_count, height)
     assert not any("ns/" in line for line in screen.lines(found, 100, 20, "now"))
 
 
 def test_figures_are_parts_of_the_nodes_that_take_work() -> None:
-    found = board([queue("root", used=30, due=60), queue("q", "root", 30, 60, capability={"cpu": 80})], NODES)
-    assert (found.nodes, found.ready) == (3, 2)
+    found = cluster_usage([queue("root", used=30, due=60), queue("q", "root", 30, 60, capability={"cpu": 80})], NODES)
+    assert (found.nodes, found.ready_nodes) == (3, 2)
     root, row = found.rows
     assert (row.used, row.entitled, row.limit) == (0.3, 0.6, 0.8)  # of 100 cpu
     assert root.limit is None
-    assert summary(found) == "2 of 3 nodes at work  cpu 30 of 100 (30%)  memory 0 of 0"
+    assert cluster_summary(found) == "2 of 3 nodes at work  cpu 30 of 100 (30%)  memory 0 of 0"
 
 
 def test_without_targets_nothing_is_lent() -> None:
     # Where queues do not go by targets, the scheduler writes zeros.
-    rows = board([queue("root", used=30, due=0), queue("q", "root", 30, 0)], NODES).rows
+    rows = cluster_usage([queue("root", used=30, due=0), queue("q", "root", 30, 0)], NODES).rows
     assert [(row.used, row.entitled) for row in rows] == [(0.3, None), (0.3, None)]
-    assert click.unstyle(bar_of(rows[1], 10)) == "███       "
+    assert click.unstyle(usage_bar(rows[1], 10)) == "███       "
 
 
 def test_a_limit_counts_for_everything_below() -> None:
     queues = [queue("root"), queue("a", "root", capability={"cpu": 50}), queue("b", "a", capability={"cpu": 80})]
-    assert [row.limit for row in board(queues, NODES).rows] == [None, 0.5, 0.5]
+    assert [row.limit for row in cluster_usage(queues, NODES).rows] == [None, 0.5, 0.5]
 
 
 def test_a_bar_shows_used_lent_entitled_and_limit() -> None:
@@ -129,8 +129,8 @@ def test_a_bar_shows_used_lent_entitled_and_limit() -> None:
         queue("b", "root", 10, 40),
         queue("c", "root", 20, None),
     ]
-    found = board(queues, NODES)
-    bars = {row.name: click.unstyle(bar_of(row, 10)) for row in found.rows}
+    found = cluster_usage(queues, NODES)
+    bars = {row.name: click.unstyle(usage_bar(row, 10)) for row in found.rows}
     assert bars == {
         "root": "█████████ ",
         "a": "███▓▓▓  │ ",
@@ -146,24 +146,24 @@ def test_a_bar_shows_used_lent_entitled_and_limit() -> None:
 def test_everything_fits_whatever_the_names(columns: int, wide: bool) -> None:
     names = ["root", *(f"a-team-with-a-rather-long-name-{i}" for i in range(9)), "数学研究所の計算資源を使う人々の列"]
     queues = [queue(name, names[i - 1] if i else "", 5, 5, state="Closing") for i, name in enumerate(names)]
-    lines = shown(board(queues, NODES), columns, wide=wide)
+    lines = shown(cluster_usage(queues, NODES), columns, wide=wide)
     assert len(lines) == len(names) + 1
-    assert len({width(line) for line in lines}) == 1  # the last column is full and to the right
+    assert len({display_width(line) for line in lines}) == 1  # the last column is full and to the right
     if columns >= (140 if wide else 80):
-        assert all(width(line) <= columns for line in lines)
-    assert "a-team-with-a-rather-long-name-8" in "\n".join(shown(board(queues, NODES), 80, cut=False))
+        assert all(display_width(line) <= columns for line in lines)
+    assert "a-team-with-a-rather-long-name-8" in "\n".join(shown(cluster_usage(queues, NODES), 80, cut=False))
 
 
 def test_wide_adds_amounts() -> None:
-    found = board([queue("root", used=4, due=8), queue("q", "root", 4, 8, capability={"cpu": "16"})], NODES)
+    found = cluster_usage([queue("root", used=4, due=8), queue("q", "root", 4, 8, capability={"cpu": "16"})], NODES)
     heading, _, line = shown(found, 140, wide=True)
     assert heading.split()[-2:] == ["CPU", "MEMORY"]
     assert line.split()[-2] == "4/8/16"
 
 
 def test_a_long_tree_is_scrolled() -> None:
-    found = board([queue("root"), *(queue(f"q{i:02d}", "root") for i in range(40))], NODES)
-    screen = Screen("http://here", wide=False)
+    found = cluster_usage([queue("root"), *(queue(f"q{i:02d}", "root") for i in range(40))], NODES)
+    screen = LiveScreen("http://here", wide=False)
     lines = [click.unstyle(line) for line in screen.lines(found, 80, 15, "12:00:00")]
     assert len(lines) == 15
     assert lines[-2] == "... 31 more below" and lines[3].startswith("root")  # 41 rows, 10 fit
@@ -174,20 +174,20 @@ def test_a_long_tree_is_scrolled() -> None:
         ("top", 0, "... 31 more below"),
         ("up", 0, "... 31 more below"),
     ):
-        screen.press(key, 41, 15)
+        screen.handle_key(key, 41, 15)
         lines = [click.unstyle(line) for line in screen.lines(found, 80, 15, "12:00:00")]
-        assert (screen.first, lines[-2]) == (first, said)
+        assert (screen.first_row, lines[-2]) == (first, said)
 
 
 def test_what_cannot_be_read_is_nothing() -> None:
     odd = {"metadata": {"name": "q"}, "spec": {"capability": "much"}, "status": {"allocated": {"cpu": "?"}}}
-    (_, row) = board([odd], [{"metadata": {"name": "n"}}]).rows
+    (_, row) = cluster_usage([odd], [{"metadata": {"name": "n"}}]).rows
     assert (row.used, row.entitled, row.limit) == (0.0, None, None)
-    assert board([], []).rows == [] and len(board_lines(board([], []), 80)) == 1
+    assert cluster_usage([], []).rows == [] and len(usage_lines(cluster_usage([], []), 80)) == 1
 
 
 def test_for_programs() -> None:
-    found = board_values(board([queue("root"), queue("q", "root", 30, 60, running=2)], NODES))
+    found = usage_values(cluster_usage([queue("root"), queue("q", "root", 30, 60, running=2)], NODES))
     assert found["capacity"] == {"cpu": "100"}
     row = found["queues"][1]
     assert (row["path"], row["used"], row["podgroups"]["running"], row["allocated"]) == (

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from pumice.cli.up import supervisor
-from pumice.cli.up.supervisor import Companion, UnusableError
+from pumice.cli.up.supervisor import CannotStartError, SupervisedProcess
 from tests.cli.command import SOURCES, pumice_command
 from tests.support.processes import run_process, started_process
 
@@ -206,10 +206,10 @@ class Story:
     """A companion that runs a script of the test's, with short pauses."""
 
     def __init__(self, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
-        monkeypatch.setattr(supervisor, "PATIENCE", 0.5)
+        monkeypatch.setattr(supervisor, "FIRST_RESTART_DELAY", 0.01)
+        monkeypatch.setattr(supervisor, "KILL_AFTER_SECONDS", 0.5)
         self.said: list[str] = []
-        self.companion = Companion("worker", [], self.said.append, verbose=False)
+        self.companion = SupervisedProcess("worker", [], self.said.append, verbose=False)
         self.companion._command = [sys.executable, "-c", script]
 
     async def until(self, holds: Callable[[], Any]) -> None:
@@ -274,7 +274,7 @@ class _Book:
 
 def test_bad_input_is_fatal_only_for_one_that_never_worked(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story("raise SystemExit(2)", monkeypatch)
-    with pytest.raises(UnusableError, match="the worker cannot start"):
+    with pytest.raises(CannotStartError, match="the worker cannot start"):
         asyncio.run(story.companion.run())
     story = Story("print('ok', flush=True); raise SystemExit(2)", monkeypatch)
 

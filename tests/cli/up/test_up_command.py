@@ -22,7 +22,7 @@ import yaml
 from kubesim.kubelet import node_template
 from kubesim.stats import Figures
 from pumice.cli.up import up_command as command
-from pumice.cli.up.up_output import WHO_RUNS, Lines, status_text
+from pumice.cli.up.up_output import COMPONENT_MESSAGES, StatusLineLog, status_text
 from tests.cli.command import SOURCES, pumice_command
 from tests.support.processes import started_process
 
@@ -53,7 +53,7 @@ def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[st
         assert process.stdout and process.stderr
         export = process.stdout.readline()
         lines: list[str] = []
-        while not lines or lines[-1].rstrip() not in WHO_RUNS.values():
+        while not lines or lines[-1].rstrip() not in COMPONENT_MESSAGES.values():
             lines.append(process.stderr.readline())
             assert lines[-1], lines
         yield [*lines, export]
@@ -155,7 +155,7 @@ def test_a_file_that_is_no_database_and_what_fsck_says_of_it(home: dict[str, str
 
 
 def test_as_many_nodes_as_have_room() -> None:
-    assert command.MOST_NODES == node_template.MOST_NODES
+    assert command.MAX_NODES == node_template.MOST_NODES
     assert command.DEFAULT_CAPACITY == node_template.DEFAULT_CAPACITY
 
 
@@ -170,13 +170,13 @@ def test_the_status_line() -> None:
 
 
 def test_lines_that_stay_and_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
-    lines.say("a")
-    lines.keep("3 nodes ready")
-    lines.say("scheduler: b")
+    lines = StatusLineLog()
+    lines.print_line("a")
+    lines.set_status("3 nodes ready")
+    lines.print_line("scheduler: b")
     lines.handle(logging.makeLogRecord({"msg": "history is %s", "args": ("kept",), "levelno": logging.WARNING}))
     lines.end()
-    lines.say("c")
+    lines.print_line("c")
     kept = "\r\x1b[K3 nodes ready"
     assert capsys.readouterr().err == (
         f"a\n{kept}\r\x1b[Kscheduler: b\n3 nodes ready\r\x1b[Khistory is kept\n3 nodes ready\nc\n"

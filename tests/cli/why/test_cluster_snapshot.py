@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cli.why.cluster_snapshot import READ, NoSuchJobError, Snapshot
+from pumice.cli.why.cluster_snapshot import WATCHED_RESOURCES, ClusterSnapshot, NoSuchJobError
 from pumice.config.load import default_config
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
@@ -30,7 +30,7 @@ class Still(Client):
         if path == EVENTS.path("default"):
             (uid,) = re.findall("involvedObject.uid=([^,]+),reason=FailedCreate", query["fieldSelector"])
             return Listing([found for found in self.objects if found.get("involvedObject") == {"uid": uid}], "1")
-        kind = next(resource.kind for resource in READ if resource.path() == path)
+        kind = next(resource.kind for resource in WATCHED_RESOURCES if resource.path() == path)
         return Listing([found for found in self.objects if found["kind"] == kind], "1")
 
     def get(self, path: str) -> Document:
@@ -65,7 +65,7 @@ def refused(job: str, message: str, time: str) -> Document:
 
 
 def test_every_name_finds_its_group() -> None:
-    snapshot = Snapshot(
+    snapshot = ClusterSnapshot(
         Still(
             made("PodGroup", "own"),
             made("PodGroup", "podgroup-1", owner="Job/work"),
@@ -92,12 +92,12 @@ def test_every_name_finds_its_group() -> None:
     for name in ("pod/own", "job/own", "sts/web", "web-5"):
         with pytest.raises(NoSuchJobError):
             snapshot.find(name, "default")
-    assert snapshot.find("work", "default").called == "default/work"
+    assert snapshot.find("work", "default").requested_name == "default/work"
 
 
 def test_what_has_no_group_yet() -> None:
     suspended = made("Job", "later", "batch/v1", spec={"suspend": True})
-    snapshot = Snapshot(Still(suspended, vcjob("new", "Pending"), pod("alone")))
+    snapshot = ClusterSnapshot(Still(suspended, vcjob("new", "Pending"), pod("alone")))
     assert snapshot.find("new", "default").verdict == (
         "vcjob default/new waits: nobody has made a PodGroup for it yet; its phase is Pending."
     )
@@ -111,7 +111,7 @@ def test_what_has_no_group_yet() -> None:
 def test_a_job_that_is_suspended_or_over_does_not_wait() -> None:
     # The group of a job that has failed is gone, but its pods are there and name it.
     left = pod("lost-main-0", "lost-1", owner="Job/lost")
-    snapshot = Snapshot(Still(vcjob("off", "Aborted"), vcjob("lost", "Failed", "no retry is left"), left))
+    snapshot = ClusterSnapshot(Still(vcjob("off", "Aborted"), vcjob("lost", "Failed", "no retry is left"), left))
     suspended, over = snapshot.find("off", "default"), snapshot.find("lost", "default")
     assert suspended.verdict == "vcjob default/off is suspended, its phase is Aborted"
     assert suspended.notes == ["vresume off lets it run again"]
@@ -122,7 +122,7 @@ def test_a_job_that_is_suspended_or_over_does_not_wait() -> None:
 
 def test_what_the_api_refuses_to_let_a_job_have_is_said() -> None:
     closed, quota = "queue 'q' takes no jobs", "exceeded quota"
-    snapshot = Snapshot(
+    snapshot = ClusterSnapshot(
         Still(
             vcjob("new", "Pending"),
             refused("new", "PodGroup new-1: it was something else", "10:00:00"),
@@ -167,7 +167,7 @@ def test_what_is_written_down_of_what_the_scheduler_remembers() -> None:
     queues = [{**made("Queue", name, "scheduling.volcano.sh/v1beta1"), "spec": {"weight": 1}} for name in conditions]
     node = made("Node", "n", status={"allocatable": {"cpu": "0", "memory": "1Gi", "pods": "9"}})
     pods = [{**pod(f"{name}-0", name), "spec": spec} for name in conditions]
-    snapshot = Snapshot(Still(node, *queues, *groups, *pods))
+    snapshot = ClusterSnapshot(Still(node, *queues, *groups, *pods))
     engine = snapshot.engine(default_config(), NOON)
     since = {leaf.name: time for leaf, time in engine.context.reclaimers._since.items()}
     # The patience of a hold is 300 s: it must have waited that long before.
@@ -177,7 +177,7 @@ def test_what_is_written_down_of_what_the_scheduler_remembers() -> None:
 
 def test_what_cannot_be_read_is_named_and_left_out() -> None:
     odd = made("PodGroup", "odd", "scheduling.volcano.sh/v1beta1", spec={"minMember": "many"})
-    snapshot = Snapshot(Still(odd))
+    snapshot = ClusterSnapshot(Still(odd))
     engine = snapshot.engine(default_config(), NOON)
     assert engine.state.jobs == {}
     (said,) = snapshot.unreadable
@@ -186,6 +186,6 @@ def test_what_cannot_be_read_is_named_and_left_out() -> None:
 
 def test_quotas_that_are_used_up() -> None:
     status = {"hard": {"pods": "2", "requests.cpu": "4"}, "used": {"pods": "2", "requests.cpu": "3500m"}}
-    snapshot = Snapshot(Still(made("ResourceQuota", "q", status=status)))
-    assert snapshot.full_quotas("default") == ["the quota q of namespace default is used up: pods 2"]
-    assert snapshot.full_quotas("other") == []
+    snapshot = ClusterSnapshot(Still(made("ResourceQuota", "q", status=status)))
+    assert snapshot.exhausted_quotas("default") == ["the quota q of namespace default is used up: pods 2"]
+    assert snapshot.exhausted_quotas("other") == []

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pumice.cli.why.scheduler_policy import published, rules_in_force
+from pumice.cli.why.scheduler_policy import policy_in_force, published_scheduler
 from pumice.config.load import default_config, read_config
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.kube.client.kubeconfig import read_kubeconfig
@@ -22,14 +22,14 @@ OTHER = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: gang}, {name: p
 
 def test_the_scheduler_at_work_says_which() -> None:
     root = {"metadata": {"name": "root"}, "status": {"scheduler": {"configuration": OTHER, "source": "its.conf"}}}
-    rules = rules_in_force(published([{"metadata": {"name": "q"}}, root]), None)
+    rules = policy_in_force(published_scheduler([{"metadata": {"name": "q"}}, root]), None)
     assert rules.config == read_config(OTHER, "its.conf")
     assert (rules.origin, rules.notes) == ("the scheduler at work: its.conf", [])
 
 
 def test_what_nobody_says_is_guessed_and_that_is_said() -> None:
     for queues in ([], [{"metadata": {"name": "root"}, "status": {"scheduler": "nonsense"}}]):
-        rules = rules_in_force(published(queues), None)
+        rules = policy_in_force(published_scheduler(queues), None)
         assert rules.config == default_config() and rules.origin == "guessed"
         (note,) = rules.notes
         assert "no scheduler has written its configuration" in note and "this is a guess" in note
@@ -37,7 +37,7 @@ def test_what_nobody_says_is_guessed_and_that_is_said() -> None:
 
 def test_what_cannot_be_followed_here_is_guessed_and_that_is_said() -> None:
     text = 'actions: "allocate"\ntiers: [{plugins: [{name: made-elsewhere}]}]'
-    rules = rules_in_force({"configuration": text, "source": "its.conf"}, None)
+    rules = policy_in_force({"configuration": text, "source": "its.conf"}, None)
     assert rules.config == default_config() and rules.origin == "guessed"
     (note,) = rules.notes
     assert "its.conf:2" in note and "made-elsewhere" in note and "this is a guess" in note
@@ -45,9 +45,9 @@ def test_what_cannot_be_followed_here_is_guessed_and_that_is_said() -> None:
 
 def test_a_file_that_is_given_counts_and_a_difference_is_said() -> None:
     given = read_config(OTHER, "mine.conf")
-    assert rules_in_force({}, given).notes == []
-    assert rules_in_force({"configuration": OTHER, "source": "its.conf"}, given).notes == []
-    rules = rules_in_force({"configuration": DEFAULT_CONFIG, "source": "its.conf"}, given)
+    assert policy_in_force({}, given).notes == []
+    assert policy_in_force({"configuration": OTHER, "source": "its.conf"}, given).notes == []
+    rules = policy_in_force({"configuration": DEFAULT_CONFIG, "source": "its.conf"}, given)
     assert rules.config is given
     assert rules.notes == ["this goes by mine.conf; the scheduler at work goes by its.conf, which says something else"]
 

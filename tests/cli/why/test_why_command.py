@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cli.why.cluster_snapshot import READ
+from pumice.cli.why.cluster_snapshot import WATCHED_RESOURCES
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
 from tests.cli.command import EXAMPLES, pumice_command
@@ -155,4 +155,4 @@ def test_a_scenario() -> None:
 def test_it_reads_what_the_scheduler_watches() -> None:
     from pumice.scheduler.loop import WATCHED
 
-    assert set(READ) == set(WATCHED)
+    assert set(WATCHED_RESOURCES) == set(WATCHED)

@@ -29,7 +29,7 @@ from kubesim.registry.registry import Resource, ResourceRegistry
 from kubesim.server import ServerSettings, running_cluster
 from kubesim.storage import Store
 from pumice.embedded import bootstrap as pumice_objects
-from pumice.embedded.admission_hook import Admission
+from pumice.embedded.admission_hook import EmbeddedAdmission
 from pumice.embedded.embedded_cluster import with_pumice
 
 PATIENCE = 20.0
@@ -111,10 +111,10 @@ def alone(loop: Loop) -> Iterator[Served]:
         store = await Store.open(None)
         stack.push_async_callback(store.close)
         api = InProcessClient(store, ResourceRegistry(_resources()))
-        api.writes.admission = Admission(store)
+        api.writes.admission = EmbeddedAdmission(store)
         await service_accounts.furnish(api)
         await bootstrap.create_system_classes(api)
-        await pumice_objects.furnish(api)
+        await pumice_objects.create_first_objects(api)
         sockets = stack.enter_context(bound())
         return Served(await stack.enter_async_context(listening(api, sockets)), api)
 

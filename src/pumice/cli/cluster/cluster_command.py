@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pumice.cli.cluster.name_completion import context_names, given, namespaces
+from pumice.cli.cluster.name_completion import context_names, namespace_names, option_value
 
 if TYPE_CHECKING:
     from pumice.kube.client.api_errors import ApiError
     from pumice.kube.client.sync_client import Client
 
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class CannotBeMeant(click.ClickException):
+class InvalidInput(click.ClickException):
     """Input that no cluster could make sense of."""
 
     exit_code = 2
@@ -34,8 +34,8 @@ class Cluster:
     def __init__(self, kubeconfig: Path | None, context: str, namespace: str, everywhere: bool) -> None:
         self._kubeconfig = kubeconfig
         self._context = context
-        self.asked = namespace  # on the command line; empty if none was
-        self.everywhere = everywhere
+        self.requested_namespace = namespace  # on the command line; empty if none was
+        self.all_namespaces = everywhere
 
     @cached_property
     def client(self) -> Client:
@@ -47,7 +47,7 @@ class Cluster:
         try:
             return Client(read_kubeconfig(self._kubeconfig, context=self._context))
         except FieldError as error:
-            raise CannotBeMeant(str(error)) from None
+            raise InvalidInput(str(error)) from None
 
     def close(self) -> None:
         """Let go of it."""
@@ -57,24 +57,24 @@ class Cluster:
     @property
     def namespace(self) -> str:
         """The namespace that is asked for, or else that of the context."""
-        return self.asked or self.client.access.namespace
+        return self.requested_namespace or self.client.access.namespace
 
     @property
     def scope(self) -> str:
         """The namespace to look in; empty for all of them."""
-        return "" if self.everywhere else self.namespace
+        return "" if self.all_namespaces else self.namespace
 
 
 class ClusterCommand(click.Command):
     """A command that calls a cluster. Its examples are shown with the name under which it was called."""
 
     def __init__(self, *arguments: Any, examples: str = "", **settings: Any) -> None:
-        super().__init__(*arguments, **{"context_settings": SETTINGS, **settings})
+        super().__init__(*arguments, **{"context_settings": CONTEXT_SETTINGS, **settings})
         self._examples = examples
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it. What a cluster says no to ends it with a line."""
-        with failing_well():
+        with api_errors_as_messages():
             return super().invoke(ctx)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,21 +88,21 @@ class ClusterCommand(click.Command):
 
 
 @contextmanager
-def failing_well() -> Iterator[None]:
+def api_errors_as_messages() -> Iterator[None]:
     """Turn what an API refuses, or that nobody answers, into a line for people."""
     from pumice.kube.client.api_errors import ApiError, CredentialError, UnreachableError
 
     try:
         yield
     except ApiError as error:
-        raise click.ClickException(told(error)) from None
+        raise click.ClickException(error_message(error)) from None
     except CredentialError as error:
         raise click.ClickException(f"getting credentials: {error}") from None
     except UnreachableError as error:
         raise click.ClickException(f"nobody answers at {error}. Is the cluster up? pumice up starts one.") from None
 
 
-def told(error: ApiError) -> str:
+def error_message(error: ApiError) -> str:
     """What the server says, with every object that it lists on a line of its own."""
     if error.code == 401:
         return f"{error.message}: the server does not know the user of this context; see users in the kubeconfig"
@@ -112,10 +112,10 @@ def told(error: ApiError) -> str:
         return error.message
     subject = "/".join(str(error.details[part]) for part in ("kind", "name") if error.details.get(part))
     told = [[subject, cause.get("field"), cause.get("message")] for cause in causes]
-    return "\n".join(_listed(": ".join(str(part) for part in parts if part)) for parts in told)
+    return "\n".join(_one_object_per_line(": ".join(str(part) for part in parts if part)) for parts in told)
 
 
-def _listed(message: str) -> str:
+def _one_object_per_line(message: str) -> str:
     """A list within a sentence, one line each."""
     sentence, mark, rest = message.partition("; this would have gone: ")
     return f"{sentence}. This would have gone:\n  " + "\n  ".join(rest.split(", ")) if mark else message
@@ -134,17 +134,17 @@ def on_cluster(*, namespaced: bool = False, everywhere: bool = False) -> Callabl
             for name in ("kubeconfig", "context", "namespace", "everywhere"):
                 parameters.pop(name, None)
             cluster = Cluster(
-                given(ctx, "kubeconfig"),
-                given(ctx, "context") or "",
-                given(ctx, "namespace") or "",
-                bool(given(ctx, "everywhere")),
+                option_value(ctx, "kubeconfig"),
+                option_value(ctx, "context") or "",
+                option_value(ctx, "namespace") or "",
+                bool(option_value(ctx, "everywhere")),
             )
             with closing(cluster):
                 return function(cluster, **parameters)
 
-        decorated: Callable[..., Any] = where(call)
+        decorated: Callable[..., Any] = cluster_options(call)
         if namespaced:
-            decorated = in_namespace(decorated)
+            decorated = namespace_option(decorated)
         if everywhere:
             decorated = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Look in all.")(
                 decorated
@@ -154,7 +154,7 @@ def on_cluster(*, namespaced: bool = False, everywhere: bool = False) -> Callabl
     return decorate
 
 
-def where(function: Function) -> Function:
+def cluster_options(function: Function) -> Function:
     """The options that say which cluster is meant."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     function = click.option(
@@ -163,12 +163,12 @@ def where(function: Function) -> Function:
     return click.option("--kubeconfig", type=file, help="How to reach the cluster. [default: as kubectl]")(function)
 
 
-def in_namespace(function: Function) -> Function:
+def namespace_option(function: Function) -> Function:
     """The option that says which namespace is meant."""
     return click.option(
         "-n",
         "--namespace",
         default="",
-        shell_complete=namespaces,
+        shell_complete=namespace_names,
         help="The namespace. [default: that of the context]",
     )(function)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Client, Document
     from pumice.kube.resources import Resource
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 """Between two looks at what has become of an order."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ def wait_option(seconds: float, until: str) -> Callable[[Function], Function]:
     )
 
 
-def send(client: Client, action: str, target: Document, resource: Resource[Any], namespace: str) -> str:
+def create_command(client: Client, action: str, target: Document, resource: Resource[Any], namespace: str) -> str:
     """Give an order, as Volcano's commands do; gives the path of the Command."""
     from pumice.kube.resources import COMMANDS
 
@@ -62,7 +62,7 @@ def send(client: Client, action: str, target: Document, resource: Resource[Any],
     return COMMANDS.path(namespace, made["metadata"]["name"])
 
 
-def carried_out(
+def wait_for_effect(
     client: Client, command: str, target: str, as_ordered: Callable[[Document], bool], seconds: float
 ) -> Document | None:
     """Wait for an order to be carried out. The target as it then is; None if nobody has taken the order in time."""
@@ -74,16 +74,16 @@ def carried_out(
             return found
         if time.monotonic() > deadline:
             return None
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
-def gone(client: Client, path: str, uid: str, seconds: float) -> bool:
+def wait_until_gone(client: Client, path: str, uid: str, seconds: float) -> bool:
     """Wait for an object to be gone; whether it is."""
     deadline = time.monotonic() + seconds
     while not is_gone(client, path, uid):
         if time.monotonic() > deadline:
             return False
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return True
 
 
@@ -100,7 +100,7 @@ def is_gone(client: Client, path: str, uid: str = "") -> bool:
     return bool(uid) and found["metadata"].get("uid") != uid
 
 
-def untaken(subject: str, order: str, wait: float) -> str:
+def not_executed(subject: str, order: str, wait: float) -> str:
     """That nobody takes orders."""
     return (
         f"{subject}: nobody has taken the command {order} within {wait:g} s. It stays, and is carried out when the "

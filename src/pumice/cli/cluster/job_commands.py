@@ -7,20 +7,33 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster, told
-from pumice.cli.cluster.command_objects import carried_out, gone, send, untaken, wait_option
-from pumice.cli.cluster.job_table import JobView, phase_of
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, error_message, on_cluster
+from pumice.cli.cluster.command_objects import (
+    create_command,
+    not_executed,
+    wait_for_effect,
+    wait_option,
+    wait_until_gone,
+)
+from pumice.cli.cluster.job_table import JobTable, phase_of
 from pumice.cli.cluster.name_arguments import jobs_by_name
 from pumice.cli.cluster.name_completion import queue_names
-from pumice.cli.cluster.object_printer import look, miss, not_found, object_name, output_option, watch_option
-from pumice.cli.cluster.queue_tree import tree
-from pumice.cli.terminal import complain, echo
+from pumice.cli.cluster.object_printer import (
+    not_found_message,
+    object_name,
+    output_option,
+    print_objects,
+    report_missing,
+    watch_option,
+)
+from pumice.cli.cluster.queue_tree import queue_tree
+from pumice.cli.terminal import echo, print_error
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
 
-SUSPENDED = ("Aborting", "Aborted")
-OVER = ("Completed", "Failed", "Terminated", "Completing", "Terminating")
+SUSPENDED_PHASES = ("Aborting", "Aborted")
+FINISHED_PHASES = ("Completed", "Failed", "Terminated", "Completing", "Terminating")
 
 
 @click.command(
@@ -53,12 +66,14 @@ def list_jobs(cluster: Cluster, queue: str, selector: str, output: str, watch: b
     queues = None
     if queue:
         documents = cluster.client.list(QUEUES.path()).items
-        queues = [line.name for _, line in tree(documents).below(queue)]
+        queues = [line.name for _, line in queue_tree(documents).subtree(queue)]
         if not queues:
-            raise click.ClickException(not_found(QUEUES, queue, [str(each["metadata"]["name"]) for each in documents]))
-    view = JobView(queues=queues, everywhere=cluster.everywhere, wide=output == "wide")
+            raise click.ClickException(
+                not_found_message(QUEUES, queue, [str(each["metadata"]["name"]) for each in documents])
+            )
+    view = JobTable(queues=queues, everywhere=cluster.all_namespaces, wide=output == "wide")
     query = {"labelSelector": selector} if selector else None
-    shown = look(cluster.client, view.resource.path(cluster.scope), query, view, output, watch=watch)
+    shown = print_objects(cluster.client, view.resource.path(cluster.scope), query, view, output, watch=watch)
     if not shown and output in ("table", "wide"):
         place = f"in namespace {cluster.scope}; -A looks in all" if cluster.scope else "in any namespace"
         echo(f"no jobs {f'of queue {queue} ' if queue else ''}{place}", err=True)
@@ -84,14 +99,14 @@ def list_jobs(cluster: Cluster, queue: str, selector: str, output: str, watch: b
 @on_cluster(namespaced=True)
 def get(cluster: Cluster, wanted: list[str], output: str, watch: bool) -> int:
     """Show jobs by their names."""
-    view = JobView(wanted, wide=output == "wide")
+    view = JobTable(wanted, wide=output == "wide")
     query = {"fieldSelector": f"metadata.name={wanted[0]}"} if len(wanted) == 1 else None
     path = view.resource.path(cluster.namespace)
-    look(cluster.client, path, query, view, output, watch=watch, alone=len(wanted) == 1)
-    missing = [name for name in wanted if name not in view.known]
+    print_objects(cluster.client, path, query, view, output, watch=watch, alone=len(wanted) == 1)
+    missing = [name for name in wanted if name not in view.existing_names]
     if missing and query:
-        view.known = [name for _, name in cluster.client.names(path)]
-    return miss(view.resource, missing, view.known) if missing else 0
+        view.existing_names = [name for _, name in cluster.client.names(path)]
+    return report_missing(view.resource, missing, view.existing_names) if missing else 0
 
 
 @click.command(
@@ -113,11 +128,13 @@ def suspend(cluster: Cluster, wanted: list[str], wait: float) -> int:
 
     def order(job: Document, path: str, subject: str) -> None:
         phase = phase_of(job)
-        if phase in OVER:
+        if phase in FINISHED_PHASES:
             raise click.ClickException(f"{subject} is {phase}: there is nothing to suspend")
-        _order(cluster, "AbortJob", job, path, subject, lambda job: phase_of(job) in SUSPENDED, "suspended", wait)
+        _send_command(
+            cluster, "AbortJob", job, path, subject, lambda job: phase_of(job) in SUSPENDED_PHASES, "suspended", wait
+        )
 
-    return _each(cluster, wanted, order)
+    return _for_each_job(cluster, wanted, order)
 
 
 @click.command(
@@ -136,11 +153,13 @@ def resume(cluster: Cluster, wanted: list[str], wait: float) -> int:
 
     def order(job: Document, path: str, subject: str) -> None:
         phase = phase_of(job)
-        if phase not in SUSPENDED:
+        if phase not in SUSPENDED_PHASES:
             raise click.ClickException(f"{subject} is {phase}: only a suspended job can be resumed")
-        _order(cluster, "ResumeJob", job, path, subject, lambda job: phase_of(job) not in SUSPENDED, "resumed", wait)
+        _send_command(
+            cluster, "ResumeJob", job, path, subject, lambda job: phase_of(job) not in SUSPENDED_PHASES, "resumed", wait
+        )
 
-    return _each(cluster, wanted, order)
+    return _for_each_job(cluster, wanted, order)
 
 
 @click.command(
@@ -164,14 +183,14 @@ def delete(cluster: Cluster, wanted: list[str], wait: float) -> int:
     def go(job: Document, path: str, subject: str) -> None:
         uid = str(job["metadata"].get("uid") or "")
         client.delete(path, uid=uid, propagation="Background")
-        if wait and not gone(client, path, uid, wait):
+        if wait and not wait_until_gone(client, path, uid, wait):
             raise click.ClickException(f"{subject} is being deleted, but not gone after {wait:g} s")
         echo(f"{subject} deleted")
 
-    return _each(cluster, wanted, go)
+    return _for_each_job(cluster, wanted, go)
 
 
-def _each(cluster: Cluster, names: list[str], act: Callable[[Document, str, str], None]) -> int:
+def _for_each_job(cluster: Cluster, names: list[str], act: Callable[[Document, str, str], None]) -> int:
     """Do it to each job. What goes wrong with one does not keep it from the others; gives the exit status."""
     from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import JOBS
@@ -185,17 +204,17 @@ def _each(cluster: Cluster, names: list[str], act: Callable[[Document, str, str]
         except ApiError as error:
             if error.not_found:
                 known = [known for _, known in cluster.client.names(JOBS.path(cluster.namespace))]
-                complain(f"{not_found(JOBS, name, known)} (namespace {cluster.namespace})")
+                print_error(f"{not_found_message(JOBS, name, known)} (namespace {cluster.namespace})")
             else:
-                complain(told(error))
+                print_error(error_message(error))
             status = 1
         except click.ClickException as error:
-            complain(error.format_message())
+            print_error(error.format_message())
             status = 1
     return status
 
 
-def _order(
+def _send_command(
     cluster: Cluster,
     order: str,
     job: Document,
@@ -207,11 +226,11 @@ def _order(
 ) -> None:
     from pumice.kube.resources import JOBS
 
-    command = send(cluster.client, order, job, JOBS, cluster.namespace)
+    command = create_command(cluster.client, order, job, JOBS, cluster.namespace)
     if not wait:
         echo(f"{subject} {order} sent")
         return
-    found = carried_out(cluster.client, command, path, as_ordered, wait)
+    found = wait_for_effect(cluster.client, command, path, as_ordered, wait)
     if found is None:
-        raise click.ClickException(untaken(subject, order, wait))
+        raise click.ClickException(not_executed(subject, order, wait))
     echo(f"{subject} {done}" if as_ordered(found) else f"{subject} is {phase_of(found)}: {order} was taken")

@@ -7,22 +7,22 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from pumice.cli.cluster.cluster_command import CannotBeMeant, Cluster, ClusterCommand, on_cluster
-from pumice.cli.cluster.job_table import USER, queue_of
-from pumice.cli.cluster.name_completion import priority_classes, queue_names
-from pumice.cli.cluster.object_printer import object_name, whole_document
-from pumice.cli.cluster.resource_quantities import read_amounts
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, InvalidInput, on_cluster
+from pumice.cli.cluster.job_table import USER_ANNOTATION, queue_of
+from pumice.cli.cluster.name_completion import priority_class_names, queue_names
+from pumice.cli.cluster.object_printer import full_object, object_name
+from pumice.cli.cluster.resource_quantities import parse_quantities
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
 
-IMAGE = "busybox"
-REQUESTS = "cpu=1,memory=100Mi"
-TASK = "main"
+DEFAULT_IMAGE = "busybox"
+DEFAULT_REQUESTS = "cpu=1,memory=100Mi"
+TASK_NAME = "main"
 RUN_SECONDS = "pumice.dev/run-seconds"
-FAIL = "pumice.dev/fail"
-ROUTED = "pumice.dev/routed"
+FAIL_CODE = "pumice.dev/fail"
+ROUTING_REASON = "pumice.dev/routed"
 
 
 class RunCommand(ClusterCommand):
@@ -39,7 +39,7 @@ class RunCommand(ClusterCommand):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
 
 
-def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
+def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
     """``KEY=VALUE``, several times."""
     found = {}
     for text in values:
@@ -84,18 +84,22 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]
     show_default=True,
     help="So many start together, or none does.",
 )
-@click.option("-i", "--image", default=IMAGE, show_default=True, help="What runs in them.")
+@click.option("-i", "--image", default=DEFAULT_IMAGE, show_default=True, help="What runs in them.")
 @click.option(
     "-R",
     "--requests",
     metavar="RESOURCES",
-    default=REQUESTS,
+    default=DEFAULT_REQUESTS,
     show_default=True,
-    callback=read_amounts,
+    callback=parse_quantities,
     help="What each of them asks for.",
 )
-@click.option("-L", "--limits", metavar="RESOURCES", callback=read_amounts, help="The most that each of them may use.")
-@click.option("-p", "--priority", default="", metavar="CLASS", shell_complete=priority_classes, help="A PriorityClass.")
+@click.option(
+    "-L", "--limits", metavar="RESOURCES", callback=parse_quantities, help="The most that each of them may use."
+)
+@click.option(
+    "-p", "--priority", default="", metavar="CLASS", shell_complete=priority_class_names, help="A PriorityClass."
+)
 @click.option("-S", "--scheduler", default="", help="Who places the pods. [default: the cluster's choice]")
 @click.option(
     "--run-seconds", type=click.FloatRange(min=0), help="How long they run on simulated nodes. [default: for ever]"
@@ -108,9 +112,9 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]
 )
 @click.option("--ttl", type=click.IntRange(min=0), metavar="SECONDS", help="Delete it so long after its end.")
 @click.option("--user", default="", help="Whose it is, for who may act for others. [default: you]")
-@click.option("--env", metavar="KEY=VALUE", multiple=True, callback=read_pairs, help="A variable of the containers.")
+@click.option("--env", metavar="KEY=VALUE", multiple=True, callback=parse_pairs, help="A variable of the containers.")
 @click.option(
-    "--label", metavar="KEY=VALUE", multiple=True, callback=read_pairs, help="A label of the job and its pods."
+    "--label", metavar="KEY=VALUE", multiple=True, callback=parse_pairs, help="A label of the job and its pods."
 )
 @click.option(
     "-f", "--filename", type=click.File(encoding="utf-8"), help="Jobs from a YAML file instead; - reads standard input."
@@ -135,12 +139,12 @@ def run(
     if name and other and name != other:
         raise click.UsageError(f"two names are given, {name} and {other}; a command for the pods stands behind --")
     if filename is not None:
-        _only_a_file(ctx)
-        jobs = _read(filename, cluster.asked)
+        _reject_other_options(ctx)
+        jobs = _read_jobs(filename, cluster.requested_namespace)
     elif not (name or other):
         raise click.UsageError("what is it called? Give its NAME, or a file with -f")
     else:
-        jobs = [manifest(name or other, command=ctx.meta.get(__name__, ()), **given)]
+        jobs = [job_manifest(name or other, command=ctx.meta.get(__name__, ()), **given)]
     if dry_run:
         for i, job in enumerate(jobs):
             if i and output != "json":
@@ -148,28 +152,32 @@ def run(
             echo_values(job, "json" if output == "json" else "yaml")
         return
     for job in jobs:
-        _submit(cluster, job, output)
+        _submit_job(cluster, job, output)
 
 
-def manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Document:
+def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Document:
     """The Job that the options describe. What they do not say is left to the cluster."""
     from pumice.kube.resources import JOBS
 
     limits = {resource: amount for resource, amount in given["requests"].items() if "/" in resource} | given["limits"]
     container: dict[str, Any] = {
-        "name": TASK,
+        "name": TASK_NAME,
         "image": given["image"],
         "command": list(command),
         "env": [{"name": key, "value": value} for key, value in given["env"].items()],
         # Of devices and the like a limit is required, and must equal the request.
-        "resources": _said({"requests": given["requests"], "limits": limits}),
+        "resources": _without_empty({"requests": given["requests"], "limits": limits}),
     }
-    annotations = {RUN_SECONDS: _text(given["run_seconds"]), FAIL: _text(given["fail"])}
+    annotations = {RUN_SECONDS: _number_text(given["run_seconds"]), FAIL_CODE: _number_text(given["fail"])}
     pod = {
-        "metadata": _said({"labels": given["label"], "annotations": _said(annotations)}),
-        "spec": {"restartPolicy": "Never", "containers": [_said(container)]},
+        "metadata": _without_empty({"labels": given["label"], "annotations": _without_empty(annotations)}),
+        "spec": {"restartPolicy": "Never", "containers": [_without_empty(container)]},
     }
-    about = {"name": name, "labels": dict(given["label"]), "annotations": _said({USER: given["user"]})}
+    about = {
+        "name": name,
+        "labels": dict(given["label"]),
+        "annotations": _without_empty({USER_ANNOTATION: given["user"]}),
+    }
     spec = {
         "queue": given["queue"],
         "minAvailable": given["least"],
@@ -177,25 +185,30 @@ def manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Documen
         "schedulerName": given["scheduler"],
         "maxRetry": given["max_retry"],
         "ttlSecondsAfterFinished": given["ttl"],
-        "tasks": [{"name": TASK, "replicas": given["replicas"], "template": _said(pod)}],
+        "tasks": [{"name": TASK_NAME, "replicas": given["replicas"], "template": _without_empty(pod)}],
     }
     if given["least"] > given["replicas"]:
         raise click.UsageError(
             f"--min {given['least']} pods can never start together: there are --replicas {given['replicas']}"
         )
-    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": _said(about), "spec": _said(spec)}
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": _without_empty(about),
+        "spec": _without_empty(spec),
+    }
 
 
-def _said(fields: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
     """Without the fields that say nothing. A 0 says something."""
     return {name: value for name, value in fields.items() if value not in ("", None, {}, [])}
 
 
-def _text(number: float | None) -> str:
+def _number_text(number: float | None) -> str:
     return "" if number is None else f"{number:g}" if number < 1e6 else f"{number:.0f}"
 
 
-def _only_a_file(ctx: click.Context) -> None:
+def _reject_other_options(ctx: click.Context) -> None:
     """A file says everything itself; options beside it would be ignored, and somebody would wonder."""
     beside = {"filename", "dry_run", "output", "kubeconfig", "context", "namespace"}
     for param in ctx.command.params:
@@ -206,7 +219,7 @@ def _only_a_file(ctx: click.Context) -> None:
         raise click.UsageError("a command has no meaning beside --filename, which says it all")
 
 
-def _read(file: IO[str], namespace: str) -> list[Document]:
+def _read_jobs(file: IO[str], namespace: str) -> list[Document]:
     """The jobs of a file, which may be a stream, or hold lists; none of another namespace, if one was asked for."""
     import yaml
 
@@ -215,7 +228,7 @@ def _read(file: IO[str], namespace: str) -> list[Document]:
     try:
         documents = [document for document in yaml.safe_load_all(file) if document is not None]
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CannotBeMeant(f"{file.name}: is not YAML: {' '.join(str(error).split())}") from None
+        raise InvalidInput(f"{file.name}: is not YAML: {' '.join(str(error).split())}") from None
     jobs = []
     for document in documents:
         listed = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
@@ -224,32 +237,32 @@ def _read(file: IO[str], namespace: str) -> list[Document]:
         what = (job.get("apiVersion"), job.get("kind")) if isinstance(job, dict) else (None, None)
         if what != (JOBS.api_version, JOBS.kind):
             found = " ".join(str(part) for part in what if part) or "no object"
-            raise CannotBeMeant(
+            raise InvalidInput(
                 f"{file.name}: document {i + 1}: {found}, but a Job of {JOBS.api_version} is needed; "
                 "kubectl apply takes everything else"
             )
         named = (job.get("metadata") or {}).get("namespace") or namespace
         if namespace and named != namespace:
-            raise CannotBeMeant(
+            raise InvalidInput(
                 f"{file.name}: document {i + 1}: metadata.namespace is {named}, but --namespace says {namespace}"
             )
     if not jobs:
-        raise CannotBeMeant(f"{file.name}: no job in it")
+        raise InvalidInput(f"{file.name}: no job in it")
     return jobs
 
 
-def _submit(cluster: Cluster, job: Document, output: str | None) -> None:
+def _submit_job(cluster: Cluster, job: Document, output: str | None) -> None:
     from pumice.kube.resources import JOBS
 
     named = (job.get("metadata") or {}).get("namespace")
     made = cluster.client.create(JOBS.path(named or cluster.namespace), job)
     if output in ("json", "yaml"):
-        echo_values(whole_document(made, JOBS), output)
+        echo_values(full_object(made, JOBS), output)
         return
     if output == "name":
         echo(object_name(made, JOBS))
         return
     queue = queue_of(made)
     echo(f"{object_name(made, JOBS)} created" + (f" in queue {queue}" if queue else ""))
-    if routed := (made["metadata"].get("annotations") or {}).get(ROUTED):
+    if routed := (made["metadata"].get("annotations") or {}).get(ROUTING_REASON):
         echo(f"  {routed}")

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kubebase.ages import age
-from pumice.cli.cluster.object_printer import Row, count, state
-from pumice.cli.cluster.resource_quantities import readable
+from pumice.cli.cluster.object_printer import TableRow, count_text, styled_state
+from pumice.cli.cluster.resource_quantities import format_quantities
 from pumice.cli.text_table import Column
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
     from pumice.kube.resources import Resource
 
-USER = "volcano.sh/user"
-PODS = ("pending", "running", "succeeded", "failed", "unknown")
+USER_ANNOTATION = "volcano.sh/user"
+POD_PHASES = ("pending", "running", "succeeded", "failed", "unknown")
 """A job's pods by phase, as its status counts them."""
 
 
-class JobView:
+class JobTable:
     """Jobs: those of some queues, or of some names, or all."""
 
     def __init__(
@@ -30,7 +30,7 @@ class JobView:
         everywhere: bool = False,
         wide: bool = False,
     ) -> None:
-        self.known: list[str] = []  # the names of all that there are, as of the last look
+        self.existing_names: list[str] = []  # the names of all that there are, as of the last look
         self._names = names
         self._queues = None if queues is None else frozenset(queues)
         self._everywhere = everywhere
@@ -38,14 +38,14 @@ class JobView:
         first = [Column("Namespace")] if everywhere else []
         self.columns = [
             *first,
-            Column("Name", room=15),
-            Column("Queue", room=10),
-            Column("Phase", room=len("Terminating")),
-            Column("Replicas", right=True),
-            Column("Min", right=True),
-            *(Column(phase.capitalize(), right=True) for phase in PODS),
-            Column("Retries", right=True),
-            Column("Age", right=True, passing=True),
+            Column("Name", watch_width=15),
+            Column("Queue", watch_width=10),
+            Column("Phase", watch_width=len("Terminating")),
+            Column("Replicas", align_right=True),
+            Column("Min", align_right=True),
+            *(Column(phase.capitalize(), align_right=True) for phase in POD_PHASES),
+            Column("Retries", align_right=True),
+            Column("Age", align_right=True, ignore_changes=True),
             *(_WIDE if wide else ()),
         ]
         self.state_column = 2 + len(first)
@@ -57,17 +57,17 @@ class JobView:
 
         return JOBS
 
-    def rows(self, objects: Iterable[Document]) -> Mapping[str, Row]:
+    def rows(self, objects: Iterable[Document]) -> Mapping[str, TableRow]:
         """The lines, by namespace and name, or as the names were given."""
         found = {key_of(document): document for document in objects}
-        self.known = [str(document["metadata"]["name"]) for document in found.values()]
+        self.existing_names = [str(document["metadata"]["name"]) for document in found.values()]
         if self._queues is not None:
             found = {key: document for key, document in found.items() if queue_of(document) in self._queues}
         order = {name: i for i, name in enumerate(self._names)}
         if order:
             found = {key: document for key, document in found.items() if document["metadata"]["name"] in order}
         ordered = sorted(found.items(), key=lambda pair: (order.get(pair[1]["metadata"]["name"], 0), pair[0]))
-        return {"/".join(key): Row(self._cells(document), document) for key, document in ordered}
+        return {"/".join(key): TableRow(self._cells(document), document) for key, document in ordered}
 
     def _cells(self, job: Document) -> list[str]:
         about, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
@@ -76,11 +76,11 @@ class JobView:
             *first,
             str(about["name"]),
             queue_of(job) or "-",
-            state(phase_of(job)),
+            styled_state(phase_of(job)),
             str(replicas_of(spec)),
-            count(spec.get("minAvailable")),
-            *(count(status.get(phase)) for phase in PODS),
-            count(status.get("retryCount")),
+            count_text(spec.get("minAvailable")),
+            *(count_text(status.get(phase)) for phase in POD_PHASES),
+            count_text(status.get("retryCount")),
             age(about.get("creationTimestamp")),
         ]
         return [*cells, *_wide_cells(job)] if self._wide else cells
@@ -93,10 +93,10 @@ def _wide_cells(job: Document) -> list[str]:
     spec = job.get("spec") or {}
     tasks = tasks_of(spec)
     return [
-        str((job["metadata"].get("annotations") or {}).get(USER) or "-"),
+        str((job["metadata"].get("annotations") or {}).get(USER_ANNOTATION) or "-"),
         str(spec.get("priorityClassName") or "-"),
-        ",".join(f"{task.get('name') or '?'}={count(task.get('replicas'))}" for task in tasks) or "-",
-        " ".join(dict.fromkeys(readable(requests_of(task)) for task in tasks)) or "-",
+        ",".join(f"{task.get('name') or '?'}={count_text(task.get('replicas'))}" for task in tasks) or "-",
+        " ".join(dict.fromkeys(format_quantities(requests_of(task)) for task in tasks)) or "-",
         str(((job.get("status") or {}).get("state") or {}).get("message") or "-"),
     ]
 

@@ -9,11 +9,19 @@ import click
 
 from kubebase.ages import age
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
-from pumice.cli.cluster.job_table import PODS, USER, phase_of, queue_of, replicas_of, requests_of, tasks_of
+from pumice.cli.cluster.job_table import (
+    POD_PHASES,
+    USER_ANNOTATION,
+    phase_of,
+    queue_of,
+    replicas_of,
+    requests_of,
+    tasks_of,
+)
 from pumice.cli.cluster.name_arguments import JOB_NAME_HELP, one_name
 from pumice.cli.cluster.name_completion import job_names
-from pumice.cli.cluster.object_printer import count, state
-from pumice.cli.cluster.resource_quantities import readable
+from pumice.cli.cluster.object_printer import count_text, styled_state
+from pumice.cli.cluster.resource_quantities import format_quantities
 from pumice.cli.terminal import echo
 from pumice.cli.text_table import Column, Table
 
@@ -21,8 +29,8 @@ if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
 
 JOB_NAME = "volcano.sh/job-name"
-TASK = "volcano.sh/task-spec"
-PODS_SHOWN, EVENTS_SHOWN = 20, 10
+TASK_SPEC = "volcano.sh/task-spec"
+MAX_PODS, MAX_EVENTS = 20, 10
 
 
 @click.command(
@@ -42,36 +50,36 @@ def view(cluster: Cluster, name: str, other: str) -> None:
 
     wanted, namespace, client = one_name(name, other, needed=True), cluster.namespace, cluster.client
     job = client.get(JOBS.path(namespace, wanted))
-    groups = [group for group in client.list(POD_GROUPS.path(namespace)).items if _owned(group, job)]
+    groups = [group for group in client.list(POD_GROUPS.path(namespace)).items if _is_owned_by(group, job)]
     pods = client.list(PODS.path(namespace), {"labelSelector": f"{JOB_NAME}={wanted}"}).items
     events = []
     for kind, about in [("Job", wanted), *(("PodGroup", group["metadata"]["name"]) for group in groups)]:
         chosen = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={about}"}
         events += client.list(EVENTS.path(namespace), chosen).items
-    for line in description(job, groups, pods, events):
+    for line in describe_job(job, groups, pods, events):
         echo(line)
 
 
-def description(
+def describe_job(
     job: Document, groups: Sequence[Document], pods: Sequence[Document], events: Sequence[Document]
 ) -> Iterator[str]:
     """A job with all that belongs to it, for people."""
-    yield from _facts(job)
+    yield from _fact_lines(job)
     yield ""
-    yield from _section("Tasks", *_tasks(job))
+    yield from _section("Tasks", *_task_table(job))
     for group in groups:
-        yield from _group(group)
+        yield from _podgroup_lines(group)
     if pods:
         yield ""
-        yield from _section("Pods", *_pods(pods))
+        yield from _section("Pods", *_pod_table(pods))
     yield ""
     if not events:
         yield "Events: none"
         return
-    yield from _section("Events", *_events(events))
+    yield from _section("Events", *_event_table(events))
 
 
-def _facts(job: Document) -> Iterator[str]:
+def _fact_lines(job: Document) -> Iterator[str]:
     about, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
     now = status.get("state") or {}
     since = f" for {age(now['lastTransitionTime'])}" if now.get("lastTransitionTime") else ""
@@ -80,14 +88,14 @@ def _facts(job: Document) -> Iterator[str]:
         "Namespace": str(about.get("namespace") or ""),
         "Queue": queue_of(job),
         "Routed": str((about.get("annotations") or {}).get("pumice.dev/routed") or ""),
-        "User": str((about.get("annotations") or {}).get(USER) or ""),
+        "User": str((about.get("annotations") or {}).get(USER_ANNOTATION) or ""),
         "Priority": str(spec.get("priorityClassName") or ""),
         "Scheduler": str(spec.get("schedulerName") or ""),
-        "Phase": state(phase_of(job)) + since,
+        "Phase": styled_state(phase_of(job)) + since,
         "Reason": str(now.get("reason") or ""),
         "Message": str(now.get("message") or ""),
-        "Pods": f"{replicas_of(spec)}, of which {count(spec.get('minAvailable'))} start together",
-        "Retries": f"{count(status.get('retryCount'))} of {count(spec.get('maxRetry'))}",
+        "Pods": f"{replicas_of(spec)}, of which {count_text(spec.get('minAvailable'))} start together",
+        "Retries": f"{count_text(status.get('retryCount'))} of {count_text(spec.get('maxRetry'))}",
         "Created": f"{about.get('creationTimestamp') or 'unknown'} ({age(about.get('creationTimestamp'))} ago)",
     }
     for name, value in facts.items():
@@ -95,13 +103,13 @@ def _facts(job: Document) -> Iterator[str]:
             yield f"{name + ':':<12}{value}"
 
 
-def _tasks(job: Document) -> tuple[list[Column], list[list[str]]]:
+def _task_table(job: Document) -> tuple[list[Column], list[list[str]]]:
     counted = (job.get("status") or {}).get("taskStatusCount") or {}
     columns = [
         Column("Name"),
-        Column("Replicas", right=True),
-        Column("Min", right=True),
-        *(Column(phase.capitalize(), right=True) for phase in PODS),
+        Column("Replicas", align_right=True),
+        Column("Min", align_right=True),
+        *(Column(phase.capitalize(), align_right=True) for phase in POD_PHASES),
         Column("Requests"),
         Column("Image"),
     ]
@@ -113,48 +121,48 @@ def _tasks(job: Document) -> tuple[list[Column], list[list[str]]]:
         rows.append(
             [
                 str(task.get("name") or "?"),
-                count(task.get("replicas")),
+                count_text(task.get("replicas")),
                 "-" if least is None else str(least),
-                *(count(phases.get(phase.capitalize())) for phase in PODS),
-                readable(requests_of(task)),
+                *(count_text(phases.get(phase.capitalize())) for phase in POD_PHASES),
+                format_quantities(requests_of(task)),
                 ",".join(dict.fromkeys(str(container.get("image") or "?") for container in containers)) or "-",
             ]
         )
     return columns, rows
 
 
-def _group(group: Document) -> Iterator[str]:
+def _podgroup_lines(group: Document) -> Iterator[str]:
     about, status = group["metadata"], group.get("status") or {}
     yield ""
-    yield f"Podgroup: {about['name']} {state(str(status.get('phase') or 'Pending'))}"
+    yield f"Podgroup: {about['name']} {styled_state(str(status.get('phase') or 'Pending'))}"
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True":
             said = ": ".join(str(condition[part]) for part in ("reason", "message") if condition.get(part))
             yield f"  {condition.get('type')} for {age(condition.get('lastTransitionTime'))}: {said}"
 
 
-def _pods(pods: Sequence[Document]) -> tuple[list[Column], list[list[str]]]:
-    columns = [Column("Name"), Column("Task"), Column("Phase"), Column("Node"), Column("Age", right=True)]
+def _pod_table(pods: Sequence[Document]) -> tuple[list[Column], list[list[str]]]:
+    columns = [Column("Name"), Column("Task"), Column("Phase"), Column("Node"), Column("Age", align_right=True)]
     rows = []
-    for pod in pods[:PODS_SHOWN]:
+    for pod in pods[:MAX_PODS]:
         about = pod["metadata"]
         phase = (
             "Deleting" if about.get("deletionTimestamp") else str((pod.get("status") or {}).get("phase") or "Pending")
         )
-        task = (about.get("annotations") or {}).get(TASK) or (about.get("labels") or {}).get(TASK)
+        task = (about.get("annotations") or {}).get(TASK_SPEC) or (about.get("labels") or {}).get(TASK_SPEC)
         node = (pod.get("spec") or {}).get("nodeName")
-        rows.append([about["name"], task or "-", state(phase), node or "-", age(about.get("creationTimestamp"))])
-    if len(pods) > PODS_SHOWN:
-        rows.append([f"and {len(pods) - PODS_SHOWN:,} more", "", "", "", ""])
+        rows.append([about["name"], task or "-", styled_state(phase), node or "-", age(about.get("creationTimestamp"))])
+    if len(pods) > MAX_PODS:
+        rows.append([f"and {len(pods) - MAX_PODS:,} more", "", "", "", ""])
     return columns, rows
 
 
-def _events(events: Sequence[Document]) -> tuple[list[Column], list[list[str]]]:
+def _event_table(events: Sequence[Document]) -> tuple[list[Column], list[list[str]]]:
     columns = [Column("Age"), Column("Type"), Column("Reason"), Column("Message")]
-    ordered = sorted(events, key=_when)[-EVENTS_SHOWN:]
+    ordered = sorted(events, key=_event_time)[-MAX_EVENTS:]
     return columns, [
         [
-            age(_when(event)),
+            age(_event_time(event)),
             str(event.get("type") or ""),
             str(event.get("reason") or ""),
             str(event.get("message") or ""),
@@ -163,19 +171,19 @@ def _events(events: Sequence[Document]) -> tuple[list[Column], list[list[str]]]:
     ]
 
 
-def _when(event: Document) -> str:
+def _event_time(event: Document) -> str:
     last = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     return str(last or event["metadata"].get("creationTimestamp") or "")
 
 
 def _section(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     table = Table(columns)
-    table.fit(rows)
+    table.widen(rows)
     yield click.style(f"{title}:", bold=True)
     for line in (table.heading(), *(table.line(row) for row in rows)):
         yield f"  {line}"
 
 
-def _owned(child: Document, owner: Document) -> bool:
+def _is_owned_by(child: Document, owner: Document) -> bool:
     references = child["metadata"].get("ownerReferences") or ()
     return any(reference.get("uid") == owner["metadata"].get("uid") for reference in references)

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Client
     from pumice.kube.resources import Resource
 
-PATIENCE = 1.0
+COMPLETION_TIMEOUT = 1.0
 """Seconds that somebody waits who has pressed a key."""
 
 
-def given(ctx: click.Context, name: str) -> Any:
+def option_value(ctx: click.Context, name: str) -> Any:
     """What an option of this name was given anywhere on the command line: ``vcctl --context c queue list``."""
     here: click.Context | None = ctx
     while here is not None:
@@ -31,13 +31,13 @@ def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     from pumice.kube.client.kubeconfig import context_names
 
     try:
-        found = context_names(given(ctx, "kubeconfig"))
+        found = context_names(option_value(ctx, "kubeconfig"))
     except FieldError:
         return []
     return [name for name in found if name.startswith(incomplete)]
 
 
-def namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def namespace_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The namespaces of the cluster."""
     from pumice.kube.resources import NAMESPACES
 
@@ -58,7 +58,7 @@ def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return _names(ctx, JOBS, incomplete)
 
 
-def priority_classes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def priority_class_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The priorities of the cluster."""
     from pumice.kube.resources import PRIORITY_CLASSES
 
@@ -71,7 +71,7 @@ def _names(ctx: click.Context, resource: Resource[Any], incomplete: str) -> list
 
     try:
         with closing(_client(ctx)) as client:
-            namespace = (given(ctx, "namespace") or client.access.namespace) if resource.namespaced else ""
+            namespace = (option_value(ctx, "namespace") or client.access.namespace) if resource.namespaced else ""
             found = client.names(resource.path(namespace))
     except (FieldError, ApiError, UnreachableError):
         return []
@@ -83,7 +83,7 @@ def _client(ctx: click.Context) -> Client:
     from pumice.kube.client.kubeconfig import read_kubeconfig
     from pumice.kube.client.sync_client import Client
 
-    access = read_kubeconfig(given(ctx, "kubeconfig"), context=given(ctx, "context") or "")
+    access = read_kubeconfig(option_value(ctx, "kubeconfig"), context=option_value(ctx, "context") or "")
     if access.exec_plugin is not None:
-        access.exec_plugin.detach(PATIENCE)  # the terminal is the shell's
-    return Client(access, timeout=PATIENCE)
+        access.exec_plugin.detach(COMPLETION_TIMEOUT)  # the terminal is the shell's
+    return Client(access, timeout=COMPLETION_TIMEOUT)

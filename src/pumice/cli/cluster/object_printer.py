@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from pumice.cli.terminal import complain, echo, echo_values
+from pumice.cli.terminal import echo, echo_values, print_error
 from pumice.cli.text_table import Column, Table
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pumice.kube.resources import Resource
     from pumice.kube.watch.sync_watch import CollectionWatch
 
-OUTPUTS = ("table", "wide", "json", "yaml", "name")
-COLOURS = {
+OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name")
+STATE_COLORS = {
     "Running": "green",
     "Pending": "yellow",
     "Inqueue": "yellow",
@@ -39,20 +39,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """A line of a table, and the object behind it, if there is one."""
 
     cells: Sequence[str]
     document: Document | None
 
-    def told_gone(self, place: int) -> Row:
+    def as_deleted(self, place: int) -> TableRow:
         """The same line for an object that is no longer there; ``place`` is the column with its state."""
         cells = list(self.cells)
-        cells[place] = state("Deleted")
-        return Row(cells, self.document)
+        cells[place] = styled_state("Deleted")
+        return TableRow(cells, self.document)
 
 
-class View(Protocol):
+class ObjectTable(Protocol):
     """Which objects of a collection are shown, and how."""
 
     @property
@@ -67,14 +67,14 @@ class View(Protocol):
     def state_column(self) -> int:
         """Which of the columns says how an object is."""
 
-    def rows(self, objects: Iterable[Document]) -> Mapping[str, Row]:
+    def rows(self, objects: Iterable[Document]) -> Mapping[str, TableRow]:
         """The lines, in order, each under a name of its own."""
 
 
 def output_option(function: Function) -> Function:
     """The option that says how to print."""
     return click.option(
-        "-o", "--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="How to print."
+        "-o", "--output", type=click.Choice(OUTPUT_FORMATS), default="table", show_default=True, help="How to print."
     )(function)
 
 
@@ -83,8 +83,8 @@ def watch_option(function: Function) -> Function:
     return click.option("-w", "--watch", is_flag=True, help="Stay, and print what changes.")(function)
 
 
-def look(
-    client: Client, path: str, query: Query | None, view: View, output: str, *, watch: bool, alone: bool = False
+def print_objects(
+    client: Client, path: str, query: Query | None, view: ObjectTable, output: str, *, watch: bool, alone: bool = False
 ) -> int:
     """Print what a collection holds, and with ``watch`` what changes in it, until interrupted; gives the count.
 
@@ -97,14 +97,14 @@ def look(
     from pumice.kube.watch.sync_watch import CollectionWatch
 
     following = CollectionWatch(client, path, query, cut=lambda why: echo(f"lost {why}; trying again", err=True))
-    _follow(following, view, output)
+    _watch_objects(following, view, output)
     return len(following.objects)
 
 
-def _print(rows: Mapping[str, Row], view: View, output: str, *, alone: bool) -> None:
+def _print(rows: Mapping[str, TableRow], view: ObjectTable, output: str, *, alone: bool) -> None:
     documents = [row.document for row in rows.values() if row.document is not None]
     if output in ("json", "yaml"):
-        whole = [whole_document(document, view.resource) for document in documents]
+        whole = [full_object(document, view.resource) for document in documents]
         single = alone and len(whole) == 1
         echo_values(whole[0] if single else {"apiVersion": "v1", "kind": "List", "items": whole}, output)
     elif output == "name":
@@ -112,58 +112,58 @@ def _print(rows: Mapping[str, Row], view: View, output: str, *, alone: bool) -> 
             echo(object_name(document, view.resource))
     elif rows:
         table = Table(view.columns)
-        table.fit(row.cells for row in rows.values())
+        table.widen(row.cells for row in rows.values())
         echo(table.heading())
         for row in rows.values():
             echo(table.line(row.cells))
 
 
-def _follow(following: CollectionWatch, view: View, output: str) -> None:
+def _watch_objects(following: CollectionWatch, view: ObjectTable, output: str) -> None:
     """Print what is there, then every line that changes; of a table those in which people would see a difference."""
     shown = dict(view.rows(following.objects.values()))
-    stream = _Stream(view, output)
-    stream.begin(shown.values())
+    stream = _WatchPrinter(view, output)
+    stream.print_first(shown.values())
     for change in following.changes():
         rows = view.rows(following.objects.values())
         for key in [key for key in shown if key not in rows]:
-            stream.line(shown.pop(key).told_gone(view.state_column))
+            stream.print_row(shown.pop(key).as_deleted(view.state_column))
         for key, row in rows.items():
             before = shown.get(key)
             differs = before is None or stream.differs(before, row)
             if differs if output in ("table", "wide") else row.document is change.object:
-                stream.line(row)
+                stream.print_row(row)
             shown[key] = row
 
 
-class _Stream:
+class _WatchPrinter:
     """Lines one after the other, as long as somebody looks."""
 
-    def __init__(self, view: View, output: str) -> None:
+    def __init__(self, view: ObjectTable, output: str) -> None:
         self._view = view
         self._output = output
         self._table = Table(view.columns, room=True)
-        self._lasting = [i for i, column in enumerate(view.columns) if not column.passing]
-        self._headed = False
+        self._compared_columns = [i for i, column in enumerate(view.columns) if not column.ignore_changes]
+        self._heading_printed = False
         self._documents = 0
 
-    def begin(self, rows: Iterable[Row]) -> None:
+    def print_first(self, rows: Iterable[TableRow]) -> None:
         """What is there at first."""
         found = list(rows)
-        self._table.fit(row.cells for row in found)
+        self._table.widen(row.cells for row in found)
         for row in found:
-            self.line(row)
+            self.print_row(row)
 
-    def differs(self, before: Row, after: Row) -> bool:
+    def differs(self, before: TableRow, after: TableRow) -> bool:
         """Whether people would see a difference."""
-        return [before.cells[i] for i in self._lasting] != [after.cells[i] for i in self._lasting]
+        return [before.cells[i] for i in self._compared_columns] != [after.cells[i] for i in self._compared_columns]
 
-    def line(self, row: Row) -> None:
+    def print_row(self, row: TableRow) -> None:
         """Print an object."""
         if self._output in ("table", "wide"):
-            self._table.fit([row.cells])
-            if not self._headed:
+            self._table.widen([row.cells])
+            if not self._heading_printed:
                 echo(self._table.heading())
-                self._headed = True
+                self._heading_printed = True
             echo(self._table.line(row.cells))
         elif row.document is not None and self._output == "name":
             echo(object_name(row.document, self._view.resource))
@@ -171,13 +171,13 @@ class _Stream:
             if self._output == "yaml" and self._documents:
                 echo("---")
             self._documents += 1
-            echo_values(whole_document(row.document, self._view.resource), self._output)
+            echo_values(full_object(row.document, self._view.resource), self._output)
 
 
 # ---- parts of it -----------------------------------------------------------------------------------------------------
 
 
-def whole_document(document: Document, resource: Resource[Any]) -> Document:
+def full_object(document: Document, resource: Resource[Any]) -> Document:
     """An object as the server has it, but for who manages which field, which kubectl leaves out too."""
     metadata = {name: value for name, value in document.get("metadata", {}).items() if name != "managedFields"}
     return {"apiVersion": resource.api_version, "kind": resource.kind, **document, "metadata": metadata}
@@ -190,25 +190,25 @@ def object_name(document: Document, resource: Resource[Any]) -> str:
     return f"{kind}/{document.get('metadata', {}).get('name', '')}"
 
 
-def state(text: str) -> str:
+def styled_state(text: str) -> str:
     """A state or phase, in its colour."""
-    return click.style(text, fg=COLOURS[text]) if text in COLOURS else text
+    return click.style(text, fg=STATE_COLORS[text]) if text in STATE_COLORS else text
 
 
-def count(number: object) -> str:
+def count_text(number: object) -> str:
     """A number that may not be there."""
     return str(number or 0)
 
 
-def miss(resource: Resource[Any], names: Iterable[str], known: Sequence[str]) -> int:
+def report_missing(resource: Resource[Any], names: Iterable[str], known: Sequence[str]) -> int:
     """Say which names lead nowhere; gives the exit status that this deserves."""
     missing = [name for name in names if name not in known]
     for name in missing:
-        complain(not_found(resource, name, known))
+        print_error(not_found_message(resource, name, known))
     return 1 if missing else 0
 
 
-def not_found(resource: Resource[Any], name: str, known: Sequence[str]) -> str:
+def not_found_message(resource: Resource[Any], name: str, known: Sequence[str]) -> str:
     """That there is no such object, in the words of the server, and which one may have been meant."""
     import difflib
 

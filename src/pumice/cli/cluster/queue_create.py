@@ -9,8 +9,8 @@ import click
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
 from pumice.cli.cluster.name_arguments import QUEUE_NAME_HELP, one_name
 from pumice.cli.cluster.name_completion import queue_names
-from pumice.cli.cluster.object_printer import object_name, whole_document
-from pumice.cli.cluster.resource_quantities import read_amounts
+from pumice.cli.cluster.object_printer import full_object, object_name
+from pumice.cli.cluster.resource_quantities import parse_quantities
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 @click.option("-n", "-N", "--name", "other", default="", help=QUEUE_NAME_HELP)
 @click.option("-p", "--parent", default="", shell_complete=queue_names, help="The queue above. [default: root]")
 @click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Its part among its siblings. [default: 1]")
-@click.option("--deserved", metavar="RESOURCES", callback=read_amounts, help="Its own part: cpu=16,memory=64Gi.")
-@click.option("--guarantee", metavar="RESOURCES", callback=read_amounts, help="What is kept free for it.")
-@click.option("--capability", metavar="RESOURCES", callback=read_amounts, help="The most it may ever use.")
+@click.option("--deserved", metavar="RESOURCES", callback=parse_quantities, help="Its own part: cpu=16,memory=64Gi.")
+@click.option("--guarantee", metavar="RESOURCES", callback=parse_quantities, help="What is kept free for it.")
+@click.option("--capability", metavar="RESOURCES", callback=parse_quantities, help="The most it may ever use.")
 @click.option("--min-user-limit-percent", type=click.IntRange(0, 100), help="What each of several users can count on.")
 @click.option("--user-limit-factor", type=float, help="How often its own part one user may have; -1: any amount.")
 @click.option("--priority", type=click.IntRange(min=0), help="Siblings with a higher one are served first.")
@@ -98,7 +98,7 @@ def create(
         return
     made = cluster.client.create(QUEUES.path(), queue)
     if output in ("json", "yaml"):
-        echo_values(whole_document(made, QUEUES), output)
+        echo_values(full_object(made, QUEUES), output)
     else:
         echo(object_name(made, QUEUES) + ("" if output else " created"))
 

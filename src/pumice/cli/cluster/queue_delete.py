@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster, told
-from pumice.cli.cluster.command_objects import gone, wait_option
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, error_message, on_cluster
+from pumice.cli.cluster.command_objects import wait_option, wait_until_gone
 from pumice.cli.cluster.name_arguments import QUEUE_NAME_HELP, all_names
 from pumice.cli.cluster.name_completion import queue_names
-from pumice.cli.cluster.object_printer import not_found, object_name, state
-from pumice.cli.cluster.queue_tree import tree
-from pumice.cli.terminal import complain, echo
+from pumice.cli.cluster.object_printer import not_found_message, object_name, styled_state
+from pumice.cli.cluster.queue_tree import queue_tree
+from pumice.cli.terminal import echo, print_error
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Client, Document
 
-PROTECTED = "pumice.dev/protected"
-LISTED = 20
+PROTECTED_ANNOTATION = "pumice.dev/protected"
+MAX_LISTED = 20
 """So many of a kind are shown; of the rest, the number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class DeletionPlan:
     """What goes: queues with all below them, parents first, and the podgroups and jobs in them."""
 
     queues: list[Document]
@@ -35,9 +35,9 @@ class Doomed:
 
     def lines(self) -> Iterator[str]:
         """For people."""
-        yield from _some("queue", [_told(queue, "") for queue in self.queues])
-        yield from _some("job", [_told(job, _phase(job)) for job in self.jobs])
-        yield from _some("podgroup", [_told(group, _phase(group)) for group in self.groups])
+        yield from _limited("queue", [_summary(queue, "") for queue in self.queues])
+        yield from _limited("job", [_summary(job, _phase(job)) for job in self.jobs])
+        yield from _limited("podgroup", [_summary(group, _phase(group)) for group in self.groups])
 
 
 @click.command(
@@ -78,37 +78,37 @@ def delete(
     missing = [name for name in wanted if name not in known]
     if missing:  # nothing is deleted by half of a command that somebody mistyped
         for name in missing:
-            complain(not_found(QUEUES, name, list(known)))
+            print_error(not_found_message(QUEUES, name, list(known)))
         return 1
-    found = doomed(client, wanted, queues)
+    found = plan_deletion(client, wanted, queues)
     if dry_run or not yes:
         echo("this would go:" if dry_run else "this goes:", err=not dry_run)
         for line in found.lines():
             echo(line, err=not dry_run)
     if dry_run:
         return 0
-    if not yes and not _agreed(len(found.queues)):
+    if not yes and not _confirm(len(found.queues)):
         echo("nothing was deleted", err=True)
         return 1
-    return max([_delete(client, known[name], wait) for name in wanted])
+    return max([_delete_queue(client, known[name], wait) for name in wanted])
 
 
-def doomed(client: Client, names: Sequence[str], queues: Sequence[Document]) -> Doomed:
+def plan_deletion(client: Client, names: Sequence[str], queues: Sequence[Document]) -> DeletionPlan:
     """What goes with queues."""
     from pumice.kube.resources import JOBS, POD_GROUPS
 
-    laid_out = tree(queues)
-    below = {line.name: line for name in names for _, line in laid_out.below(name)}
+    laid_out = queue_tree(queues)
+    below = {line.name: line for name in names for _, line in laid_out.subtree(name)}
     groups = client.list(POD_GROUPS.path()).items
     jobs = client.list(JOBS.path()).items
-    return Doomed(
+    return DeletionPlan(
         [line.queue for line in below.values() if line.queue is not None],
         [group for group in groups if (group.get("spec") or {}).get("queue") in below],
         [job for job in jobs if (job.get("spec") or {}).get("queue") in below],
     )
 
 
-def _agreed(queues: int) -> bool:
+def _confirm(queues: int) -> bool:
     """Ask. Who is no terminal can't answer."""
     if not sys.stdin.isatty():
         raise click.ClickException(
@@ -122,7 +122,7 @@ def _agreed(queues: int) -> bool:
         return False
 
 
-def _delete(client: Client, queue: Document, wait: float) -> int:
+def _delete_queue(client: Client, queue: Document, wait: float) -> int:
     """Delete one queue and say so; the exit status that this deserves."""
     from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import QUEUES
@@ -135,27 +135,31 @@ def _delete(client: Client, queue: Document, wait: float) -> int:
         if error.not_found:  # gone with another of those named
             echo(f"{subject} deleted")
             return 0
-        complain(told(error))
+        print_error(error_message(error))
         return 1
-    if wait and not gone(client, path, uid, wait):
-        complain(f"{subject} is being deleted, but not gone after {wait:g} s; vqueues shows what is left of it")
+    if wait and not wait_until_gone(client, path, uid, wait):
+        print_error(f"{subject} is being deleted, but not gone after {wait:g} s; vqueues shows what is left of it")
         return 1
     echo(f"{subject} deleted")
     return 0
 
 
-def _some(kind: str, subjects: Sequence[str]) -> Iterator[str]:
-    for subject in subjects[:LISTED]:
+def _limited(kind: str, subjects: Sequence[str]) -> Iterator[str]:
+    for subject in subjects[:MAX_LISTED]:
         yield f"  {kind} {subject}"
-    if len(subjects) > LISTED:
-        yield f"  and {len(subjects) - LISTED:,} more {kind}s"
+    if len(subjects) > MAX_LISTED:
+        yield f"  and {len(subjects) - MAX_LISTED:,} more {kind}s"
 
 
-def _told(document: Document, phase: str) -> str:
+def _summary(document: Document, phase: str) -> str:
     about = document["metadata"]
     name = "/".join(str(about[part]) for part in ("namespace", "name") if about.get(part))
-    protected = (about.get("annotations") or {}).get(PROTECTED) == "true"
-    return name + (f" {state(phase)}" if phase else "") + (click.style(" (protected)", fg="red") if protected else "")
+    protected = (about.get("annotations") or {}).get(PROTECTED_ANNOTATION) == "true"
+    return (
+        name
+        + (f" {styled_state(phase)}" if phase else "")
+        + (click.style(" (protected)", fg="red") if protected else "")
+    )
 
 
 def _phase(document: Document) -> str:

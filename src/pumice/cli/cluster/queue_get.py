@@ -9,8 +9,8 @@ import click
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
 from pumice.cli.cluster.name_arguments import QUEUE_NAME_HELP, all_names, one_name
 from pumice.cli.cluster.name_completion import queue_names
-from pumice.cli.cluster.object_printer import look, miss, output_option, watch_option
-from pumice.cli.cluster.queue_table import QueueView
+from pumice.cli.cluster.object_printer import output_option, print_objects, report_missing, watch_option
+from pumice.cli.cluster.queue_table import QueueTable
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def tree(cluster: Cluster, name: str, other: str, output: str, watch: bool) -> i
     The last four columns count podgroups by phase. Jobs are in leaves: a parent shows the sums of its children.
     """
     wanted = one_name(name, other)
-    view = QueueView("tree", [wanted] if wanted else [], wide=output == "wide")
+    view = QueueTable("tree", [wanted] if wanted else [], wide=output == "wide")
     return _show(cluster, view, output, watch)
 
 
@@ -70,7 +70,7 @@ def tree(cluster: Cluster, name: str, other: str, output: str, watch: bool) -> i
 def list_queues(cluster: Cluster, selector: str, output: str, watch: bool) -> int:
     """List the queues by name."""
     query = {"labelSelector": selector} if selector else None
-    return _show(cluster, QueueView("list", wide=output == "wide"), output, watch, query)
+    return _show(cluster, QueueTable("list", wide=output == "wide"), output, watch, query)
 
 
 @click.command(
@@ -92,7 +92,7 @@ def list_queues(cluster: Cluster, selector: str, output: str, watch: bool) -> in
 def children(cluster: Cluster, name: str, other: str, output: str, watch: bool) -> int:
     """List the queues right below one."""
     wanted = one_name(name, other, needed=True)
-    return _show(cluster, QueueView("children", [wanted], wide=output == "wide"), output, watch)
+    return _show(cluster, QueueTable("children", [wanted], wide=output == "wide"), output, watch)
 
 
 @click.command(
@@ -117,14 +117,16 @@ def children(cluster: Cluster, name: str, other: str, output: str, watch: bool) 
 def get(cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], output: str, watch: bool) -> int:
     """Show queues by their names."""
     wanted = all_names(names, others)
-    return _show(cluster, QueueView("names", wanted, wide=output == "wide"), output, watch)
+    return _show(cluster, QueueTable("names", wanted, wide=output == "wide"), output, watch)
 
 
-def _show(cluster: Cluster, view: QueueView, output: str, watch: bool, query: Query | None = None) -> int:
-    shown = look(cluster.client, view.resource.path(), query, view, output, watch=watch, alone=len(view.names) == 1)
+def _show(cluster: Cluster, view: QueueTable, output: str, watch: bool, query: Query | None = None) -> int:
+    shown = print_objects(
+        cluster.client, view.resource.path(), query, view, output, watch=watch, alone=len(view.names) == 1
+    )
     for note in view.notes:
         echo(f"note: {note}", err=True)
-    status = miss(view.resource, view.names, view.known)
+    status = report_missing(view.resource, view.names, view.existing_names)
     if not shown and not status and output in ("table", "wide"):
         echo("no queues found" if not view.names else f"{view.names[0]} has no queues below it", err=True)
     return status

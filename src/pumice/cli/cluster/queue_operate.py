@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
-from pumice.cli.cluster.command_objects import carried_out, send, untaken, wait_option
+from pumice.cli.cluster.command_objects import create_command, not_executed, wait_for_effect, wait_option
 from pumice.cli.cluster.name_arguments import QUEUE_NAME_HELP, one_name
 from pumice.cli.cluster.name_completion import queue_names
 from pumice.cli.cluster.object_printer import object_name
@@ -18,10 +18,10 @@ from pumice.cli.terminal import echo
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
 
-COMMANDS_IN = "default"
+COMMAND_NAMESPACE = "default"
 """The namespace of Commands to queues, which are in none themselves; Volcano's commands use the same."""
 
-ORDERS = {
+ACTIONS = {
     "open": ("OpenQueue", "opened", ("Open",)),
     "close": ("CloseQueue", "closed", ("Closed", "Closing")),
     "pause": ("PauseQueue", "paused", ("Paused",)),
@@ -50,7 +50,7 @@ ORDERS = {
 )
 @click.argument("name", metavar="NAME", default="", shell_complete=queue_names)
 @click.option("-n", "-N", "--name", "other", default="", shell_complete=queue_names, help=QUEUE_NAME_HELP)
-@click.option("-a", "--action", type=click.Choice([*ORDERS, "update"]), help="What to do; update sets the weight.")
+@click.option("-a", "--action", type=click.Choice([*ACTIONS, "update"]), help="What to do; update sets the weight.")
 @click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Its new part among its siblings.")
 @wait_option(10, "it is carried out")
 @on_cluster()
@@ -70,32 +70,32 @@ def operate(cluster: Cluster, name: str, other: str, action: str | None, weight:
     if weight is not None:
         queue = change_weight(cluster.client, queue, weight)
         echo(f"{object_name(queue, QUEUES)} has weight {weight}")
-    if action in ORDERS:
-        _order(cluster, str(action), queue, path, wait)
+    if action in ACTIONS:
+        _send_command(cluster, str(action), queue, path, wait)
 
 
-def _order(cluster: Cluster, action: str, queue: Document, path: str, wait: float) -> None:
+def _send_command(cluster: Cluster, action: str, queue: Document, path: str, wait: float) -> None:
     from pumice.kube.resources import QUEUES
 
-    order, done, states = ORDERS[action]
+    order, done, states = ACTIONS[action]
     subject = object_name(queue, QUEUES)
-    command = send(cluster.client, order, queue, QUEUES, COMMANDS_IN)
+    command = create_command(cluster.client, order, queue, QUEUES, COMMAND_NAMESPACE)
     if not wait:
         echo(f"{subject} {order} sent")
         return
-    found = carried_out(cluster.client, command, path, lambda queue: state_of(queue) in states, wait)
+    found = wait_for_effect(cluster.client, command, path, lambda queue: state_of(queue) in states, wait)
     if found is None:
-        raise click.ClickException(untaken(subject, order, wait))
+        raise click.ClickException(not_executed(subject, order, wait))
     state = state_of(found)
     if state == "Closing" and action == "close":
         echo(f"{subject} closing: it takes no more jobs, and is closed when those in it are done")
     elif state in states:
         echo(f"{subject} {done}" + ("" if action != "resume" else f", it is {state}"))
     else:
-        echo(f"{subject} is {state}: {order} was taken, but {_overruled(found)}")
+        echo(f"{subject} is {state}: {order} was taken, but {_overruled_because(found)}")
 
 
-def _overruled(queue: Document) -> str:
+def _overruled_because(queue: Document) -> str:
     """Why a queue is not what it was told to be, as its controller says it."""
     for condition in (queue.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "OwnState" and condition.get("message"):

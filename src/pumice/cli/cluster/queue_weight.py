@@ -21,7 +21,7 @@ def change_weight(client: Client, queue: Document, weight: int) -> Document:
     from pumice.kube.resources import QUEUES
 
     about = queue["metadata"]
-    if (problem := _decided_elsewhere(client, queue)) is not None:
+    if (problem := _why_not_changeable(client, queue)) is not None:
         raise click.ClickException(f"queues/{about['name']}: {problem}; nothing was changed")
     patch: Document = {"spec": {"weight": weight}}
     weights = _with_last_weight(queue, weight)
@@ -47,7 +47,7 @@ def _with_last_weight(queue: Document, weight: int) -> str | None:
     return f"{above}{slash}{weight}"
 
 
-def _decided_elsewhere(client: Client, queue: Document) -> str | None:
+def _why_not_changeable(client: Client, queue: Document) -> str | None:
     """Why the weight of a queue cannot be changed in the queue itself."""
     from pumice.controllers.queues.expansion import HANDED_DOWN
     from pumice.model.specs import ROOT

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import click
 
-SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-FIRST = ("cpu", "memory")
+BINARY_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+LISTED_FIRST = ("cpu", "memory")
 """Resources that everybody has; the others follow by name."""
 
 
-def read_amounts(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
+def parse_quantities(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
     """What was typed, by resource; or which part of it can not be meant."""
     from kubebase.quantity import QuantityError, parse
 
@@ -32,16 +32,16 @@ def read_amounts(ctx: click.Context, param: click.Parameter, value: str | None) 
     return found
 
 
-def readable(amounts: object, *, zeros: bool = True) -> str:
+def format_quantities(amounts: object, *, zeros: bool = True) -> str:
     """``cpu=2,memory=4Gi``, in as many figures as anybody reads; ``-`` for nothing."""
     if not isinstance(amounts, Mapping):
         return "-"
-    names = [*(name for name in FIRST if name in amounts), *sorted(set(amounts) - set(FIRST))]
-    parts = [f"{name}={shown}" for name in names if (shown := _readable(name, amounts[name])) != "0" or zeros]
+    names = [*(name for name in LISTED_FIRST if name in amounts), *sorted(set(amounts) - set(LISTED_FIRST))]
+    parts = [f"{name}={shown}" for name in names if (shown := _format_quantity(name, amounts[name])) != "0" or zeros]
     return ",".join(parts) or "-"
 
 
-def _readable(name: str, amount: object) -> str:
+def _format_quantity(name: str, amount: object) -> str:
     from kubebase.quantity import NANOS, QuantityError, parse
 
     try:
@@ -51,6 +51,6 @@ def _readable(name: str, amount: object) -> str:
     if name != "memory" and not name.endswith("-storage") and not name.startswith("hugepages-"):
         return f"{number:.3f}".rstrip("0").rstrip(".")
     power = 0
-    while abs(number) >= 1024 and power < len(SUFFIXES) - 1:
+    while abs(number) >= 1024 and power < len(BINARY_SUFFIXES) - 1:
         number, power = number / 1024, power + 1
-    return f"{number:.1f}".removesuffix(".0") + SUFFIXES[power]
+    return f"{number:.1f}".removesuffix(".0") + BINARY_SUFFIXES[power]

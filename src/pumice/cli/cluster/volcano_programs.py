@@ -8,26 +8,26 @@ import click
 
 from pumice import __version__
 from pumice.cli.cluster import job_commands, job_run, job_view, queue_create, queue_delete, queue_get, queue_operate
-from pumice.cli.cluster.cluster_command import SETTINGS, in_namespace, where
+from pumice.cli.cluster.cluster_command import CONTEXT_SETTINGS, cluster_options, namespace_option
 from pumice.cli.entry_point import run_program
 
 
-@click.group(context_settings=SETTINGS)
-@where
+@click.group(context_settings=CONTEXT_SETTINGS)
+@cluster_options
 def queue(**_: Any) -> None:
     """Show, make, change and delete the queues of a cluster."""
 
 
-@click.group(context_settings=SETTINGS)
-@where
-@in_namespace
+@click.group(context_settings=CONTEXT_SETTINGS)
+@cluster_options
+@namespace_option
 def job(**_: Any) -> None:
     """Submit, show, suspend, resume and cancel job_commands."""
 
 
-@click.group(context_settings=SETTINGS)
-@where
-@in_namespace
+@click.group(context_settings=CONTEXT_SETTINGS)
+@cluster_options
+@namespace_option
 @click.version_option(__version__, prog_name="vcctl", message="%(prog)s (Pumice) %(version)s")
 def vcctl(**_: Any) -> None:
     """Queues and jobs of a cluster, with the verbs of Volcano's vcctl.
@@ -74,40 +74,40 @@ PROGRAMS: dict[str, click.Command] = {
 """The programs beside ``pumice``, each with the command that it is."""
 
 
-def _program(name: str) -> NoReturn:
+def _run(name: str) -> NoReturn:
     run_program(PROGRAMS[name], name)
 
 
 def run_vcctl() -> None:
     """The entry point of ``vcctl``."""
-    _program("vcctl")
+    _run("vcctl")
 
 
 def run_vqueues() -> None:
     """The entry point of ``vqueues``."""
-    _program("vqueues")
+    _run("vqueues")
 
 
 def run_vjobs() -> None:
     """The entry point of ``vjobs``."""
-    _program("vjobs")
+    _run("vjobs")
 
 
 def run_vsub() -> None:
     """The entry point of ``vsub``."""
-    _program("vsub")
+    _run("vsub")
 
 
 def run_vcancel() -> None:
     """The entry point of ``vcancel``."""
-    _program("vcancel")
+    _run("vcancel")
 
 
 def run_vsuspend() -> None:
     """The entry point of ``vsuspend``."""
-    _program("vsuspend")
+    _run("vsuspend")
 
 
 def run_vresume() -> None:
     """The entry point of ``vresume``."""
-    _program("vresume")
+    _run("vresume")

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.daemons.daemon import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
+from pumice.cli.daemons.daemon import (
+    MetricsAddress,
+    cluster_access,
+    cluster_options,
+    metrics_option,
+    run_daemon,
+    schedulers_option,
+)
 from pumice.cli.daemons.leader_election import Election, election_option
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ def controllers(
     schedulers: frozenset[str],
     no_jobs: bool,
     election: Election | None,
-    answering: Answering,
+    answering: MetricsAddress,
 ) -> None:
     """Keep queues, jobs and podgroups true.
 
@@ -45,6 +52,6 @@ def controllers(
         together.watchers.append(metrics.on_change)
         return controller_probes(together.seen.informers.values, metrics)
 
-    access = reach(kubeconfig, context)
+    access = cluster_access(kubeconfig, context)
     makers = all_controllers(schedulers, jobs=not no_jobs)
-    serve(access, lambda api: ControllerManager(api, makers), "controlling", answering, probes, election)
+    run_daemon(access, lambda api: ControllerManager(api, makers), "controlling", answering, probes, election)

@@ -1,8 +1,9 @@
-"""Commands that work on a cluster until somebody stops them.
+"""The process around a command that runs until it is stopped: options, signals, health endpoints, shutdown.
 
-One that is supervised (``SUPERVISED`` is set) also stops when its standard input ends: that is a pipe of which only its
-supervisor holds the other end, so it ends with the supervisor, however that ends. On standard output it says how it is
-doing: a line whenever that changes, ``ok`` or what is wrong.
+A supervised process (the variable ``SUPERVISED_VARIABLE`` is set) also stops when its standard input ends. Its standard
+input is a pipe whose other end only the supervisor holds, so the process ends with the supervisor, even if the
+supervisor is killed. A supervised process reports its health on standard output: a line for each change, ``ok`` or the
+reason why it is not healthy.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
     from pumice.kube.client.kubeconfig import Access
     from pumice.observability.endpoints import Address, Probes
 
-STOP_SECONDS = 10.0
+STOP_TIMEOUT = 10.0
 """How long what is under way may take to be finished."""
-SUPERVISED = "PUMICE_SUPERVISED"
+SUPERVISED_VARIABLE = "PUMICE_SUPERVISED"
 """The variable that is set where somebody looks after the process."""
-OK = "ok"
-SOON, SELDOM = 0.1, 1.0
+HEALTHY = "ok"
+UNHEALTHY_POLL_SECONDS, HEALTHY_POLL_SECONDS = 0.1, 1.0
 """Seconds between two looks at how a supervised worker is doing: while something is wrong, and while nothing is."""
-LOG = "PUMICE_LOG"
+LOG_LEVEL_VARIABLE = "PUMICE_LOG"
 """The variable that says how much is told on standard error."""
-LEVELS = ("debug", "info", "warning", "error")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
-COLLECTED = (50_000, 20, 100)
+GC_THRESHOLDS = (50_000, 20, 100)
 """When to look for garbage that holds on to itself: there is little, and what stays is much. A sixth of the CPU time of
 a scheduler went into looking."""
 
@@ -71,23 +72,23 @@ def schedulers_option(command: Command) -> Command:
         "schedulers",
         multiple=True,
         metavar="NAME",
-        callback=_schedulers,
+        callback=_scheduler_names,
         help="Pods that name this scheduler are ours; may be repeated. [default: pumice and volcano]",
     )(command)
 
 
-def _schedulers(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
+def _scheduler_names(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
     from pumice.kube.decode.convert import SCHEDULERS
 
     return frozenset(value) or SCHEDULERS
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class MetricsAddress:
     """Where a worker says how it is doing."""
 
     address: Address | None
-    chosen: bool  # by somebody: then it must be there
+    explicit: bool  # by somebody: then it must be there
 
 
 def metrics_option(default: str) -> Callable[[Command], Command]:
@@ -98,24 +99,24 @@ def metrics_option(default: str) -> Callable[[Command], Command]:
         metavar="HOST:PORT",
         default=default,
         show_default=True,
-        callback=_answering,
+        callback=_metrics_address,
         help="Where /metrics, /healthz and /readyz are answered; port 0 takes any, an empty address none.",
     )
 
 
-def _answering(context: click.Context, option: click.Parameter, value: str) -> Answering:
+def _metrics_address(context: click.Context, option: click.Parameter, value: str) -> MetricsAddress:
     from click.core import ParameterSource
 
     from pumice.observability.endpoints import AddressError, parse_address
 
     chosen = context.get_parameter_source("answering") is not ParameterSource.DEFAULT
     try:
-        return Answering(parse_address(value) if value else None, chosen)
+        return MetricsAddress(parse_address(value) if value else None, chosen)
     except AddressError as error:
         raise click.BadParameter(str(error)) from None
 
 
-def reach(kubeconfig: Path | None, context: str) -> Access:
+def cluster_access(kubeconfig: Path | None, context: str) -> Access:
     """How to reach the cluster that the options name, else the one that kubectl would reach: in a pod, its own."""
     from kubebase.field_error import FieldError
     from pumice.kube.client.in_cluster import in_cluster
@@ -128,11 +129,11 @@ def reach(kubeconfig: Path | None, context: str) -> Access:
         raise click.UsageError(str(error)) from None
 
 
-def serve(
+def run_daemon(
     access: Access,
     make: Callable[[Api], AnyWorker],
     doing: str,
-    answering: Answering,
+    answering: MetricsAddress,
     probes: Callable[[AnyWorker], Probes],
     election: Election | None = None,
 ) -> None:
@@ -141,28 +142,28 @@ def serve(
 
     from pumice.kube.leader_election import LostError
 
-    _set_up_log()
-    gc.set_threshold(*COLLECTED)
+    _configure_logging()
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
-        asyncio.run(_serve(access, make, doing, answering, probes, election))
+        asyncio.run(_run_until_stopped(access, make, doing, answering, probes, election))
     except LostError as error:
         raise click.ClickException(str(error)) from None
 
 
-def _set_up_log() -> None:
+def _configure_logging() -> None:
     import logging
 
-    level = os.environ.get(LOG) or "warning"
-    if level not in LEVELS:
-        raise click.UsageError(f"{LOG} is {level!r}; there are {', '.join(LEVELS)}")
+    level = os.environ.get(LOG_LEVEL_VARIABLE) or "warning"
+    if level not in LOG_LEVELS:
+        raise click.UsageError(f"{LOG_LEVEL_VARIABLE} is {level!r}; there are {', '.join(LOG_LEVELS)}")
     logging.basicConfig(level=level.upper(), format="%(message)s")
 
 
-async def _serve(
+async def _run_until_stopped(
     access: Access,
     make: Callable[[Api], AnyWorker],
     doing: str,
-    answering: Answering,
+    answering: MetricsAddress,
     probes: Callable[[AnyWorker], Probes],
     election: Election | None,
 ) -> None:
@@ -170,7 +171,7 @@ async def _serve(
     import signal
     from contextlib import AsyncExitStack
 
-    from pumice.cli.daemons.leader_election import leading
+    from pumice.cli.daemons.leader_election import join_election
     from pumice.kube.client.api import Api
     from pumice.kube.client.transport import Limits, Session
 
@@ -178,18 +179,20 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, stop.set)
-    supervised = bool(os.environ.pop(SUPERVISED, ""))  # not for those whom we may start
-    abandoned = _on_end_of_input(stop) if supervised else asyncio.Event()
+    supervised = bool(os.environ.pop(SUPERVISED_VARIABLE, ""))  # not for those whom we may start
+    abandoned = _stop_on_end_of_input(stop) if supervised else asyncio.Event()
     async with AsyncExitStack() as stack:
-        part = await stack.enter_async_context(leading(access, election))
-        session = await stack.enter_async_context(Session(access, part.limits(Limits()), may_write=lambda: part.held))
+        part = await stack.enter_async_context(join_election(access, election))
+        session = await stack.enter_async_context(
+            Session(access, part.limits(Limits()), may_write=lambda: part.is_leader)
+        )
         worker = make(Api(session))
         asked = part.probes(probes(worker))
         if answering.address is not None:
-            await _answer(stack, answering, asked)
-        work = asyncio.create_task(part.work(worker.run))
+            await _serve_endpoints(stack, answering, asked)
+        work = asyncio.create_task(part.run_while_leading(worker.run))
         if supervised:
-            reports = asyncio.create_task(_report(asked))
+            reports = asyncio.create_task(_report_health(asked))
             stack.callback(reports.cancel)
         else:
             echo(f"{doing} {access.server}", err=True)
@@ -202,15 +205,15 @@ async def _serve(
         if abandoned.is_set():  # with our supervisor the cluster is gone
             return
         try:
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(STOP_TIMEOUT):
                 await worker.done()
         except TimeoutError:
             echo("what was under way could not be finished in time", err=True)
             return  # and may yet arrive: the lease is to run out first
-        await part.give_back()
+        await part.release()
 
 
-def _on_end_of_input(stop: asyncio.Event) -> asyncio.Event:
+def _stop_on_end_of_input(stop: asyncio.Event) -> asyncio.Event:
     """Stop when standard input ends; gives what is set then."""
     import asyncio
 
@@ -227,20 +230,20 @@ def _on_end_of_input(stop: asyncio.Event) -> asyncio.Event:
     return ended
 
 
-async def _report(probes: Probes) -> None:
+async def _report_health(probes: Probes) -> None:
     """Say how it is doing whenever that changes."""
     import asyncio
 
     said = ""
     while True:
-        now = (probes.alive() or probes.ready() or OK).splitlines()[0]
+        now = (probes.alive() or probes.ready() or HEALTHY).splitlines()[0]
         if now != said:
             echo(now)
             said = now
-        await asyncio.sleep(SELDOM if now == OK else SOON)
+        await asyncio.sleep(HEALTHY_POLL_SECONDS if now == HEALTHY else UNHEALTHY_POLL_SECONDS)
 
 
-async def _answer(stack: AsyncExitStack, answering: Answering, probes: Probes) -> None:
+async def _serve_endpoints(stack: AsyncExitStack, answering: MetricsAddress, probes: Probes) -> None:
     """Answer for as long as the stack lasts. A default address that is taken is no reason not to work."""
     from pumice.observability.endpoints import Endpoints
 
@@ -250,7 +253,7 @@ async def _answer(stack: AsyncExitStack, answering: Answering, probes: Probes) -
         endpoints = await stack.enter_async_context(Endpoints(answering.address, probes))
     except OSError as error:
         trouble = f"--metrics-address {host}:{port}: {error.strerror or error}"
-        if answering.chosen:
+        if answering.explicit:
             raise click.ClickException(trouble) from None
         echo(f"note: {trouble}; going on without /metrics, /healthz and /readyz", err=True)
     else:

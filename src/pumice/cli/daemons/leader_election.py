@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pumice.observability.endpoints import Probes
 
 DEFAULT_NAMESPACE = "kube-system"
-LEASE_NAMESPACE = "pumice.leader-elect-namespace"  # what a command remembers it by
-CONNECT = 0.8
+LEASE_NAMESPACE_KEY = "pumice.leader-elect-namespace"  # what a command remembers it by
+CONNECT_FRACTION = 0.8
 """The part that connecting may take of the time after which another may lead."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -56,7 +56,7 @@ def election_option(name: str) -> Callable[[Command], Command]:
             help=f"Where that Lease is. [default: the pod's own, else {DEFAULT_NAMESPACE}]",
             expose_value=False,
             is_eager=True,  # the flag wants to know it
-            callback=lambda context, _, given: context.meta.update({LEASE_NAMESPACE: given}),
+            callback=lambda context, _, given: context.meta.update({LEASE_NAMESPACE_KEY: given}),
         )(command)
         return click.option(
             "--leader-elect",
@@ -72,22 +72,22 @@ def election_option(name: str) -> Callable[[Command], Command]:
 def _election(context: click.Context, name: str) -> Election:
     from pumice.kube.client.in_cluster import in_cluster
 
-    given = context.meta.get(LEASE_NAMESPACE)
+    given = context.meta.get(LEASE_NAMESPACE_KEY)
     inside = None if given else in_cluster()
     return Election(name, given or (inside.namespace if inside else DEFAULT_NAMESPACE))
 
 
-class Leading:
+class Leadership:
     """One replica's part in it. Without an election it leads, always."""
 
     def __init__(self, lease: Lease | None = None, aside: LoopThread | None = None) -> None:
         self._lease = lease
-        self._aside = aside
-        self._keeping: asyncio.Future[None] | None = None
-        self.begun = lease is None
+        self._lease_thread = aside
+        self._renewal: asyncio.Future[None] | None = None
+        self.started = lease is None
 
     @property
-    def held(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this replica may write."""
         return self._lease is None or self._lease.held
 
@@ -103,30 +103,30 @@ class Leading:
         metrics = probes.metrics
         return replace(
             probes,
-            alive=lambda: probes.alive() if self.begun else "",
-            ready=lambda: self.trouble or (probes.ready() if self.begun else ""),
-            metrics=metrics and (lambda: [*metrics(), of_leading(self.held)]),
+            alive=lambda: probes.alive() if self.started else "",
+            ready=lambda: self.trouble or (probes.ready() if self.started else ""),
+            metrics=metrics and (lambda: [*metrics(), leading_metric(self.is_leader)]),
         )
 
     def limits(self, limits: Limits) -> Limits:
         """For a session that asks ``held``: who finds out late that a connection is there must not be too late."""
         if self._lease is None:
             return limits
-        return replace(limits, connect=min(limits.connect, CONNECT * self._lease.timing.margin))
+        return replace(limits, connect=min(limits.connect, CONNECT_FRACTION * self._lease.timing.margin))
 
-    async def work(self, run: Callable[[], Awaitable[None]]) -> None:
+    async def run_while_leading(self, run: Callable[[], Awaitable[None]]) -> None:
         """Wait until this replica leads, then work for as long as it does. ``LostError`` if that ends."""
         import asyncio
 
         if self._lease is None:
             await run()
             return
-        assert self._aside is not None
-        await self._aside.run(self._lease.acquire())
-        self.begun = True
+        assert self._lease_thread is not None
+        await self._lease_thread.run(self._lease.acquire())
+        self.started = True
         echo(f"{self._lease.identity} leads from now on", err=True)
         # It goes on when the work is to end: what is under way then may be finished.
-        self._keeping = keeping = self._aside.run(self._lease.keep())
+        self._renewal = keeping = self._lease_thread.run(self._lease.keep())
         keeping.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         working = asyncio.ensure_future(run())
         try:
@@ -138,20 +138,20 @@ class Leading:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Let another lead: this replica has finished what was under way."""
         import asyncio
 
         if self._lease is None:
             return
-        assert self._aside is not None
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
-        await self._aside.run(self._lease.release())
+        assert self._lease_thread is not None
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
+        await self._lease_thread.run(self._lease.release())
 
 
-def of_leading(held: bool) -> Metric:
+def leading_metric(held: bool) -> Metric:
     """Whether a replica leads, as a metric."""
     from pumice.observability.metrics.metric_families import gauge
 
@@ -160,10 +160,10 @@ def of_leading(held: bool) -> Metric:
 
 
 @asynccontextmanager
-async def leading(access: Access, election: Election | None) -> AsyncIterator[Leading]:
+async def join_election(access: Access, election: Election | None) -> AsyncIterator[Leadership]:
     """Take part in an election, if there is one."""
     if election is None:
-        yield Leading()
+        yield Leadership()
         return
     from pumice.kube.client.api import Api
     from pumice.kube.client.loop_thread import LoopThread
@@ -173,4 +173,4 @@ async def leading(access: Access, election: Election | None) -> AsyncIterator[Le
     async with LoopThread("lease") as aside:
         # A session of its own: renewals never wait behind anything else, and are tried again by the lease alone.
         session = await aside.enter(Session(access, Limits(attempts=1)))
-        yield Leading(Lease(Api(session), election.name, election.namespace), aside)
+        yield Leadership(Lease(Api(session), election.name, election.namespace), aside)

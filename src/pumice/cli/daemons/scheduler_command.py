@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.daemons.daemon import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
+from pumice.cli.daemons.daemon import (
+    MetricsAddress,
+    cluster_access,
+    cluster_options,
+    metrics_option,
+    run_daemon,
+    schedulers_option,
+)
 from pumice.cli.daemons.leader_election import Election, election_option
 from pumice.cli.terminal import echo
 
@@ -65,7 +72,7 @@ def scheduler(
     write_rate: int,
     schedulers: frozenset[str],
     election: Election | None,
-    answering: Answering,
+    answering: MetricsAddress,
 ) -> None:
     """Schedule a cluster.
 
@@ -84,7 +91,7 @@ def scheduler(
     from pumice.scheduler.config_watcher import ConfigWatcher
     from pumice.scheduler.loop import Scheduler
 
-    access = reach(kubeconfig, context)
+    access = cluster_access(kubeconfig, context)
     file = ConfigWatcher(config, lambda text: echo(text, err=True)) if config else None
     try:
         chosen = file.first() if file else default_config()
@@ -109,4 +116,4 @@ def scheduler(
             write_rate=write_rate,
         )
 
-    serve(access, make, "scheduling", answering, scheduler_probes, election)
+    run_daemon(access, make, "scheduling", answering, scheduler_probes, election)

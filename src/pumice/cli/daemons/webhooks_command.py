@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.daemons.daemon import Answering, cluster_options, metrics_option, reach, schedulers_option, serve
+from pumice.cli.daemons.daemon import (
+    MetricsAddress,
+    cluster_access,
+    cluster_options,
+    metrics_option,
+    run_daemon,
+    schedulers_option,
+)
 
 if TYPE_CHECKING:
     from pumice.admission.webhooks.certificate_source import CertificateSource
@@ -57,7 +64,7 @@ def webhooks(
     schedulers: frozenset[str],
     controllers: tuple[str, ...],
     max_queue_depth: int | None,
-    answering: Answering,
+    answering: MetricsAddress,
 ) -> None:
     """Judge queues, jobs, podgroups and pods for a Kubernetes API.
 
@@ -74,7 +81,7 @@ def webhooks(
     from pumice.observability.endpoints import AddressError, parse_address
     from pumice.observability.probes import webhook_probes
 
-    access = reach(kubeconfig, context)
+    access = cluster_access(kubeconfig, context)
     place = namespace or access.namespace
     usual = Settings()
     settings = Settings(
@@ -99,4 +106,4 @@ def webhooks(
             source = SecretCertificate(api, place, secret, names)
         return Webhooks(api, settings, at, source, configuration)
 
-    serve(access, make, "judging for", answering, webhook_probes)
+    run_daemon(access, make, "judging for", answering, webhook_probes)

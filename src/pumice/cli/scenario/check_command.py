@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.terminal import complain, echo
+from pumice.cli.terminal import echo, print_error
 
 if TYPE_CHECKING:
     from pumice.input_errors import BadInput
@@ -23,25 +23,25 @@ def check(context: click.Context, files: tuple[str, ...]) -> None:
     Each FILE is a scenario of its own. So is a folder, with all its files together, unless several of them hold
     a Scenario object: then each file is one.
     """
-    from pumice.sim.manifest_files import read_apart
+    from pumice.sim.manifest_files import read_scenarios
 
-    results = [_checked(name, manifests) for path in files for name, manifests in read_apart(path)]
+    results = [_check_scenario(name, manifests) for path in files for name, manifests in read_scenarios(path)]
     echo(f"{results.count(0)} passed, {len(results) - results.count(0)} failed")
     context.exit(max(results))
 
 
-def _checked(path: str, manifests: list[Manifest] | BadInput) -> int:
+def _check_scenario(path: str, manifests: list[Manifest] | BadInput) -> int:
     """Run one scenario and say how it went; returns the exit status it deserves."""
     from pumice.input_errors import BadInput
 
     try:
         if isinstance(manifests, BadInput):
             raise manifests
-        name, differences = _compared(path, manifests)
+        name, differences = _run_and_compare(path, manifests)
     except BadInput as error:
         echo(f"{click.style('FAIL', fg='red')} {path} (bad input, not run)")
         for problem in error.problems:
-            complain(str(problem))
+            print_error(str(problem))
         return 2
     if not differences:
         echo(f"{click.style('PASS', fg='green')} {name}")
@@ -53,12 +53,12 @@ def _checked(path: str, manifests: list[Manifest] | BadInput) -> int:
     return 1
 
 
-def _compared(path: str, manifests: list[Manifest]) -> tuple[str, list[Difference]]:
+def _run_and_compare(path: str, manifests: list[Manifest]) -> tuple[str, list[Difference]]:
     """The name of a scenario and what differs in it."""
-    from pumice.sim.expectations import differences
+    from pumice.sim.expectations import find_differences
     from pumice.sim.simulation import open_simulation
 
     simulation = open_simulation(manifests, path)
     simulation.run()
     nothing = " (expects nothing)" if simulation.scenario.spec.expect is None else ""
-    return simulation.scenario.name + nothing, differences(simulation)
+    return simulation.scenario.name + nothing, find_differences(simulation)

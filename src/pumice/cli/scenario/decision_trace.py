@@ -21,22 +21,22 @@ def trace_lines(decisions: Sequence[Decision], key: str) -> Iterator[str]:
     """Every decision; ``key`` says what the numbers are."""
     for cycle, in_cycle in groupby(decisions, lambda decision: decision["cycle"]):
         yield click.style(f"cycle {cycle}", bold=True)
-        for _, together in groupby(in_cycle, _one_choice):
+        for _, together in groupby(in_cycle, _choice_key):
             group = list(together)
             for decision in group:
-                yield f"  {_sentence(decision)}"
-            for line in _why(group[-1], key):
+                yield f"  {_decision_line(decision)}"
+            for line in _reason_lines(group[-1], key):
                 yield click.style(INDENT + line, dim=True)
 
 
-def _one_choice(decision: Decision) -> Any:
+def _choice_key(decision: Decision) -> Any:
     """Tasks that start together were picked once, and so were those that go together."""
     if "sides" in decision:
         return tuple(str(decision[part]) for part in ("type", "for", "sides", "before", "after"))
     return (decision["type"], decision.get("path") or id(decision))
 
 
-def _sentence(decision: Decision) -> str:
+def _decision_line(decision: Decision) -> str:
     what = click.style(f"{decision['type']:<9}", fg="cyan")
     match decision["type"]:
         case "bind":
@@ -52,20 +52,20 @@ def _sentence(decision: Decision) -> str:
     return f"{what} {decision['job']}"
 
 
-def _why(decision: Decision, key: str) -> Iterator[str]:
-    return _both_sides(decision) if "sides" in decision else _levels(decision.get("path") or (), key)
+def _reason_lines(decision: Decision, key: str) -> Iterator[str]:
+    return _eviction_lines(decision) if "sides" in decision else _path_lines(decision.get("path") or (), key)
 
 
-def _both_sides(decision: Decision) -> Iterator[str]:
+def _eviction_lines(decision: Decision) -> Iterator[str]:
     above, before, after = decision["ancestor"], decision["before"], decision["after"]
-    names = {side: _below(above, decision["sides"][side]) for side in ("taker", "victim")}
+    names = {side: _relative_path(above, decision["sides"][side]) for side in ("taker", "victim")}
     width = max(map(len, names.values()))
     yield f"they part below {above}:"
     for side, does in (("taker", "takes"), ("victim", "gives")):
-        yield f"  {names[side]:<{width}}  {does}: {_standing(decision['measure'], before[side], after[side])}"
+        yield f"  {names[side]:<{width}}  {does}: {_side_text(decision['measure'], before[side], after[side])}"
 
 
-def _standing(key: str, before: float, after: float) -> str:
+def _side_text(key: str, before: float, after: float) -> str:
     """Where a side stands; a want is the part of the cluster that it is below what it is entitled to."""
     if key == "priority":
         return f"priority {before:g}"
@@ -75,18 +75,18 @@ def _standing(key: str, before: float, after: float) -> str:
     return f"{abs(before):.2%} of the cluster {side} its part, then {abs(after):.2%}"
 
 
-def _levels(path: Sequence[Decision], key: str) -> Iterator[str]:
+def _path_lines(path: Sequence[Decision], key: str) -> Iterator[str]:
     """The walk from the root down, each level as a name below the one above."""
     above = ["root", *(level["node"] for level in path)]
-    names = ["  " * depth + _below(above[depth], level["node"]) for depth, level in enumerate(path)]
+    names = ["  " * depth + _relative_path(above[depth], level["node"]) for depth, level in enumerate(path)]
     width = max(map(len, names), default=0)
     for depth, (name, level) in enumerate(zip(names, path, strict=True)):
         line = f"{name:<{width}}  {key} {level['key']:.4f}"
         if level["runnerUp"] is not None:
             tie = ", a tie" if level["key"] == level["runnerUpKey"] else ""
-            line += f"  before {_below(above[depth], level['runnerUp'])} with {level['runnerUpKey']:.4f}{tie}"
+            line += f"  before {_relative_path(above[depth], level['runnerUp'])} with {level['runnerUpKey']:.4f}{tie}"
         yield line
 
 
-def _below(above: str, path: str) -> str:
+def _relative_path(above: str, path: str) -> str:
     return path.removeprefix(f"{above}/")

@@ -42,7 +42,7 @@ def run(files: tuple[str, ...], output: str, trace: bool) -> None:
         return
 
     from pumice.cli.scenario.decision_trace import trace_lines
-    from pumice.cli.scenario.run_tables import job_lines, legend, notice_lines, tree_lines
+    from pumice.cli.scenario.run_tables import bar_legend, job_lines, notice_lines, tree_lines
     from pumice.sim.run_overview import overview_of_run
     from pumice.sim.run_report import decisions_report
 
@@ -54,7 +54,7 @@ def run(files: tuple[str, ...], output: str, trace: bool) -> None:
     overview = overview_of_run(simulation)
     for line in tree_lines(overview, wide=output == "wide"):
         echo(line)
-    if overview.targets and (parts := legend(overview)):
+    if overview.targets and (parts := bar_legend(overview)):
         echo(parts)
     if overview.jobs:
         echo()

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, ResourceError, dominant_share
-from pumice.cli.cluster.queue_tree import Line, tree
+from pumice.cli.cluster.queue_tree import QueueNode, queue_tree
 from pumice.model.specs import ROOT
 
 Document = dict[str, Any]
 Amounts = dict[str, int]
 
-COUNTED = ("running", "inqueue", "pending", "unknown")
+COUNTED_PHASES = ("running", "inqueue", "pending", "unknown")
 USER_LIMITS = ("minUserLimitPercent", "userLimitFactor")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UsageRow:
     """A queue. Shares are parts of the cluster; None: nobody says. Amounts are in the registry's units."""
 
     name: str
@@ -45,17 +45,17 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class ClusterUsage:
     """The cluster and its queues, parents first."""
 
-    rows: list[Row]
+    rows: list[UsageRow]
     registry: Registry
     capacity: Sequence[int]
     nodes: int
-    ready: int
+    ready_nodes: int
     notes: list[str]
 
-    def without_namespaces(self) -> Board:
+    def without_namespaces(self) -> ClusterUsage:
         """The queues alone."""
         return replace(self, rows=[row for row in self.rows if not row.namespace])
 
@@ -69,24 +69,26 @@ class Board:
         ]
 
 
-def board(queues: Iterable[Document], nodes: Iterable[Document]) -> Board:
+def cluster_usage(queues: Iterable[Document], nodes: Iterable[Document]) -> ClusterUsage:
     """How things stand."""
     registry, nodes = Registry(), list(nodes)
-    working = [node for node in nodes if _takes_work(node)]
-    offers = [_vector(registry, _part(node, "status", "allocatable")) for node in working]
+    working = [node for node in nodes if _is_schedulable(node)]
+    offers = [_vector(registry, _nested_field(node, "status", "allocatable")) for node in working]
     capacity = [sum(vector[j] for vector in offers if j < len(vector)) for j in range(len(registry))]
-    found = tree(queues)
+    found = queue_tree(queues)
     limits: dict[tuple[str, ...], float] = {}
-    rows: list[Row] = []
-    for line in (*found.lines, *found.strays):
-        row = _row(line, registry, capacity, limits)
-        rows += [row, *_namespaces(row, line.figures, registry, capacity)]
+    rows: list[UsageRow] = []
+    for line in (*found.nodes, *found.unplaced):
+        row = _queue_row(line, registry, capacity, limits)
+        rows += [row, *_namespace_rows(row, line.figures, registry, capacity)]
     if not any(row.entitled for row in rows):  # a policy without targets is in force, or nothing is asked for
         rows = [replace(row, entitled=None, entitled_to={}) for row in rows]
-    return Board(rows, registry, capacity, len(nodes), len(working), found.notes)
+    return ClusterUsage(rows, registry, capacity, len(nodes), len(working), found.notes)
 
 
-def _row(line: Line, registry: Registry, capacity: list[int], limits: dict[tuple[str, ...], float]) -> Row:
+def _queue_row(
+    line: QueueNode, registry: Registry, capacity: list[int], limits: dict[tuple[str, ...], float]
+) -> UsageRow:
     spec, status = (line.queue or {}).get("spec") or {}, line.figures
     allocated = _vector(registry, status.get("allocated"))
     entitled = _vector(registry, status.get("entitled"))
@@ -95,7 +97,7 @@ def _row(line: Line, registry: Registry, capacity: list[int], limits: dict[tuple
         own = _limit(registry, capability, allocated, capacity)
         limits[line.path] = min(own, limits.get(line.path[:-1], 1.0))
     limit = limits.get(line.path, 1.0)
-    return Row(
+    return UsageRow(
         line.name,
         "/".join(line.path),
         len(line.path) - 1,
@@ -104,23 +106,23 @@ def _row(line: Line, registry: Registry, capacity: list[int], limits: dict[tuple
         dominant_share(allocated, capacity) if "allocated" in status else None,
         dominant_share(entitled, capacity) if any(entitled) or "entitled" in status else None,
         limit if limit < 1 else None,
-        {phase: line.counts.get(phase, 0) for phase in COUNTED},
+        {phase: line.counts.get(phase, 0) for phase in COUNTED_PHASES},
         _amounts(registry, status.get("allocated")),
         _amounts(registry, status.get("entitled")),
         _amounts(registry, spec.get("deserved")),
-        _amounts(registry, _part(spec, "guarantee", "resource")),
+        _amounts(registry, _nested_field(spec, "guarantee", "resource")),
         capability,
         {name: spec[name] for name in USER_LIMITS if spec.get(name) is not None},
     )
 
 
-def _namespaces(queue: Row, figures: Document, registry: Registry, capacity: list[int]) -> Iterator[Row]:
+def _namespace_rows(queue: UsageRow, figures: Document, registry: Registry, capacity: list[int]) -> Iterator[UsageRow]:
     """The namespaces of a queue, as the scheduler lists them in its status."""
     listed = figures.get("namespaces")
     for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, dict):
             weight = entry.get("weight")
-            yield Row(
+            yield UsageRow(
                 f"ns/{entry.get('name')}",
                 queue.path,
                 queue.depth + 1,
@@ -129,7 +131,7 @@ def _namespaces(queue: Row, figures: Document, registry: Registry, capacity: lis
                 dominant_share(_vector(registry, entry.get("allocated")), capacity),
                 dominant_share(_vector(registry, entry.get("entitled")), capacity),
                 None,
-                {phase: int(entry.get(phase) or 0) for phase in COUNTED},
+                {phase: int(entry.get(phase) or 0) for phase in COUNTED_PHASES},
                 _amounts(registry, entry.get("allocated")),
                 _amounts(registry, entry.get("entitled")),
                 namespace=True,
@@ -148,14 +150,14 @@ def _limit(registry: Registry, capability: Amounts, allocated: Sequence[int], ca
     return parts.get(dominant, min(parts.values(), default=1.0))
 
 
-def _takes_work(node: Document) -> bool:
+def _is_schedulable(node: Document) -> bool:
     """Whether new tasks may go there: its room counts as the cluster's."""
-    conditions = _part(node, "status", "conditions") or ()
+    conditions = _nested_field(node, "status", "conditions") or ()
     ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
-    return ready and not _part(node, "spec", "unschedulable")
+    return ready and not _nested_field(node, "spec", "unschedulable")
 
 
-def _part(document: Document, *names: str) -> Any:
+def _nested_field(document: Document, *names: str) -> Any:
     found: Any = document
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None

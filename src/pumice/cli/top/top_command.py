@@ -11,9 +11,9 @@ from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_clust
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
-    from pumice.cli.top.queue_usage import Board
+    from pumice.cli.top.queue_usage import ClusterUsage
 
-PLAIN = 100
+PLAIN_COLUMNS = 100
 """So many columns are used where nobody says how many there are."""
 
 
@@ -48,36 +48,36 @@ def top(cluster: Cluster, once: bool, output: str, namespaces: bool) -> int:
     """
     wide = output == "wide"
     if output in ("json", "yaml"):
-        from pumice.cli.top.usage_table import board_values
+        from pumice.cli.top.usage_table import usage_values
 
-        echo_values(board_values(_board(cluster)), output)
+        echo_values(usage_values(_read_usage(cluster)), output)
     elif once or not sys.stdout.isatty():
-        found = _board(cluster)
-        _print(found if namespaces else found.without_namespaces(), wide)
+        found = _read_usage(cluster)
+        _print_once(found if namespaces else found.without_namespaces(), wide)
     else:
-        from pumice.cli.top.live_screen import show
+        from pumice.cli.top.live_screen import run_screen
 
-        return show(cluster, wide=wide, namespaces=namespaces)
+        return run_screen(cluster, wide=wide, namespaces=namespaces)
     return 0
 
 
-def _board(cluster: Cluster) -> Board:
-    from pumice.cli.top.queue_usage import board
+def _read_usage(cluster: Cluster) -> ClusterUsage:
+    from pumice.cli.top.queue_usage import cluster_usage
     from pumice.kube.resources import NODES, QUEUES
 
-    return board(cluster.client.list(QUEUES.path()).items, cluster.client.list(NODES.path()).items)
+    return cluster_usage(cluster.client.list(QUEUES.path()).items, cluster.client.list(NODES.path()).items)
 
 
-def _print(board: Board, wide: bool) -> None:
+def _print_once(board: ClusterUsage, wide: bool) -> None:
     import shutil
 
-    from pumice.cli.top.usage_table import board_lines, legend, summary
+    from pumice.cli.top.usage_table import bar_legend, cluster_summary, usage_lines
 
     terminal = sys.stdout.isatty()
-    columns = shutil.get_terminal_size().columns if terminal else PLAIN
-    echo(summary(board))
-    for line in board_lines(board, columns, wide=wide, cut=terminal):
+    columns = shutil.get_terminal_size().columns if terminal else PLAIN_COLUMNS
+    echo(cluster_summary(board))
+    for line in usage_lines(board, columns, wide=wide, cut=terminal):
         echo(line)
-    echo(legend())
+    echo(bar_legend())
     for note in board.notes:
         echo(f"{click.style('note:', fg='yellow')} {note}", err=True)

@@ -12,45 +12,45 @@ from typing import Any, NamedTuple
 
 import click
 
-from pumice.cli.terminal import can_show
-from pumice.cli.text_table import Column, Table, width
-from pumice.cli.top.queue_usage import Board, Row
+from pumice.cli.terminal import can_encode
+from pumice.cli.text_table import Column, Table, display_width
+from pumice.cli.top.queue_usage import ClusterUsage, UsageRow
 
-LEAST_BAR, MOST_BAR = 10, 60
-LEAST_NAME = 8
+MIN_BAR, MAX_BAR = 10, 60
+MIN_NAME = 8
 
 
-def board_lines(board: Board, columns: int, *, wide: bool = False, cut: bool = True) -> list[str]:
+def usage_lines(board: ClusterUsage, columns: int, *, wide: bool = False, cut: bool = True) -> list[str]:
     """The heading and a line for each queue. Cut: names give way so that all fits into so many columns."""
-    figures = _figures(board, wide)
-    taken = sum(max(width(heading), *map(width, cells), 0) + 2 for heading, cells in figures)
+    figures = _columns(board, wide)
+    taken = sum(max(display_width(heading), *map(display_width, cells), 0) + 2 for heading, cells in figures)
     room = columns - taken - 2
-    longest = max((width(_name(row)) for row in board.rows), default=0)
+    longest = max((display_width(_name(row)) for row in board.rows), default=0)
     # Names and bars share what is left; what one does not need the other has.
-    long = min(longest, max(LEAST_NAME, room // 2, room - MOST_BAR)) if cut else longest
-    bar = max(LEAST_BAR, min(MOST_BAR, room - long))
+    long = min(longest, max(MIN_NAME, room // 2, room - MAX_BAR)) if cut else longest
+    bar = max(MIN_BAR, min(MAX_BAR, room - long))
     deepest = max((row.depth for row in board.rows), default=0)
     indent = next((step for step in (3, 2) if not cut or longest <= long or step * deepest <= long // 2), 1)
     names = [_name(row, indent) for row in board.rows]
     heading = ["QUEUE", _scale(bar), *(heading for heading, _ in figures)]
-    table = Table([Column(text, right=i > 1) for i, text in enumerate(heading)])
+    table = Table([Column(text, align_right=i > 1) for i, text in enumerate(heading)])
     rows = [
         [
             _shortened(name, long),
-            bar_of(row, bar),
+            usage_bar(row, bar),
             *(cells[i] for _, cells in figures),
         ]
         for i, (row, name) in enumerate(zip(board.rows, names, strict=True))
     ]
-    table.fit(rows)
+    table.widen(rows)
     return [table.heading(), *(table.line(row) for row in rows)]
 
 
-def summary(board: Board) -> str:
+def cluster_summary(board: ClusterUsage) -> str:
     """The cluster in a line."""
     nodes = f"{board.nodes} node{'' if board.nodes == 1 else 's'}"
-    if board.ready != board.nodes:
-        nodes = f"{board.ready} of {nodes} at work"
+    if board.ready_nodes != board.nodes:
+        nodes = f"{board.ready_nodes} of {nodes} at work"
     root = next((row for row in board.rows if row.depth == 0), None)
     parts = [nodes]
     for name in board.resources:
@@ -58,13 +58,13 @@ def summary(board: Board) -> str:
         offered = board.capacity[j] if j < len(board.capacity) else 0
         used = root.allocated.get(name, 0) if root is not None else 0
         part = f" ({used / offered:.0%})" if offered else ""
-        parts.append(f"{name} {short(board, name, used)} of {short(board, name, offered)}{part}")
+        parts.append(f"{name} {short_quantity(board, name, used)} of {short_quantity(board, name, offered)}{part}")
     return "  ".join(parts)
 
 
-def legend() -> str:
+def bar_legend() -> str:
     """What the parts of a bar mean."""
-    full, lent, missing, mark = _signs()
+    full, lent, missing, mark = _bar_characters()
     parts = [
         f"{click.style(full, fg='green')} used",
         f"{click.style(lent, fg='yellow')} lent by others",
@@ -77,7 +77,7 @@ def legend() -> str:
 # ---- columns -------------------------------------------------------------------------------------------------------
 
 
-def _figures(board: Board, wide: bool) -> list[tuple[str, list[str]]]:
+def _columns(board: ClusterUsage, wide: bool) -> list[tuple[str, list[str]]]:
     """The columns after the bar; those that say nothing are left out."""
     rows = board.rows
     columns = [
@@ -93,28 +93,28 @@ def _figures(board: Board, wide: bool) -> list[tuple[str, list[str]]]:
     silent = {"STATE": {"", "Open"}, "LIMIT": {"-"}, "UNKN": {"0"}}
     if wide:
         columns.insert(0, ("WEIGHT", [row.weight for row in rows]))
-        columns += [(name.upper(), [_resource(board, row, name) for row in rows]) for name in board.resources]
+        columns += [(name.upper(), [_resource_cell(board, row, name) for row in rows]) for name in board.resources]
     else:
         columns = [column for column in columns if not set(column[1]) <= silent.get(column[0], set())]
     return columns
 
 
-def _resource(board: Board, row: Row, name: str) -> str:
+def _resource_cell(board: ClusterUsage, row: UsageRow, name: str) -> str:
     """Used, entitled to, and at most: 4/8/16."""
     amounts = (row.allocated, row.entitled_to, row.capability)
-    parts = [short(board, name, each[name]) if name in each else "-" for each in amounts]
+    parts = [short_quantity(board, name, each[name]) if name in each else "-" for each in amounts]
     return "/".join(parts)
 
 
-def short(board: Board, name: str, amount: int) -> str:
+def short_quantity(board: ClusterUsage, name: str, amount: int) -> str:
     """An amount in as many figures as anybody reads."""
-    from pumice.cli.cluster.resource_quantities import readable
+    from pumice.cli.cluster.resource_quantities import format_quantities
 
     text = board.registry.format_amount(board.registry.index(name), amount)
-    return readable({name: text}).partition("=")[2]
+    return format_quantities({name: text}).partition("=")[2]
 
 
-def _name(row: Row, indent: int = 3) -> str:
+def _name(row: UsageRow, indent: int = 3) -> str:
     """A queue below the one that it hangs under; on a narrow screen deep trees move together."""
     if indent == 1 or not row.depth:
         return " " * row.depth + row.name
@@ -122,11 +122,11 @@ def _name(row: Row, indent: int = 3) -> str:
 
 
 def _shortened(name: str, most: int) -> str:
-    if width(name) <= most:
+    if display_width(name) <= most:
         return name
-    while width(name) > most - 1:
+    while display_width(name) > most - 1:
         name = name[:-1]
-    return name + ("…" if can_show("…") else "~")
+    return name + ("…" if can_encode("…") else "~")
 
 
 def _state(state: str) -> str:
@@ -142,40 +142,40 @@ def _percent(share: float | None) -> str:
 # ---- bars ----------------------------------------------------------------------------------------------------------
 
 
-def _signs() -> Sequence[str]:
-    return "█▓░│" if can_show("█▓░│") else "#+.|"
+def _bar_characters() -> Sequence[str]:
+    return "█▓░│" if can_encode("█▓░│") else "#+.|"
 
 
 def _scale(cells: int) -> str:
     return f"0%{'100%':>{cells - 2}}"
 
 
-def bar_of(row: Row, cells: int) -> str:
+def usage_bar(row: UsageRow, cells: int) -> str:
     """A queue's part of the cluster as a bar."""
-    full, lent, missing, mark = _signs()
-    used, entitled = _cells(row.used, cells), _cells(row.entitled, cells)
+    full, lent, missing, mark = _bar_characters()
+    used, entitled = _bar_cells(row.used, cells), _bar_cells(row.entitled, cells)
     within = used if row.entitled is None else min(used, entitled)
-    signs = [_Sign(full, "green")] * within + [_Sign(lent, "yellow")] * (used - within)
-    signs += [_Sign(missing, dim=True)] * max(0, entitled - used)
-    signs += [_Sign(" ")] * (cells - len(signs))
+    signs = [_BarCell(full, "green")] * within + [_BarCell(lent, "yellow")] * (used - within)
+    signs += [_BarCell(missing, dim=True)] * max(0, entitled - used)
+    signs += [_BarCell(" ")] * (cells - len(signs))
     if row.limit is not None:
-        signs[min(cells - 1, _cells(row.limit, cells))] = _Sign(mark, "red")
-    return "".join(sign.times(len(list(alike))) for sign, alike in groupby(signs))
+        signs[min(cells - 1, _bar_cells(row.limit, cells))] = _BarCell(mark, "red")
+    return "".join(sign.repeated(len(list(alike))) for sign, alike in groupby(signs))
 
 
-class _Sign(NamedTuple):
+class _BarCell(NamedTuple):
     """What a cell of a bar shows."""
 
     text: str
     colour: str | None = None
     dim: bool = False
 
-    def times(self, number: int) -> str:
+    def repeated(self, number: int) -> str:
         text = self.text * number
         return click.style(text, fg=self.colour, dim=self.dim) if self.colour or self.dim else text
 
 
-def _cells(share: float | None, cells: int) -> int:
+def _bar_cells(share: float | None, cells: int) -> int:
     number = round(min(share or 0.0, 1.0) * cells)
     return max(number, 1) if share else 0
 
@@ -183,13 +183,13 @@ def _cells(share: float | None, cells: int) -> int:
 # ---- for programs --------------------------------------------------------------------------------------------------
 
 
-def board_values(board: Board) -> dict[str, Any]:
+def usage_values(board: ClusterUsage) -> dict[str, Any]:
     """The board as plain values: shares as parts of the cluster, amounts as quantities."""
 
     def amounts(found: dict[str, int]) -> dict[str, str]:
         return {name: board.registry.format_amount(board.registry.index(name), n) for name, n in found.items()}
 
-    def figures(row: Row) -> dict[str, Any]:
+    def figures(row: UsageRow) -> dict[str, Any]:
         return {
             "weight": row.weight,
             "used": row.used,
@@ -204,7 +204,7 @@ def board_values(board: Board) -> dict[str, Any]:
         if row.namespace:
             namespaces.setdefault(row.path, []).append({"name": row.name.removeprefix("ns/"), **figures(row)})
     return {
-        "nodes": {"known": board.nodes, "atWork": board.ready},
+        "nodes": {"known": board.nodes, "atWork": board.ready_nodes},
         "capacity": {name: text for name, text in board.registry.format(board.capacity).items() if name != "pods"},
         "queues": [
             {

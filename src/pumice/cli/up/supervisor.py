@@ -16,24 +16,24 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from pumice.cli.daemons.daemon import LOG, OK, STOP_SECONDS, SUPERVISED
+from pumice.cli.daemons.daemon import HEALTHY, LOG_LEVEL_VARIABLE, STOP_TIMEOUT, SUPERVISED_VARIABLE
 from pumice.kube.client.rate_limit import Backoff
 
 BAD_INPUT = click.UsageError.exit_code
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+FIRST_RESTART_DELAY, LONGEST_RESTART_DELAY = 1.0, 30.0
 """Seconds (at most) until one that has ended is started again: after the first time, and after many."""
-STEADY_SECONDS = 60.0
+BACKOFF_RESET_SECONDS = 60.0
 """Whoever has worked for so long has not failed at the start: the pauses begin anew."""
-PATIENCE = STOP_SECONDS + 2.0
+KILL_AFTER_SECONDS = STOP_TIMEOUT + 2.0
 """Seconds until one that was told to stop is made to."""
 LONGEST_LINE = 1 << 20
 
 
-class UnusableError(Exception):
+class CannotStartError(Exception):
     """A companion cannot work with what it was given; it has said why."""
 
 
-class Companion:
+class SupervisedProcess:
     """One such process, over all its lives."""
 
     def __init__(self, name: str, arguments: Sequence[str], say: Callable[[str], None], *, verbose: bool) -> None:
@@ -41,27 +41,31 @@ class Companion:
         self.state = "starting"
         """In a word, for people: ``ok``, or what it is doing instead."""
         self._command = [sys.executable, "-P", "-m", "pumice", *arguments]  # -P: what lies in this folder is not ours
-        self._say = say
-        self._environment = {**os.environ, SUPERVISED: "1", **({LOG: "info"} if verbose else {})}
+        self._print_line = say
+        self._environment = {
+            **os.environ,
+            SUPERVISED_VARIABLE: "1",
+            **({LOG_LEVEL_VARIABLE: "info"} if verbose else {}),
+        }
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
-        self._worked = False  # ever
+        self._was_ready = False  # ever
 
     async def run(self) -> None:
-        """Keep it at work until it is stopped. ``UnusableError`` if it never will be."""
-        pauses = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        """Keep it at work until it is stopped. ``CannotStartError`` if it never will be."""
+        pauses = Backoff(FIRST_RESTART_DELAY, LONGEST_RESTART_DELAY)
         while not self._stopping:
             began = time.monotonic()
-            status = await self._live()
+            status = await self._run_once()
             if self._stopping:
                 break
-            if status == BAD_INPUT and not self._worked:
-                raise UnusableError(f"the {self.name} cannot start; see above")
-            if time.monotonic() - began >= STEADY_SECONDS:
+            if status == BAD_INPUT and not self._was_ready:
+                raise CannotStartError(f"the {self.name} cannot start; see above")
+            if time.monotonic() - began >= BACKOFF_RESET_SECONDS:
                 pauses.reset()
             pause = pauses.next()
             self.state = "restarting"
-            self._say(f"{self.name}: ended ({_how(status)}); started again in {pause:.0f} s")
+            self._print_line(f"{self.name}: ended ({_exit_text(status)}); started again in {pause:.0f} s")
             await asyncio.sleep(pause)
 
     async def stop(self) -> None:
@@ -72,10 +76,10 @@ class Companion:
             return
         process.terminate()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(KILL_AFTER_SECONDS):
                 await process.wait()
         except TimeoutError:
-            self._say(f"{self.name}: does not stop; ended")
+            self._print_line(f"{self.name}: does not stop; ended")
             self.kill()
             await process.wait()
 
@@ -85,7 +89,7 @@ class Companion:
         if self._process and self._process.returncode is None:
             self._process.kill()
 
-    async def _live(self) -> int:
+    async def _run_once(self) -> int:
         """One life, to its end; how it ended."""
         self._process = process = await asyncio.create_subprocess_exec(
             *self._command,
@@ -99,16 +103,16 @@ class Companion:
         assert process.stdout and process.stderr
         if self._stopping:  # in the meantime
             process.kill()
-        await asyncio.gather(self._follow(process.stdout), self._relay(process.stderr))
+        await asyncio.gather(self._follow_state(process.stdout), self._relay_log(process.stderr))
         return await process.wait()
 
-    async def _follow(self, stream: asyncio.StreamReader) -> None:
+    async def _follow_state(self, stream: asyncio.StreamReader) -> None:
         """How it says that it is doing."""
         async for line in stream:
-            self.state = OK if line.strip() == OK.encode() else "not ready"
-            self._worked = self._worked or self.state == OK
+            self.state = HEALTHY if line.strip() == HEALTHY.encode() else "not ready"
+            self._was_ready = self._was_ready or self.state == HEALTHY
 
-    async def _relay(self, stream: asyncio.StreamReader) -> None:
+    async def _relay_log(self, stream: asyncio.StreamReader) -> None:
         while True:
             try:
                 line = await stream.readline()
@@ -116,10 +120,10 @@ class Companion:
                 continue
             if not line:
                 return
-            self._say(f"{self.name}: {line.decode(errors='replace').rstrip()}")
+            self._print_line(f"{self.name}: {line.decode(errors='replace').rstrip()}")
 
 
-def _how(status: int) -> str:
+def _exit_text(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
     try:

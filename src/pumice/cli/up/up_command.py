@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from kubesim.server import RunningCluster, ServerSettings
-    from pumice.cli.up.supervisor import Companion
-    from pumice.cli.up.up_output import Lines
+    from pumice.cli.up.supervisor import SupervisedProcess
+    from pumice.cli.up.up_output import StatusLineLog
 
 DEFAULT_NODES = 3
-MOST_NODES = 65_536  # as many as the addresses of pods allow
+MAX_NODES = 65_536  # as many as the addresses of pods allow
 DEFAULT_PORT = 6440
-DECISIONS = "decisions"  # in the data directory
-SWITCH_SECONDS = 0.0005
+DECISION_LOG_FOLDER = "decisions"  # in the data directory
+THREAD_SWITCH_SECONDS = 0.0005
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(0, MOST_NODES), help="How many simulated nodes. [default: 3 on new data]")
+@click.option("--nodes", type=click.IntRange(0, MAX_NODES), help="How many simulated nodes. [default: 3 on new data]")
 @click.option(
     "--node-capacity",
     metavar="RESOURCES",
@@ -157,7 +157,7 @@ def up(
     from pumice.admission.request import DEEPEST
     from pumice.embedded.embedded_cluster import with_pumice
 
-    folder = None if memory else (data or data_folder()).absolute()
+    folder = None if memory else (data or default_data_folder()).absolute()
     try:
         capacity = parse_capacity(node_capacity) if node_capacity is not None else None
         if nodes_file:
@@ -171,8 +171,8 @@ def up(
     except FieldError as error:
         raise click.UsageError(str(error)) from None
     # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
-    sys.setswitchinterval(SWITCH_SECONDS)
-    with _kubeconfig(kubeconfig, folder) as place:
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
+    with _kubeconfig_path(kubeconfig, folder) as place:
         settings = ServerSettings(
             data=folder,
             kubeconfig=place,
@@ -189,9 +189,9 @@ def up(
             scheduler=not no_scheduler,
             controllers=not no_controllers,
         )
-        beside = [] if no_scheduler else [_scheduler(settings, config, metrics_address, decision_log)]
-        beside += [] if no_controllers else [_controllers(settings)]
-        asyncio.run(_Up(served, nodes, beside, verbose=verbose).run())
+        beside = [] if no_scheduler else [_scheduler_arguments(settings, config, metrics_address, decision_log)]
+        beside += [] if no_controllers else [_controllers_arguments(settings)]
+        asyncio.run(_LocalCluster(served, nodes, beside, verbose=verbose).run())
 
 
 def _check_token(token: str | None) -> None:
@@ -206,7 +206,7 @@ def _check_token(token: str | None) -> None:
         raise click.UsageError("the token (--token, or PUMICE_TOKEN) must be one word of visible ASCII characters")
 
 
-def data_folder() -> Path:
+def default_data_folder() -> Path:
     """Where a user's data goes, by the conventions of the system."""
     import os
 
@@ -215,7 +215,7 @@ def data_folder() -> Path:
 
 
 @contextmanager
-def _kubeconfig(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
+def _kubeconfig_path(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
     """Where the kubeconfig goes; with data in memory only, to a place that is gone in the end."""
     beside = wanted or (folder / "kubeconfig" if folder else None)
     if beside:
@@ -229,36 +229,36 @@ def _kubeconfig(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
         yield Path(made) / "kubeconfig"
 
 
-def _scheduler(
+def _scheduler_arguments(
     settings: ServerSettings, config: Path | None, metrics_address: str | None, decision_log: Path | None
 ) -> list[str]:
     """How the scheduler is started."""
     command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
     command += ["--config", str(config)] if config else []
-    recorded = decision_log or (settings.data / DECISIONS if settings.data else None)
+    recorded = decision_log or (settings.data / DECISION_LOG_FOLDER if settings.data else None)
     return command + (["--decision-log", str(recorded)] if recorded else [])
 
 
-def _controllers(settings: ServerSettings) -> list[str]:
+def _controllers_arguments(settings: ServerSettings) -> list[str]:
     """How the controllers are started."""
     return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
 
 
-class _BadInput(click.ClickException):
+class _InvalidInput(click.ClickException):
     """What was asked for cannot be meant, as others have said already."""
 
     exit_code = click.UsageError.exit_code
 
 
-class _Up:
+class _LocalCluster:
     """From the start to the end: the server with its companions, and what is said of them."""
 
     def __init__(self, settings: ServerSettings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
         self._settings = settings
-        self._asked = asked
-        self._beside = beside
+        self._requested_nodes = asked
+        self._commands = beside
         self._verbose = verbose
-        self._companions: list[Companion] = []
+        self._processes: list[SupervisedProcess] = []
 
     async def run(self) -> None:
         """Be up until somebody says stop; who says it twice does not want to wait."""
@@ -268,15 +268,15 @@ class _Up:
         from contextlib import AsyncExitStack
 
         from kubesim.storage import StorageFailed
-        from pumice.cli.up.supervisor import UnusableError
-        from pumice.cli.up.up_output import Lines
+        from pumice.cli.up.supervisor import CannotStartError
+        from pumice.cli.up.up_output import StatusLineLog
 
-        lines, stop, ourselves = Lines(), asyncio.Event(), asyncio.current_task()
+        lines, stop, ourselves = StatusLineLog(), asyncio.Event(), asyncio.current_task()
         logging.getLogger().addHandler(lines)
 
         def hear() -> None:
             if stop.is_set() and ourselves:
-                for companion in self._companions:
+                for companion in self._processes:
                     companion.kill()
                 ourselves.cancel()
             stop.set()
@@ -285,27 +285,31 @@ class _Up:
             asyncio.get_running_loop().add_signal_handler(sign, hear)
         try:
             async with AsyncExitStack() as stack:
-                running = await _start(stack, self._settings)
-                await self._work(running, stop, lines)
+                running = await _start_server(stack, self._settings)
+                await self._supervise(running, stop, lines)
         except StorageFailed as error:
             raise click.ClickException(str(error)) from None
-        except UnusableError as error:
-            raise _BadInput(str(error)) from None
+        except CannotStartError as error:
+            raise _InvalidInput(str(error)) from None
         except asyncio.CancelledError:
             raise click.Abort from None
 
-    async def _work(self, running: RunningCluster, stop: asyncio.Event, lines: Lines) -> None:
+    async def _supervise(self, running: RunningCluster, stop: asyncio.Event, lines: StatusLineLog) -> None:
         """Have companions, show how it goes, and stop them before the server, which they need to the end."""
         import asyncio
 
-        from pumice.cli.up.supervisor import Companion
-        from pumice.cli.up.up_output import announce, keep_status_line
+        from pumice.cli.up.supervisor import SupervisedProcess
+        from pumice.cli.up.up_output import print_endpoint, refresh_status_line
 
-        self._companions += [Companion(each[0], each, lines.say, verbose=self._verbose) for each in self._beside]
-        lives = [asyncio.create_task(companion.run()) for companion in self._companions]
+        self._processes += [
+            SupervisedProcess(each[0], each, lines.print_line, verbose=self._verbose) for each in self._commands
+        ]
+        lives = [asyncio.create_task(companion.run()) for companion in self._processes]
         ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), running.broken, *lives}
-        announce(self._settings, running, self._companions, self._asked)
-        line = asyncio.create_task(keep_status_line(running, self._companions, lines)) if sys.stderr.isatty() else None
+        print_endpoint(self._settings, running, self._processes, self._requested_nodes)
+        line = (
+            asyncio.create_task(refresh_status_line(running, self._processes, lines)) if sys.stderr.isatty() else None
+        )
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -314,7 +318,7 @@ class _Up:
             lines.end()
         try:
             echo("stopping: finishing what is under way", err=True)
-            await asyncio.gather(*(companion.stop() for companion in self._companions))
+            await asyncio.gather(*(companion.stop() for companion in self._processes))
         finally:
             for life in lives:
                 life.cancel()
@@ -326,7 +330,7 @@ class _Up:
                 raise error
 
 
-async def _start(stack: AsyncExitStack, settings: ServerSettings) -> RunningCluster:
+async def _start_server(stack: AsyncExitStack, settings: ServerSettings) -> RunningCluster:
     """Be up, or say why not."""
     import errno
     import socket
@@ -347,14 +351,14 @@ async def _start(stack: AsyncExitStack, settings: ServerSettings) -> RunningClus
         if error.errno == errno.EADDRNOTAVAIL:
             raise click.UsageError(f"--host {settings.host} is no address of this machine") from None
         if error.errno == errno.EADDRINUSE:
-            raise click.ClickException(_taken(settings.port)) from None
+            raise click.ClickException(_port_in_use(settings.port)) from None
         where = f"{error.filename}: " if error.filename else ""
         raise click.ClickException(f"{where}{error.strerror or error}") from None
 
 
-def _taken(port: int) -> str:
+def _port_in_use(port: int) -> str:
     from kubesim.storage.directory_lock import held_by
 
-    usual = held_by(data_folder())  # most often it is one of ours
+    usual = held_by(default_data_folder())  # most often it is one of ours
     by = f" by {usual}" if usual.endswith(f":{port}") else ""
     return f"port {port} is taken{by}; choose another with --port, or --port 0 for any that is free"

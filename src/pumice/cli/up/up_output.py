@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesim.stats import ClusterStats, Figures
-from pumice.cli.daemons.daemon import OK
-from pumice.cli.terminal import echo, width
+from pumice.cli.daemons.daemon import HEALTHY
+from pumice.cli.terminal import echo, terminal_width
 
 if TYPE_CHECKING:
     from kubesim.server import RunningCluster, ServerSettings
-    from pumice.cli.up.supervisor import Companion
+    from pumice.cli.up.supervisor import SupervisedProcess
 
 STATUS_SECONDS = 1.0
-ERASE = "\r\x1b[K"
-QUEUES = "queues.scheduling.volcano.sh/"  # where the store keeps them
+ERASE_LINE = "\r\x1b[K"
+QUEUES_PREFIX = "queues.scheduling.volcano.sh/"  # where the store keeps them
 
 SCHEDULER, CONTROLLERS = "scheduler", "controllers"
-WHO_RUNS = {
+COMPONENT_MESSAGES = {
     (SCHEDULER, CONTROLLERS): "scheduler and controllers are at work: pods with schedulerName pumice are placed",
     (SCHEDULER,): "a scheduler is at work, but no controllers: nobody makes pods, podgroups or queues for others",
     (CONTROLLERS,): "controllers are at work, but no scheduler: bind pods yourself, or start pumice scheduler",
@@ -32,39 +32,39 @@ WHO_RUNS = {
 }
 
 
-class Lines(logging.Handler):
+class StatusLineLog(logging.Handler):
     """Standard error: lines that stay and, on a terminal, below them one that is kept up to date."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._below = ""
+        self._status = ""
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """A line that stays."""
-        if self._below:
-            click.echo(ERASE, nl=False, err=True, color=True)  # not a colour, whatever anybody thinks of colours
+        if self._status:
+            click.echo(ERASE_LINE, nl=False, err=True, color=True)  # not a colour, whatever anybody thinks of colours
         echo(text, err=True)
-        if self._below:
-            click.echo(self._below, nl=False, err=True)
+        if self._status:
+            click.echo(self._status, nl=False, err=True)
 
-    def keep(self, text: str) -> None:
+    def set_status(self, text: str) -> None:
         """The line below all others."""
-        self._below = text[: width() - 1]  # one that wraps cannot be taken back
-        click.echo(f"{ERASE}{self._below}", nl=False, err=True, color=True)
+        self._status = text[: terminal_width() - 1]  # one that wraps cannot be taken back
+        click.echo(f"{ERASE_LINE}{self._status}", nl=False, err=True, color=True)
 
     def end(self) -> None:
         """Nothing is kept up to date any more; what stood there last stays."""
-        if self._below:
+        if self._status:
             click.echo(err=True)
-        self._below = ""
+        self._status = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """What the server itself complains about."""
-        self.say(self.format(record))
+        self.print_line(self.format(record))
 
 
-def announce(
-    settings: ServerSettings, running: RunningCluster, companions: Sequence[Companion], asked: int | None
+def print_endpoint(
+    settings: ServerSettings, running: RunningCluster, companions: Sequence[SupervisedProcess], asked: int | None
 ) -> None:
     """Say where it is and how to use it. The export line alone goes to standard output, for scripts."""
     kept = settings.data or "memory only"
@@ -76,12 +76,14 @@ def announce(
         echo(f"reachable from other machines as {running.outside}; the token is in {kubeconfig}", err=True)
     if asked is not None and asked < count:
         echo(f"{asked:,} nodes asked for, {count:,} are there; kubectl delete node removes some", err=True)
-    echo(WHO_RUNS[tuple(companion.name for companion in companions)], err=True)
+    echo(COMPONENT_MESSAGES[tuple(companion.name for companion in companions)], err=True)
     echo(f"export KUBECONFIG={shlex.quote(str(kubeconfig))}")
     sys.stdout.flush()
 
 
-async def keep_status_line(running: RunningCluster, companions: Sequence[Companion], lines: Lines) -> None:
+async def refresh_status_line(
+    running: RunningCluster, companions: Sequence[SupervisedProcess], lines: StatusLineLog
+) -> None:
     """Keep one line up to date, until cancelled."""
     tally = ClusterStats(running.api)
     async with asyncio.TaskGroup() as tasks:
@@ -90,15 +92,15 @@ async def keep_status_line(running: RunningCluster, companions: Sequence[Compani
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             states = {companion.name: companion.state for companion in companions}
-            queues = running.api.store.count(QUEUES)
-            lines.keep(status_text(tally.figures(), queues, states, running.server))
+            queues = running.api.store.count(QUEUES_PREFIX)
+            lines.set_status(status_text(tally.figures(), queues, states, running.server))
 
 
 def status_text(now: Figures, count: int, states: dict[str, str], server: str) -> str:
     """One line that says how the cluster is doing; what matters least comes last."""
     nodes = f"{now.ready:,} of {now.nodes:,} nodes ready" if now.ready != now.nodes else f"{now.nodes:,} nodes ready"
     pods = ", ".join(f"{n:,} {phase.lower()}" for phase, n in now.phases.items()) or "none"
-    wrong = {name: state for name, state in states.items() if state != OK}
+    wrong = {name: state for name, state in states.items() if state != HEALTHY}
     who = ", ".join(f"{name} {state}" for name, state in (wrong or dict([*states.items()][:1])).items())
     queues = f"{count:,} queue{'' if count == 1 else 's'}"
     return " | ".join([nodes, f"pods: {pods}", *([who] if who else []), queues, f"revision {now.revision:,}", server])

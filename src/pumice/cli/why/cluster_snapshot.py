@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry
-from pumice.cli.why.job_precheck import ended, phase_of, pods_missing, refusal
-from pumice.cli.why.scheduler_policy import published
+from pumice.cli.why.job_precheck import creation_refusal, ended_message, missing_pods_message, phase_of
+from pumice.cli.why.scheduler_policy import published_scheduler
 from pumice.config.plugin_loader import plugin_factories
 from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint, PreemptorsCheckpoint, ReservationsCheckpoint
 from pumice.engine.config.scheduler_config import SchedulerConfig
@@ -41,7 +41,7 @@ from pumice.kube.resources import (
     Resource,
 )
 
-READ: tuple[Resource[Any], ...] = (
+WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
     NODES,
     QUEUES,
     PRIORITY_CLASSES,
@@ -53,7 +53,7 @@ READ: tuple[Resource[Any], ...] = (
 """What a scheduler watches."""
 
 BATCH_JOBS = "/apis/batch/v1"
-CONTROLLERS = "pumice controllers makes PodGroups: does it run?"
+CONTROLLERS_HINT = "pumice controllers makes PodGroups: does it run?"
 
 
 class NoSuchJobError(Exception):
@@ -61,23 +61,23 @@ class NoSuchJobError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JobLookup:
     """What a name stands for: the key of a PodGroup or, where there is none, what is to be said about it."""
 
     key: str
     verdict: str = ""
     notes: list[str] = field(default_factory=list)
-    called: str = ""  # as it was asked for, where that is not the name of the group
+    requested_name: str = ""  # as it was asked for, where that is not the name of the group
 
 
-class Snapshot:
+class ClusterSnapshot:
     """All objects that a scheduler would know."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.documents = {resource.name: _listed(client, resource) for resource in READ}
-        self.scheduler = published(self.documents[QUEUES.name])  # what the scheduler at work says of itself
-        self._ours = frozenset(map(str, self.scheduler.get("names") or SCHEDULERS))  # whose pods it places
+        self.documents = {resource.name: _list_resource(client, resource) for resource in WATCHED_RESOURCES}
+        self.scheduler = published_scheduler(self.documents[QUEUES.name])  # what the scheduler at work says of itself
+        self._scheduler_names = frozenset(map(str, self.scheduler.get("names") or SCHEDULERS))  # whose pods it places
         self.unreadable: list[str] = []
 
     def engine(self, config: SchedulerConfig, now: int) -> Engine:
@@ -85,11 +85,11 @@ class Snapshot:
         registry = Registry()
         engine = Engine(config, plugin_factories(config), registry, LIVE)
         engine.context.now = now
-        for resource in READ:
+        for resource in WATCHED_RESOURCES:
             for document in self.documents[resource.name]:
                 try:
                     shown = read(document, resource.shape)
-                    described = describe(resource.kind, shown, registry=registry, schedulers=self._ours)
+                    described = describe(resource.kind, shown, registry=registry, schedulers=self._scheduler_names)
                 except ObjectError as error:
                     self.unreadable.append(str(error))
                 except FieldError as error:
@@ -98,14 +98,16 @@ class Snapshot:
                     if described is not None:
                         engine.apply(Changed(described))
         engine.prepare()
-        engine.restore(self._memory(engine, now))
+        engine.restore(self._checkpoint(engine, now))
         return engine
 
-    def _memory(self, engine: Engine, now: int) -> EngineCheckpoint:
+    def _checkpoint(self, engine: Engine, now: int) -> EngineCheckpoint:
         since: dict[str, int] = {}
         for group in self.documents[POD_GROUPS.name]:
             for condition in (group.get("status") or {}).get("conditions") or ():
-                if condition.get("type") == "Unschedulable" and (time := _time(condition.get("lastTransitionTime"))):
+                if condition.get("type") == "Unschedulable" and (
+                    time := _timestamp(condition.get("lastTransitionTime"))
+                ):
                     patience = engine.order.patience if condition.get("reason") == "HoldsRoom" else 0
                     since[key_of(group)] = min(time, now) - max(patience, 0)
         takers, holds = PreemptorsCheckpoint(since), ReservationsCheckpoint(waiting=since)
@@ -113,40 +115,40 @@ class Snapshot:
 
     # ---- names ------------------------------------------------------------------------------------------------
 
-    def find(self, name: str, namespace: str) -> Found:
+    def find(self, name: str, namespace: str) -> JobLookup:
         """The PodGroup that a name stands for: its own, or that of a Job, another owner or a pod.
 
         ``KIND/NAME`` says which is meant.
         """
         kind, _, name = name.rpartition("/")
-        wanted = _KINDS.get(kind.lower()) if kind else ""
+        wanted = _KIND_ALIASES.get(kind.lower()) if kind else ""
         if wanted is None:
-            kinds = ", ".join(sorted(set(_KINDS.values())))
+            kinds = ", ".join(sorted(set(_KIND_ALIASES.values())))
             raise NoSuchJobError(f"{kind!r} is no kind of job; write one of {kinds}")
-        if wanted in ("", "podgroup") and self._group(namespace, name):
-            return Found(f"{namespace}/{name}")
-        if wanted in ("", "job") and (found := self._of_vcjob(namespace, name)) is not None:
+        if wanted in ("", "podgroup") and self._has_podgroup(namespace, name):
+            return JobLookup(f"{namespace}/{name}")
+        if wanted in ("", "job") and (found := self._find_vcjob(namespace, name)) is not None:
             return found
-        if wanted not in ("podgroup", "pod") and (found := self._of_owner(namespace, name, wanted)) is not None:
+        if wanted not in ("podgroup", "pod") and (found := self._find_by_owner(namespace, name, wanted)) is not None:
             return found
-        if wanted in ("", "job") and (found := self._of_batch_job(namespace, name)) is not None:
+        if wanted in ("", "job") and (found := self._find_batch_job(namespace, name)) is not None:
             return found
-        if wanted in ("", "pod") and (found := self._of_pod(namespace, name)) is not None:
+        if wanted in ("", "pod") and (found := self._find_pod(namespace, name)) is not None:
             return found
-        raise NoSuchJobError(self._nothing(name, namespace, wanted))
+        raise NoSuchJobError(self._not_found_message(name, namespace, wanted))
 
-    def _all(self, resource: Resource[Any], namespace: str) -> Iterator[Document]:
+    def _in_namespace(self, resource: Resource[Any], namespace: str) -> Iterator[Document]:
         for document in self.documents[resource.name]:
             if document["metadata"].get("namespace") == namespace:
                 yield document
 
-    def _group(self, namespace: str, name: str) -> bool:
-        return any(group["metadata"]["name"] == name for group in self._all(POD_GROUPS, namespace))
+    def _has_podgroup(self, namespace: str, name: str) -> bool:
+        return any(group["metadata"]["name"] == name for group in self._in_namespace(POD_GROUPS, namespace))
 
-    def _of_owner(self, namespace: str, name: str, kind: str) -> Found | None:
+    def _find_by_owner(self, namespace: str, name: str, kind: str) -> JobLookup | None:
         """The group of whoever is owned by this, directly or, as pods of a Deployment are, through a ReplicaSet."""
         for resource in (POD_GROUPS, PODS):
-            for document in self._all(resource, namespace):
+            for document in self._in_namespace(resource, namespace):
                 template = (document["metadata"].get("labels") or {}).get("pod-template-hash")
                 for owner in _owners(document):
                     own = owner["name"] == name and kind in ("", owner["kind"].lower())
@@ -154,40 +156,40 @@ class Snapshot:
                     if own or deployed:
                         group = document["metadata"]["name"] if resource is POD_GROUPS else _group_name(document)
                         if group:
-                            return Found(f"{namespace}/{group}", called=f"{namespace}/{name}")
+                            return JobLookup(f"{namespace}/{group}", requested_name=f"{namespace}/{name}")
         return None
 
-    def _of_vcjob(self, namespace: str, name: str) -> Found | None:
+    def _find_vcjob(self, namespace: str, name: str) -> JobLookup | None:
         """What is to be said of a Volcano Job: it may be over, or the API may refuse what is made for it."""
         job = self._get(JOBS.path(namespace, name))
         if job is None:
             return None
-        if (said := ended(job)) is not None:
-            return Found("", *said)
+        if (said := ended_message(job)) is not None:
+            return JobLookup("", *said)
         uid = job["metadata"]["uid"]  # a Job of Kubernetes may have the same name
-        group = next((group for group in self._all(POD_GROUPS, namespace) if uid in _owner_uids(group)), None)
+        group = next((group for group in self._in_namespace(POD_GROUPS, namespace) if uid in _owner_uids(group)), None)
         if group is not None:
-            there = sum(uid in _owner_uids(pod) for pod in self._all(PODS, namespace))
-            return Found(key_of(group), "", pods_missing(self._client, job, there), f"{namespace}/{name}")
+            there = sum(uid in _owner_uids(pod) for pod in self._in_namespace(PODS, namespace))
+            return JobLookup(key_of(group), "", missing_pods_message(self._client, job, there), f"{namespace}/{name}")
         words = f"waits: nobody has made a PodGroup for it yet; its phase is {phase_of(job) or 'Pending'}."
-        return Found("", f"vcjob {namespace}/{name} {words}", self._without_group(job))
+        return JobLookup("", f"vcjob {namespace}/{name} {words}", self._missing_group_notes(job))
 
-    def _without_group(self, found: Document) -> list[str]:
+    def _missing_group_notes(self, found: Document) -> list[str]:
         """What would give a group to somebody who has none."""
-        why = refusal(self._client, found, POD_GROUPS.kind)
-        return [f"the API has to let it have one, and said: {why}"] if why else [CONTROLLERS]
+        why = creation_refusal(self._client, found, POD_GROUPS.kind)
+        return [f"the API has to let it have one, and said: {why}"] if why else [CONTROLLERS_HINT]
 
-    def _of_batch_job(self, namespace: str, name: str) -> Found | None:
+    def _find_batch_job(self, namespace: str, name: str) -> JobLookup | None:
         """What is to be said of a Job of Kubernetes for which nobody has made a group."""
-        job = self._get(f"{BATCH_JOBS}{_place(namespace, name)}")
+        job = self._get(f"{BATCH_JOBS}{_batch_job_path(namespace, name)}")
         if job is None:
             return None
         suspended = bool((job.get("spec") or {}).get("suspend"))
         words = "waits: nobody has made a PodGroup for it yet." + (" It is suspended." if suspended else "")
         uid = job["metadata"]["uid"]
-        pod = next((pod for pod in self._all(PODS, namespace) if uid in _owner_uids(pod)), None)
-        notes = [CONTROLLERS] if pod is None else self._without_group(pod)
-        return Found("", f"Job {namespace}/{name} {words}", [] if suspended else notes)
+        pod = next((pod for pod in self._in_namespace(PODS, namespace) if uid in _owner_uids(pod)), None)
+        notes = [CONTROLLERS_HINT] if pod is None else self._missing_group_notes(pod)
+        return JobLookup("", f"Job {namespace}/{name} {words}", [] if suspended else notes)
 
     def _get(self, path: str) -> Document | None:
         try:
@@ -197,26 +199,30 @@ class Snapshot:
                 raise
             return None
 
-    def _of_pod(self, namespace: str, name: str) -> Found | None:
-        pod = next((pod for pod in self._all(PODS, namespace) if pod["metadata"]["name"] == name), None)
+    def _find_pod(self, namespace: str, name: str) -> JobLookup | None:
+        pod = next((pod for pod in self._in_namespace(PODS, namespace) if pod["metadata"]["name"] == name), None)
         if pod is None:
             return None
         scheduler = pod["spec"].get("schedulerName") or ""
-        if scheduler and scheduler not in self._ours:
-            ours = " or ".join(sorted(self._ours))
-            return Found("", f"pod {namespace}/{name} is not ours: it names the scheduler {scheduler}, not {ours}")
+        if scheduler and scheduler not in self._scheduler_names:
+            ours = " or ".join(sorted(self._scheduler_names))
+            return JobLookup("", f"pod {namespace}/{name} is not ours: it names the scheduler {scheduler}, not {ours}")
         group = _group_name(pod)
         if not group:
             words = "waits: it belongs to no PodGroup, so the scheduler does not know it"
-            return Found("", f"pod {namespace}/{name} {words}", self._without_group(pod))
+            return JobLookup("", f"pod {namespace}/{name} {words}", self._missing_group_notes(pod))
         node, phase = pod["spec"].get("nodeName"), (pod.get("status") or {}).get("phase") or "Pending"
         where = f"is on node {node}, {phase}" if node else "has no node yet"
-        return Found(f"{namespace}/{group}", notes=[f"pod {namespace}/{name} {where}"])
+        return JobLookup(f"{namespace}/{group}", notes=[f"pod {namespace}/{name} {where}"])
 
-    def _nothing(self, name: str, namespace: str, wanted: str) -> str:
+    def _not_found_message(self, name: str, namespace: str, wanted: str) -> str:
         what = {"": "PodGroup, Job or pod", "podgroup": "PodGroup", "job": "Job"}.get(wanted, wanted)
-        known = {document["metadata"]["name"] for kind in (POD_GROUPS, PODS) for document in self._all(kind, namespace)}
-        known |= {o["name"] for group in self._all(POD_GROUPS, namespace) for o in _owners(group)}
+        known = {
+            document["metadata"]["name"]
+            for kind in (POD_GROUPS, PODS)
+            for document in self._in_namespace(kind, namespace)
+        }
+        known |= {o["name"] for group in self._in_namespace(POD_GROUPS, namespace) for o in _owners(group)}
         close = get_close_matches(name, sorted(known), 1)
         elsewhere = sorted(
             {
@@ -230,14 +236,16 @@ class Snapshot:
             hint = f"; there is one in {', '.join(elsewhere)} (use -n)"
         return f"there is no {what} {name} in namespace {namespace}{hint}"
 
-    def full_quotas(self, namespace: str) -> list[str]:
+    def exhausted_quotas(self, namespace: str) -> list[str]:
         """The quotas of a namespace that are used up, and of what: pods that exceed one are not created."""
         found = []
-        for quota in self._all(RESOURCE_QUOTAS, namespace):
+        for quota in self._in_namespace(RESOURCE_QUOTAS, namespace):
             status = quota.get("status") or {}
             hard, used = status.get("hard") or {}, status.get("used") or {}
             full = [
-                f"{name} {used[name]}" for name in sorted(hard) if name in used and _reached(used[name], hard[name])
+                f"{name} {used[name]}"
+                for name in sorted(hard)
+                if name in used and _is_exhausted(used[name], hard[name])
             ]
             if full:
                 found.append(
@@ -246,7 +254,7 @@ class Snapshot:
         return found
 
 
-_KINDS = {
+_KIND_ALIASES = {
     name: kind
     for kind, names in {
         "podgroup": ("pg", "podgroup", "podgroups"),
@@ -266,7 +274,7 @@ def key_of(document: Document) -> str:
     return "/".join(filter(None, (about.get("namespace"), about.get("name"))))
 
 
-def _listed(client: Client, resource: Resource[Any]) -> list[Document]:
+def _list_resource(client: Client, resource: Resource[Any]) -> list[Document]:
     try:
         return client.list(resource.path()).items
     except ApiError as error:
@@ -287,18 +295,18 @@ def _group_name(pod: Document) -> str:
     return str((pod["metadata"].get("annotations") or {}).get(GROUP_NAME) or "")
 
 
-def _place(namespace: str, name: str) -> str:
+def _batch_job_path(namespace: str, name: str) -> str:
     return f"/namespaces/{quote(namespace, safe='')}/jobs/{quote(name, safe='')}"
 
 
-def _time(text: object) -> int:
+def _timestamp(text: object) -> int:
     try:
         return microseconds(datetime.fromisoformat(str(text)))
     except (ValueError, TypeError):
         return 0
 
 
-def _reached(used: str, hard: str) -> bool:
+def _is_exhausted(used: str, hard: str) -> bool:
     from kubebase.quantity import QuantityError, parse
 
     try:

@@ -9,8 +9,8 @@ from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client, Document
 from pumice.kube.resources import EVENTS, PODS
 
-SUSPENDED = frozenset({"Aborting", "Aborted"})
-OVER = frozenset({"Failed", "Terminating", "Terminated"})
+SUSPENDED_PHASES = frozenset({"Aborting", "Aborted"})
+ENDED_PHASES = frozenset({"Failed", "Terminating", "Terminated"})
 """Phases whose jobs have no group any more; that of a complete job stays, and tells more."""
 
 
@@ -19,19 +19,19 @@ def phase_of(job: Document) -> str:
     return str(_state(job).get("phase") or "")
 
 
-def ended(job: Document) -> tuple[str, list[str]] | None:
+def ended_message(job: Document) -> tuple[str, list[str]] | None:
     """Of a job that nobody will start: that it is so, and what would help; None if it is to run."""
     about, phase = job["metadata"], phase_of(job)
-    if phase not in SUSPENDED | OVER:
+    if phase not in SUSPENDED_PHASES | ENDED_PHASES:
         return None
     why = f" ({_state(job)['message']})" if _state(job).get("message") else ""
     subject = f"vcjob {about['namespace']}/{about['name']}"
-    if phase in SUSPENDED:
+    if phase in SUSPENDED_PHASES:
         return f"{subject} is suspended, its phase is {phase}{why}", [f"vresume {about['name']} lets it run again"]
     return f"{subject} is not waiting: it is over, its phase is {phase}{why}", []
 
 
-def refusal(client: Client, found: Document, kind: str) -> str:
+def creation_refusal(client: Client, found: Document, kind: str) -> str:
     """Why the API refused, the last time it did, to let an object of a kind be made for another; empty: it did not."""
     query = {"fieldSelector": f"involvedObject.uid={found['metadata']['uid']},reason=FailedCreate"}
     try:
@@ -43,10 +43,10 @@ def refusal(client: Client, found: Document, kind: str) -> str:
     return str(newest["message"]) if newest else ""
 
 
-def pods_missing(client: Client, job: Document, there: int) -> list[str]:
+def missing_pods_message(client: Client, job: Document, there: int) -> list[str]:
     """Pods that a job should have and that the API does not let it have."""
     wanted = sum(task.get("replicas", 1) for task in job["spec"].get("tasks") or ())
-    why = refusal(client, job, PODS.kind) if there < wanted else ""
+    why = creation_refusal(client, job, PODS.kind) if there < wanted else ""
     return [f"{wanted - there} of its {wanted} pods are not made: {why}"] if why else []
 
 

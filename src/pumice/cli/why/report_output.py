@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from kubebase.timestamps import stamp
-from pumice.cli.scenario.run_tables import Column, table
+from pumice.cli.scenario.run_tables import ColumnCells, column_table
 from pumice.engine.explain.wait_report import Competition, Competitor, NodeFit, TreeLevel, WaitReport
 from pumice.engine.explain.wording import SECOND, count, listed, said, seconds
 
-TIMES = frozenset(
+TIME_FIELDS = frozenset(
     {
         "now",
         "created",
@@ -30,15 +30,15 @@ TIMES = frozenset(
 )
 
 
-def answer_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
+def report_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
     """All of it. Virtual: times are those of a scenario, which begins at 0."""
     yield click.style(answer.verdict, bold=True)
     for heading, lines in (
-        ("job", _about(answer, virtual)),
-        ("turn", _turn(answer)),
+        ("job", _job_section(answer, virtual)),
+        ("turn", _order_section(answer)),
         ("limits", [limit.message for limit in answer.limits]),
-        ("nodes", _nodes(answer)),
-        ("time", _time(answer)),
+        ("nodes", _node_section(answer)),
+        ("time", _time_section(answer)),
         ("noted", [note for note in answer.notes if note not in answer.verdict]),
         ("to start", [f"- {need}" for need in answer.needs]),
     ):
@@ -52,7 +52,7 @@ def answer_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
 # ---- sections ----------------------------------------------------------------------------------------------------
 
 
-def _about(answer: WaitReport, virtual: bool) -> Iterator[str]:
+def _job_section(answer: WaitReport, virtual: bool) -> Iterator[str]:
     if not answer.phase:
         return
     if answer.called:
@@ -72,7 +72,7 @@ def _about(answer: WaitReport, virtual: bool) -> Iterator[str]:
     least = f"; at least {answer.minimum} start together" if answer.minimum > 1 else ""
     yield f"tasks: {', '.join(counts)}{least}"
     if answer.running:
-        since = _when(answer.running_since, virtual)
+        since = _time_text(answer.running_since, virtual)
         yield f"holds {said(answer.holds)}, the first since {since} ({seconds(answer.now - answer.running_since)})"
     if answer.target is not None and answer.running + answer.pending:
         tasks = "task" if answer.target == 1 else "tasks"
@@ -85,21 +85,21 @@ def _about(answer: WaitReport, virtual: bool) -> Iterator[str]:
         yield f"would start {count(answer.unit_tasks, 'task')} next ({ask}){owed}"
 
 
-def _turn(answer: WaitReport) -> Iterator[str]:
+def _order_section(answer: WaitReport) -> Iterator[str]:
     contest = answer.contest
     if contest is None:
         return
     rungs = contest.rungs
     wholes = any(rung.ours.whole for rung in rungs)
-    yield from table(
+    yield from column_table(
         [
-            Column("LEVEL", ["  " * depth + _short(rung.ours.name) for depth, rung in enumerate(rungs)]),
-            Column("USED", [said(rung.ours.used) for rung in rungs]),
-            Column("ENTITLED", [said(rung.ours.entitled) if rung.ours.entitled else "" for rung in rungs]),
-            Column("WHOLE", [said(rung.ours.whole) if wholes else "" for rung in rungs]),
-            Column(contest.measure.upper(), [_key(rung.ours) for rung in rungs], right=True),
-            Column("AT MOST", [said(rung.ours.limit) if rung.ours.limit else "" for rung in rungs]),
-            Column("", [_standing(rung, contest) for rung in rungs]),
+            ColumnCells("LEVEL", ["  " * depth + _short(rung.ours.name) for depth, rung in enumerate(rungs)]),
+            ColumnCells("USED", [said(rung.ours.used) for rung in rungs]),
+            ColumnCells("ENTITLED", [said(rung.ours.entitled) if rung.ours.entitled else "" for rung in rungs]),
+            ColumnCells("WHOLE", [said(rung.ours.whole) if wholes else "" for rung in rungs]),
+            ColumnCells(contest.measure.upper(), [_key(rung.ours) for rung in rungs], align_right=True),
+            ColumnCells("AT MOST", [said(rung.ours.limit) if rung.ours.limit else "" for rung in rungs]),
+            ColumnCells("", [_place_text(rung, contest) for rung in rungs]),
         ]
     )
     who = contest.first_job
@@ -112,18 +112,18 @@ def _turn(answer: WaitReport) -> Iterator[str]:
         yield click.style("the smallest share is served first", dim=True)
 
 
-def _standing(rung: TreeLevel, contest: Competition) -> str:
+def _place_text(rung: TreeLevel, contest: Competition) -> str:
     first = rung.first
     if first is None:
         return "first" if rung.rivals > 1 else "alone" if rung.rivals else ""
     if rung.place is None:
         mine = "nothing below it is owed" if contest.measure == "want" and not contest.lending else "not in the running"
-        return f"{mine}; {_numbers(first, contest)} is served first"
+        return f"{mine}; {_competitor_text(first, contest)} is served first"
     by = f" by {rung.decided_by}" if rung.decided_by not in ("", contest.measure) else ""
-    return f"place {rung.place} of {rung.rivals}, behind {_numbers(first, contest)}{by}"
+    return f"place {rung.place} of {rung.rivals}, behind {_competitor_text(first, contest)}{by}"
 
 
-def _numbers(side: Competitor, contest: Competition) -> str:
+def _competitor_text(side: Competitor, contest: Competition) -> str:
     of = f" of {said(side.entitled)}" if side.entitled else ""
     return f"{_short(side.name)} ({said(side.used)}{of}, {contest.measure} {_key(side)})"
 
@@ -136,7 +136,7 @@ def _short(name: str) -> str:
     return name.rpartition("/")[2] if name.startswith("root/") else name
 
 
-def _nodes(answer: WaitReport) -> Iterator[str]:
+def _node_section(answer: WaitReport) -> Iterator[str]:
     empty = answer.cause == "never"
     for found in answer.places:
         room = "would do" if empty else "have room"
@@ -146,12 +146,12 @@ def _nodes(answer: WaitReport) -> Iterator[str]:
             room = "has room"
         even = ", if they were empty" if empty else ""
         yield f"{found.fitting} of {count(found.nodes, 'node')} {room} for {task} ({ask}){even}"
-        yield from _out(found)
+        yield from _unfit_nodes(found)
     if not empty and answer.unit_tasks > 1:
         yield f"{answer.fitting_now} of the {answer.unit_tasks} tasks would find a place together"
 
 
-def _out(found: NodeFit) -> Iterator[str]:
+def _unfit_nodes(found: NodeFit) -> Iterator[str]:
     width = len(str(max((out.count for out in found.out), default=0)))
     for out in found.out:
         lacks = "; ".join(
@@ -172,18 +172,18 @@ def _which(names: list[str], number: int) -> str:
     return ", ".join(names) + (", ..." if number > len(names) else "")
 
 
-def _time(answer: WaitReport) -> Iterator[str]:
+def _time_section(answer: WaitReport) -> Iterator[str]:
     outlook, now = answer.outlook, answer.now
     if answer.cause in ("running", "finished", "starting", "next", "never"):
         return
     if outlook.takes_at is not None and outlook.may_not_take:
         yield f"takes nothing back from other queues: {outlook.may_not_take}"
     elif outlook.takes_at is not None:
-        yield f"takes back what other queues hold beyond their part {_from(outlook.takes_at, now)}"
+        yield f"takes back what other queues hold beyond their part {_since_or_in(outlook.takes_at, now)}"
         if outlook.takes_at <= now and outlook.starts_at is None:
             yield "nobody is there who could make way for it now"
     if outlook.patience_at is not None and outlook.holds_at is None:
-        yield f"room is kept for it {_from(outlook.patience_at, now)}, if nobody else comes first"
+        yield f"room is kept for it {_since_or_in(outlook.patience_at, now)}, if nobody else comes first"
     if outlook.holds_at is not None and outlook.hold_ends is not None and outlook.holds_at <= now:
         yield f"room is kept for it on {listed(outlook.holds_on)}, at least {seconds(outlook.hold_ends - now)} more"
     others = [job for job in outlook.kept_for if job != answer.job]
@@ -198,11 +198,11 @@ def _time(answer: WaitReport) -> Iterator[str]:
         )
 
 
-def _from(time: int, now: int) -> str:
+def _since_or_in(time: int, now: int) -> str:
     return f"from now on (its patience ended {seconds(now - time)} ago)" if time <= now else f"in {seconds(time - now)}"
 
 
-def _when(time: int, virtual: bool) -> str:
+def _time_text(time: int, virtual: bool) -> str:
     if virtual:
         return f"second {time / SECOND:g}"
     return datetime.fromtimestamp(time // SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -211,7 +211,7 @@ def _when(time: int, virtual: bool) -> str:
 # ---- for programs ------------------------------------------------------------------------------------------------
 
 
-def answer_values(answer: WaitReport, *, virtual: bool = False) -> dict[str, Any]:
+def report_values(answer: WaitReport, *, virtual: bool = False) -> dict[str, Any]:
     """The answer as plain values: names in camel case; times as RFC 3339, those of a scenario in seconds."""
     values = _values(answer, virtual)
     assert isinstance(values, dict)
@@ -227,7 +227,7 @@ def _values(value: Any, virtual: bool) -> Any:
 
 
 def _field(name: str, value: Any, virtual: bool) -> Any:
-    if name not in TIMES:
+    if name not in TIME_FIELDS:
         return _values(value, virtual)
     if not value:
         return None

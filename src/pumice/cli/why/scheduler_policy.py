@@ -21,7 +21,7 @@ from pumice.model.specs import ROOT
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SchedulerPolicy:
     """A configuration, where it is from, and what people should know about that."""
 
     config: SchedulerConfig
@@ -29,7 +29,7 @@ class Rules:
     notes: list[str] = field(default_factory=list)
 
 
-def config_in(file: Path | None) -> SchedulerConfig | None:
+def read_config_file(file: Path | None) -> SchedulerConfig | None:
     """The configuration in a file that was named; None: none was. Ends the command if it cannot be used."""
     if file is None:
         return None
@@ -41,27 +41,27 @@ def config_in(file: Path | None) -> SchedulerConfig | None:
         raise click.UsageError(str(error)) from None
 
 
-def published(queues: list[Document]) -> Mapping[str, Any]:
+def published_scheduler(queues: list[Document]) -> Mapping[str, Any]:
     """What the scheduler says of itself; empty: nothing."""
     root = next((queue for queue in queues if (queue.get("metadata") or {}).get("name") == ROOT), {})
     found = (root.get("status") or {}).get("scheduler")
     return found if isinstance(found, dict) else {}
 
 
-def rules_in_force(about: Mapping[str, Any], given: SchedulerConfig | None) -> Rules:
+def policy_in_force(about: Mapping[str, Any], given: SchedulerConfig | None) -> SchedulerPolicy:
     """The rules that the scheduler goes by, which says ``about`` itself; or those that were given."""
     text, source = about.get("configuration"), str(about.get("source") or "its configuration")
     if given is not None:
         other = isinstance(text, str) and text != given.text
         note = f"this goes by {given.source}; the scheduler at work goes by {source}, which says something else"
-        return Rules(given, f"--config {given.source}", [note] if other else [])
+        return SchedulerPolicy(given, f"--config {given.source}", [note] if other else [])
     guess = "this is a guess by Pumice's default configuration; --config names another"
     if not isinstance(text, str):
         why = f"no scheduler has written its configuration into status.scheduler of queue {ROOT}"
-        return Rules(default_config(), "guessed", [f"{why}: {guess}"])
+        return SchedulerPolicy(default_config(), "guessed", [f"{why}: {guess}"])
     try:
-        return Rules(read_config(text, source), f"the scheduler at work: {source}")
+        return SchedulerPolicy(read_config(text, source), f"the scheduler at work: {source}")
     except ConfigError as error:
-        return Rules(
+        return SchedulerPolicy(
             default_config(), "guessed", [f"the configuration of the scheduler cannot be used here: {error}: {guess}"]
         )

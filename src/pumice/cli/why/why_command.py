@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
-from pumice.cli.cluster.name_completion import given, job_names
-from pumice.cli.terminal import complain, echo, echo_values
+from pumice.cli.cluster.name_completion import job_names, option_value
+from pumice.cli.terminal import echo, echo_values, print_error
 
 if TYPE_CHECKING:
-    from pumice.cli.why.cluster_snapshot import Found, Snapshot
-    from pumice.cli.why.scheduler_policy import Rules
+    from pumice.cli.why.cluster_snapshot import ClusterSnapshot, JobLookup
+    from pumice.cli.why.scheduler_policy import SchedulerPolicy
     from pumice.engine.explain import WaitReport
 
 NO_SUCH_JOB = 1
@@ -65,30 +65,32 @@ def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...],
     Exit status: 0 explained, 1 there is no such job, 2 bad input.
     """
     if files:
-        answer = _of_scenario(job, given(click.get_current_context(), "namespace") or "default", files, config)
+        answer = _explain_in_scenario(
+            job, option_value(click.get_current_context(), "namespace") or "default", files, config
+        )
     else:
-        answer = _of_cluster(job, cluster, config)
+        answer = _explain_in_cluster(job, cluster, config)
     if answer is None:
         return NO_SUCH_JOB
-    from pumice.cli.why.report_output import answer_lines, answer_values
+    from pumice.cli.why.report_output import report_lines, report_values
 
     if output == "text":
-        for line in answer_lines(answer, virtual=bool(files)):
+        for line in report_lines(answer, virtual=bool(files)):
             echo(line)
     else:
-        echo_values(answer_values(answer, virtual=bool(files)), output)
+        echo_values(report_values(answer, virtual=bool(files)), output)
     return 0
 
 
-def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path | None) -> WaitReport | None:
-    from pumice.cli.why.scheduler_policy import config_in
+def _explain_in_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path | None) -> WaitReport | None:
+    from pumice.cli.why.scheduler_policy import read_config_file
     from pumice.engine.explain import explain
     from pumice.sim.manifest_files import read_manifests
     from pumice.sim.simulation import open_simulation
 
     simulation = open_simulation(read_manifests(files), files[0])
     simulation.run()
-    if (given := config_in(config)) is not None:
+    if (given := read_config_file(config)) is not None:
         simulation.cluster.reconfigure(given)
     engine = simulation.cluster.engine
     name = job.rpartition("/")[2]
@@ -97,25 +99,25 @@ def _of_scenario(job: str, namespace: str, files: tuple[str, ...], config: Path 
     found = explain(engine, task.job.key if task is not None and task.job is not None else key, simulation.cluster.now)
     if found is None:
         known = ", ".join(sorted(engine.state.jobs)) or "none"
-        complain(f"there is no job {key} at the end of {simulation.scenario.name}; there are: {known}")
+        print_error(f"there is no job {key} at the end of {simulation.scenario.name}; there are: {known}")
     return found
 
 
-def _of_cluster(job: str, cluster: Cluster, config: Path | None) -> WaitReport | None:
-    from pumice.cli.why.cluster_snapshot import NoSuchJobError, Snapshot
-    from pumice.cli.why.scheduler_policy import config_in, rules_in_force
+def _explain_in_cluster(job: str, cluster: Cluster, config: Path | None) -> WaitReport | None:
+    from pumice.cli.why.cluster_snapshot import ClusterSnapshot, NoSuchJobError
+    from pumice.cli.why.scheduler_policy import policy_in_force, read_config_file
 
-    chosen = config_in(config)
-    snapshot = Snapshot(cluster.client)
+    chosen = read_config_file(config)
+    snapshot = ClusterSnapshot(cluster.client)
     try:
         found = snapshot.find(job, cluster.namespace)
     except NoSuchJobError as error:
-        complain(str(error))
+        print_error(str(error))
         return None
-    return _explained(snapshot, found, rules_in_force(snapshot.scheduler, chosen))
+    return _explain_found(snapshot, found, policy_in_force(snapshot.scheduler, chosen))
 
 
-def _explained(snapshot: Snapshot, found: Found, rules: Rules) -> WaitReport:
+def _explain_found(snapshot: ClusterSnapshot, found: JobLookup, rules: SchedulerPolicy) -> WaitReport:
     import time
 
     from pumice.engine.explain import WaitReport, explain
@@ -127,11 +129,11 @@ def _explained(snapshot: Snapshot, found: Found, rules: Rules) -> WaitReport:
     assert answer is not None, f"{found.key} is among the objects"
     answer.rules = rules.origin
     answer.notes += found.notes
-    if found.called:
-        answer.called = found.called
-        answer.verdict = answer.verdict.replace(found.key, found.called, 1)
+    if found.requested_name:
+        answer.called = found.requested_name
+        answer.verdict = answer.verdict.replace(found.key, found.requested_name, 1)
     if answer.cause == "pods":
-        answer.notes += snapshot.full_quotas(found.key.partition("/")[0])
+        answer.notes += snapshot.exhausted_quotas(found.key.partition("/")[0])
     if answer.cause == "next" and now - max(answer.created, answer.last_start) > 30 * SECOND:
         answer.notes.append("nothing has been in its way for a while, as far as objects tell: is a scheduler running?")
     answer.notes += [f"left out, because it cannot be read: {what}" for what in snapshot.unreadable]
