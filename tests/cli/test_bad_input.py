@@ -70,7 +70,7 @@ def test_it_says_where_and_what(tmp_path, command, case):
     assert len(done.stderr.splitlines()) == len(said)
     for line, expected in zip(done.stderr.splitlines(), said, strict=True):
         assert line.startswith(f"error: {expected.format(file=file)}")
-    assert done.stdout == (f"FAIL {file} (bad input, not run)\n0 passed, 1 failed\n" if command == "check" else "")
+    assert done.stdout == (f"FAIL {file} (invalid input, not run)\n0 passed, 1 failed\n" if command == "check" else "")
 
 
 def test_a_file_that_is_not_there():

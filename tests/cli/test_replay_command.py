@@ -72,7 +72,10 @@ def test_a_cycle_can_be_looked_at(folder: Path) -> None:
 def test_what_cannot_be_replayed_is_bad_input(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "x.jsonl").write_text("hello\n")
-    for given, says in ((tmp_path / "empty", "no decision log in"), (tmp_path / "x.jsonl", "x.jsonl:1: not a line")):
+    for given, says in (
+        (tmp_path / "empty", "no decision log found"),
+        (tmp_path / "x.jsonl", "x.jsonl:1: not a line"),
+    ):
         done = pumice_command("replay", given)
         assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
     first, rest = log_files(folder)[0].read_text().split("\n", 1)

@@ -94,8 +94,8 @@ def test_nobody_answers(tmp_path, asked):
     silent.write_text(path.read_text().replace("127.0.0.1:", "127.0.0.1:1 #"))
     result = call("lose", "n", "--kubeconfig", str(silent))
     assert result.exit_code == 1
-    assert "nobody answers: http://127.0.0.1:1" in result.output
-    assert "pumice up starts one" in result.output
+    assert "the cluster is not reachable: http://127.0.0.1:1" in result.output
+    assert "with pumice up" in result.output
 
 
 def test_a_kubeconfig_that_is_not_there(tmp_path):

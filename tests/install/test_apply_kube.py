@@ -61,7 +61,7 @@ def test_it_is_there_only_once(real, kubectl):
     until(lambda: kubectl.tried("auth", "can-i", "list", "pods", "-A", account)[0] == 0)
     for command in (["install", "-n", "team-b", BARE], ["install", BARE], ["uninstall"]):
         wrong = fails(real, *command)
-        assert "Pumice is in the namespace team-a" in wrong and "Use -n team-a" in wrong
+        assert "Pumice is already installed in namespace team-a" in wrong and "Use -n team-a" in wrong
         assert kubectl.tried("auth", "can-i", "list", "pods", "-A", account)[0] == 0
     assert kubectl.tried("get", "namespace", "team-b")[0] == 1
     assert "it would not be installed twice" in pumice(real.admin, "install", "-n", "team-b", "--dry-run")[2]
@@ -124,7 +124,7 @@ def test_queues_are_let_go_of_whoever_writes_to_them(real, kubectl):
     client.merge = beaten  # type: ignore[method-assign]  # stands in the way
     said = list(remove_all(client, InstallOptions()))
     assert [line for line in said if line.startswith("queue/busy")] == [
-        f"queue/{name} waits for us no longer" for name in names
+        f"queue/{name}: finalizer removed" for name in names
     ]
     for name in names:
         kubectl("delete", "queue", name, "--timeout=10s")

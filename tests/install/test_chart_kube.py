@@ -180,7 +180,7 @@ def test_out_of_the_way_first_then_out(helm, clean):
     helm("install", "pumice", CHART, "--create-namespace")
     assert pumice(clean.admin, "uninstall", "--namespace", HOME)[0] == 0
     kubectl("create", "-f", "-", given=queue("held", finalizers=[QUEUE_FINALIZER]))
-    assert "queue/held waits for us no longer" in pumice(clean.admin, "uninstall", "--namespace", HOME)[1]
+    assert "queue/held: finalizer removed" in pumice(clean.admin, "uninstall", "--namespace", HOME)[1]
     helm("uninstall", "pumice")
     assert kubectl.tried("get", "configmap", "pumice-scheduler")[0] == 1, "what is Helm's goes with it"
     kubectl("delete", "queue", "held", "--timeout=10s")

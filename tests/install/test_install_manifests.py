@@ -133,7 +133,7 @@ def test_the_dry_run_prints_what_would_be_applied(tmp_path: Path, monkeypatch: p
     ended = pumice_command("install", "--dry-run", "--namespace", "batch", "--image", "x:1", "--replicas", "3")
     assert ended.returncode == 0
     assert list(yaml.safe_load_all(ended.stdout)) == all_manifests(InstallOptions("batch", "x:1", 3))
-    assert "no cluster was looked at" in ended.stderr
+    assert "could not reach a cluster" in ended.stderr
 
 
 def test_the_image_is_made_of_files_that_are_there_and_not_ignored():
@@ -148,7 +148,7 @@ def test_the_image_is_made_of_files_that_are_there_and_not_ignored():
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path):
     plain = pumice_command("install", "--dry-run", "--webhook-url", "http://192.0.2.7")
-    assert plain.returncode == 2 and "write https://HOST:PORT" in plain.stderr
+    assert plain.returncode == 2 and "must be an https:// URL" in plain.stderr
     bad = tmp_path / "bad.yaml"
     bad.write_text("actions: nonsense\n")
     refused = pumice_command("install", "--dry-run", "--config", str(bad))

@@ -48,12 +48,12 @@ def test_standard_input_is_a_file(monkeypatch):
     ("content", "said"),
     [
         (b"a: b: c\n", ":1: not valid YAML"),
-        (b"a: 1\nb:\n  c: 1\n  c: 2\n", ":4: not valid YAML: the key 'c' stands twice"),
+        (b"a: 1\nb:\n  c: 1\n  c: 2\n", ":4: not valid YAML: duplicate key 'c'"),
         (b"kind: Node\n---\n- 1\n", "document 2 is a list"),
         (b"just text\n", "document 1 is 'just text'"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"a: \x01\n", "not valid YAML"),
-        (b"", "there is no object in it"),
+        (b"", "contains no object"),
         (b"a: !!python/object:os.system {}\n", "not valid YAML"),
     ],
 )
@@ -79,7 +79,7 @@ def test_every_file_that_can_not_be_read_is_named(tmp_path):
 
 
 def test_a_folder_without_manifests_is_no_scenario(tmp_path):
-    with pytest.raises(BadInput, match="no file that ends in"):
+    with pytest.raises(BadInput, match="no file with suffix"):
         read_manifests([str(tmp_path)])
 
 

@@ -84,11 +84,11 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
         (
             {"events": [{"cycle": 1, "config": "", "delete": {"kind": "Queue", "name": "a"}}]},
             "spec.events[0]",
-            "it has delete and config",
+            "has delete and config",
         ),
-        ({"cycles": 2, "events": [{"cycle": 3, "config": ""}]}, "spec.events[0].cycle", "the last cycle is 2"),
+        ({"cycles": 2, "events": [{"cycle": 3, "config": ""}]}, "spec.events[0].cycle", "after the last cycle, 2"),
         ({"events": [{"cycle": 1, "finish": {"job": "ns/a"}}]}, "spec.events[0].finish", "tasks: 2"),
-        ({"events": [{"cycle": 1, "finish": {"pods": ["a"], "tasks": 1}}]}, "spec.events[0].finish.tasks", "listed"),
+        ({"events": [{"cycle": 1, "finish": {"pods": ["a"], "tasks": 1}}]}, "spec.events[0].finish.tasks", "together"),
         (
             {"events": [{"cycle": 1, "command": {"queue": "a", "action": "StopQueue"}}]},
             "spec.events[0].command.action",

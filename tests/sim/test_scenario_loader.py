@@ -52,7 +52,7 @@ def test_an_object_that_is_repeated_word_for_word_is_one_object():
 def test_two_objects_of_one_name_that_differ_are_not_both_taken(documents, second):
     found = loaded(*documents)
     assert [(problem.object, problem.field) for problem in found.problems] == [(second, "metadata.name")]
-    assert "stands in try.yaml already" in found.problems[0].message
+    assert "is already defined in try.yaml" in found.problems[0].message
 
 
 class TestQueues:

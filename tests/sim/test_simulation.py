@@ -52,7 +52,7 @@ def test_an_event_whose_cycle_never_comes_is_reported():
     event = {"cycle": 9, "finish": {"job": "default/j", "tasks": 1}}
     simulation = ran(scenario(events=[event], churn={"seed": 1, "completions": 3}), *TWO)
     assert [error.reason for error in simulation.errors] == [
-        "spec.events[0].cycle: cycle 9 never came: the run ended after 5"
+        "spec.events[0].cycle: cycle 9 was not reached: the run ended after cycle 5"
     ]
 
 

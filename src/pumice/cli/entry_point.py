@@ -51,8 +51,8 @@ def _exit_status(command: click.Command, name: str) -> int:
         frame = traceback.extract_tb(mistake.__traceback__)[-1]
         what = f"{type(mistake).__name__}: {mistake}".splitlines()[0]
         print_error(
-            f"{what} ({frame.filename.rpartition('/')[2]}:{frame.lineno}). This is a mistake in Pumice "
-            f"{__version__}, not in your input: please report this line with the files that led to it."
+            f"{what} ({frame.filename.rpartition('/')[2]}:{frame.lineno}). This is a bug in Pumice "
+            f"{__version__}, not an error in your input: please report this line with the files that led to it."
         )
         return INTERNAL_ERROR
     return status if isinstance(status, int) else 0

@@ -15,9 +15,11 @@ NOT_DATA_DIRECTORY = 2
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.pass_context
 def fsck(context: click.Context, directory: Path) -> None:
-    """Check the data directory DIR of `pumice up`, in use or not. Changes nothing.
+    """Check a data directory of pumice up.
 
-    Exit status: 0 clean, 1 something is wrong, 2 not a data directory.
+    DIR may be in use by a running pumice up. Nothing is changed.
+
+    Exit status: 0 clean, 1 errors found, 2 not a data directory.
     """
     from kubesim.storage.directory_lock import held_by
     from kubesim.storage.errors import Damaged

@@ -20,27 +20,33 @@ if TYPE_CHECKING:
 
 DEFAULT_NAMESPACE = "pumice-system"
 namespace_option = click.option(
-    "--namespace", "-n", default=DEFAULT_NAMESPACE, show_default=True, help="Where it runs."
+    "--namespace", "-n", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the installation."
 )
 
 
 @click.command()
 @cluster_options
 @namespace_option
-@click.option("--image", help="The image that is run. [default: pumice, with this version]")
-@click.option("--replicas", type=click.IntRange(1, 9), default=2, show_default=True, help="Of each component.")
+@click.option("--image", help="Container image. [default: pumice with the tag of this version]")
+@click.option("--replicas", type=click.IntRange(1, 9), default=2, show_default=True, help="Replicas of each component.")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The scheduler's configuration. [default: the one that is there, else the built-in]",
+    help="Scheduler configuration file. [default: the installed one, else the built-in one]",
 )
-@click.option("--no-webhooks", is_flag=True, help="Without rules of admission: nothing is filled in, nothing refused.")
-@click.option("--webhook-url", default="", metavar="URL", help="Where webhooks run, if that is not in the cluster.")
-@click.option("--service-monitor", is_flag=True, help="Tell the Prometheus operator of the metrics.")
-@click.option("--take-over", is_flag=True, help="Stop a Volcano that is there, and do all of its work.")
-@click.option("--force", is_flag=True, help="Set back what others have changed in what was installed.")
-@click.option("--wait", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Until everything works.")
-@click.option("--dry-run", is_flag=True, help="Print the manifests, change nothing.")
+@click.option("--no-webhooks", is_flag=True, help="Do not install the admission webhooks: no defaults, no validation.")
+@click.option("--webhook-url", default="", metavar="URL", help="URL of webhooks that run outside the cluster.")
+@click.option("--service-monitor", is_flag=True, help="Create a ServiceMonitor for the Prometheus operator.")
+@click.option("--take-over", is_flag=True, help="Stop an installed Volcano and schedule its pods and jobs.")
+@click.option("--force", is_flag=True, help="Overwrite fields that other managers have changed.")
+@click.option(
+    "--wait",
+    "seconds",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Wait until all deployments are available, at most this long.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the manifests without applying them.")
 def install(
     kubeconfig: Path | None,
     context: str,
@@ -56,13 +62,13 @@ def install(
     seconds: float | None,
     dry_run: bool,
 ) -> None:
-    """Install into a cluster, or bring what is there up to date.
+    """Install Pumice into a cluster, or update the installation.
 
-    If Volcano is there it is left alone: then only pods that name the scheduler pumice are placed, and Volcano's jobs,
-    definitions and webhooks stay its own. --take-over stops it and takes all of that over.
+    If Volcano is installed, it keeps running: Pumice then places only pods with schedulerName pumice and leaves
+    Volcano's jobs, CRDs and webhooks alone. --take-over stops Volcano and takes over its work.
 
-    What you have changed since in what was installed is not set back: if it would have to be, nothing is done and the
-    fields are named. --force sets them back.
+    Fields that you have changed in installed objects are not overwritten: the command lists conflicting fields and
+    changes nothing. --force overwrites them.
     """
     from pumice.install.install_options import InstallOptions
 
@@ -130,8 +136,10 @@ def _options_beside_volcano(
 
     if not volcano or take_over:
         return choices
-    note = "left alone; only pods with schedulerName pumice are ours (--take-over does all of its work)"
-    echo(f"note: Volcano is here ({volcano}): {note}", err=True)
+    note = (
+        "it keeps running, and Pumice places only pods with schedulerName pumice (use --take-over to replace Volcano)"
+    )
+    echo(f"note: Volcano is installed ({volcano}): {note}", err=True)
     return replace(choices, beside_volcano=True)
 
 
@@ -149,10 +157,13 @@ def _print_manifests(choices: InstallOptions, kubeconfig: Path | None, context: 
             choices = _options_beside_volcano(choices, find_volcano(client), take_over=take_over)
             found = installed_namespace.find_namespace(client)
         if found not in ("", choices.namespace):
-            echo(f"note: Pumice is in the namespace {found} of this cluster: it would not be installed twice", err=True)
+            echo(
+                f"note: Pumice is already installed in namespace {found}: another installation would fail",
+                err=True,
+            )
     except (click.ClickException, ApiError, UnreachableError) as error:
         said = error.format_message() if isinstance(error, click.ClickException) else error
-        echo(f"note: no cluster was looked at, so nobody knows whether Volcano is there: {said}", err=True)
+        echo(f"note: could not reach a cluster to look for Volcano: {said}", err=True)
     echo(yaml.safe_dump_all(all_manifests(choices), sort_keys=False, width=120).rstrip())
 
 
@@ -160,10 +171,9 @@ def _print_manifests(choices: InstallOptions, kubeconfig: Path | None, context: 
 @cluster_options
 @namespace_option
 def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
-    """Take everything out of a cluster that works there.
+    """Uninstall Pumice from a cluster.
 
-    Definitions stay, and with them all queues, jobs and podgroups; so does the namespace, with the scheduler's
-    configuration.
+    Keeps the CRDs with all queues, jobs and podgroups, and the namespace with the scheduler's configuration.
     """
     from pumice.install import installed_namespace
     from pumice.install.install_options import InstallOptions
@@ -173,7 +183,7 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
         installed_namespace.check_namespace(client, namespace)
         for line in remove_all(client, InstallOptions(namespace=namespace)):
             echo(line)
-    echo(f"definitions, queues, jobs and podgroups stay, and so does the namespace {namespace} with the configuration")
+    echo(f"kept: CRDs, queues, jobs, podgroups, and the namespace {namespace} with the scheduler configuration")
 
 
 @contextmanager
@@ -188,7 +198,7 @@ def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     try:
         yield client
     except FieldConflictError as error:
-        said = "nothing was changed; ask for the same as they have set, or use --force to set it back"
+        said = "nothing was changed; use the same values, or --force to overwrite these fields"
         raise click.ClickException(f"{error}\n{said}") from None
     except (ApiError, UnreachableError, NotReadyError, OtherNamespaceError) as error:
         raise click.ClickException(str(error)) from None
@@ -198,7 +208,7 @@ def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
 
 def _check_webhook_url(url: str) -> None:
     if url and not url.startswith("https://"):
-        raise click.UsageError(f"--webhook-url {url}: an API server asks over TLS only; write https://HOST:PORT")
+        raise click.UsageError(f"--webhook-url {url}: must be an https:// URL, for example https://HOST:PORT")
 
 
 def _read_valid_config(config: Path) -> str:

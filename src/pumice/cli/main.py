@@ -57,7 +57,7 @@ def cli() -> None:
 
     \b
     FILE is a YAML stream of Kubernetes objects, a folder of them, or - for standard input.
-    Exit status: 0 as asked; 1 not so: an expectation does not hold, not found, refused; 2 bad input.
+    Exit status: 0 success; 1 failure (expectation not met, not found, refused); 2 invalid usage or input.
     """
 
 

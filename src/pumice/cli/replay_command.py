@@ -21,23 +21,23 @@ DIFFERENCE_FOUND = 1
 @click.command()
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--until", type=click.IntRange(min=1), metavar="CYCLE", help="Stop after this cycle.")
-@click.option("--print", "shown", is_flag=True, help="Print the last cycle that was replayed: what came in, what out.")
+@click.option("--print", "shown", is_flag=True, help="Print the events and decisions of the last replayed cycle.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
-    help="How to print the result.",
+    help="Output format.",
 )
 def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) -> int:
     """Replay decision logs and compare decision by decision.
 
-    LOG is a file that `pumice scheduler --decision-log` has written, or a folder of them. Each file is replayed on its
-    own, up to its first difference. It may come from another machine; the plugins that its configuration names must be
-    installed.
+    LOG is a file written by pumice scheduler --decision-log, or a directory of such files. Each file is replayed on its
+    own, up to its first difference. A file may come from another machine; the plugins in its configuration must be
+    installed here.
 
-    Exit status: 0 the same decisions, 1 a difference, 2 a file that can't be replayed.
+    Exit status: 0 same decisions, 1 a difference, 2 a file that cannot be replayed.
     """
     from pumice.decision_log.replay import LogError
     from pumice.decision_log.replay import replay as replay_file
@@ -46,7 +46,7 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
     last: list[Replayed] = []
     files = list(_log_files(logs, until))
     if not files:
-        raise click.UsageError(f"no decision log in {', '.join(map(str, logs))}")
+        raise click.UsageError(f"no decision log found in {', '.join(map(str, logs))}")
 
     def watch(cycle: Replayed) -> None:
         last[:] = [cycle]
@@ -105,7 +105,7 @@ def _outcome_lines(outcome: Outcome) -> Iterator[str]:
     if outcome.heading.pumice != __version__:
         yield f"  recorded by Pumice {outcome.heading.pumice}, replayed by {__version__}"
     if outcome.torn:
-        yield "  its last line was not finished, and is left out"
+        yield "  its last line is incomplete and was skipped"
     if found is not None:
         yield f"  cycle {found.cycle} (line {found.line}), {_difference_subject(found)}"
         yield f"    recorded: {_json_text(found.expected)}"

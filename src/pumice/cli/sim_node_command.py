@@ -19,51 +19,52 @@ LOST_ANNOTATION = "pumice.dev/lost"
 
 @click.group()
 def sim() -> None:
-    """Disturb a simulated cluster."""
+    """Simulate failures in the cluster of pumice up."""
 
 
 @sim.group()
 def node() -> None:
-    """Lose simulated nodes, and get them back.
+    """Fail, restore, cordon and uncordon simulated nodes.
 
-    The cluster is that of the current kubectl context. A lost node does nothing and is heard of no more: after 50
-    seconds it is NotReady, and its pods are evicted when their tolerations end. When it comes back it reports what
-    has happened to its pods meanwhile.
+    Uses the cluster of the current kubectl context. A lost node stops its heartbeats: after 50 seconds it is NotReady,
+    and its pods are evicted when their tolerations end. A restored node reports what happened to its pods meanwhile.
     """
 
 
 def _node_options(command: Callable[..., None]) -> Callable[..., None]:
     command = click.argument("names", metavar="NODE...", nargs=-1, required=True)(command)
-    command = click.option("--context", default="", help="Another context than the current one.")(command)
+    command = click.option(
+        "--context", default="", help="Context of the kubeconfig to use. [default: the current context]"
+    )(command)
     path = click.Path(dir_okay=False, path_type=Path)
-    return click.option("--kubeconfig", type=path, help="Another file than that of kubectl.")(command)
+    return click.option("--kubeconfig", type=path, help="Path to the kubeconfig file. [default: as kubectl]")(command)
 
 
 @node.command()
 @_node_options
 def lose(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
-    """Lose nodes: they stop answering, and so do the pods on them."""
+    """Make nodes fail: they stop their heartbeats and their pods."""
     _patch_nodes(names, kubeconfig, context, {"metadata": {"annotations": {LOST_ANNOTATION: "true"}}}, "lost")
 
 
 @node.command()
 @_node_options
 def restore(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
-    """Get lost nodes back."""
+    """Restore lost nodes."""
     _patch_nodes(names, kubeconfig, context, {"metadata": {"annotations": {LOST_ANNOTATION: None}}}, "restored")
 
 
 @node.command()
 @_node_options
 def cordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
-    """Let no new pods onto nodes, as kubectl cordon does."""
+    """Mark nodes as unschedulable, as kubectl cordon does."""
     _patch_nodes(names, kubeconfig, context, {"spec": {"unschedulable": True}}, "cordoned")
 
 
 @node.command()
 @_node_options
 def uncordon(names: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
-    """Let pods onto nodes again, as kubectl uncordon does."""
+    """Mark nodes as schedulable, as kubectl uncordon does."""
     _patch_nodes(names, kubeconfig, context, {"spec": {"unschedulable": None}}, "uncordoned")
 
 
@@ -84,7 +85,9 @@ def _patch_nodes(
     except CredentialError as error:
         raise click.ClickException(f"getting credentials: {error}") from None
     except UnreachableError as error:
-        raise click.ClickException(f"nobody answers: {error}. Is the cluster up? pumice up starts one.") from None
+        raise click.ClickException(
+            f"the cluster is not reachable: {error}. Start a local cluster with pumice up."
+        ) from None
     finally:
         client.close()
 

@@ -57,7 +57,7 @@ def dry_run_apply(
                 raise
             taken += [f"{display_name(one)} {said}" for said in _conflicts(error)]
     if taken:
-        raise FieldConflictError("\n  ".join(["set by somebody else:", *taken]))
+        raise FieldConflictError("\n  ".join(["conflict with other field managers:", *taken]))
 
 
 def _conflicts(error: ApiError) -> list[str]:
@@ -95,7 +95,7 @@ def _apply_object(client: Client, wanted: Object, *, force: bool, dry_run: bool 
     except ApiError as error:
         if error.not_found:
             kind = f"{wanted['apiVersion']} {wanted['kind']}"
-            raise NotReadyError(f"{display_name(wanted)}: {error}; is there a kind {kind} in this cluster?") from None
+            raise NotReadyError(f"{display_name(wanted)}: {error}; the cluster does not serve {kind}") from None
         raise ApiError(error.code, error.reason, f"{display_name(wanted)}: {error}", details=error.details) from None
 
 
@@ -125,7 +125,7 @@ def _await_served(client: Client, definition: Object, sleep: Callable[[float], N
             return
         sleep(POLL_SECONDS)
     raise NotReadyError(
-        f"{display_name(definition)}: its kind is not served after {ESTABLISH_TIMEOUT:.0f} s; look at its conditions"
+        f"{display_name(definition)}: not Established after {ESTABLISH_TIMEOUT:.0f} s; see its conditions"
     )
 
 
@@ -143,7 +143,7 @@ def await_available(
             if ready >= one["spec"]["replicas"]:
                 break
             if time.monotonic() > deadline:
-                message = f"{ready} of {one['spec']['replicas']} replicas are available after {seconds:.0f} s"
-                raise NotReadyError(f"{display_name(one)}: {message}; look at its pods")
+                message = f"{ready} of {one['spec']['replicas']} replicas available after {seconds:.0f} s"
+                raise NotReadyError(f"{display_name(one)}: {message}; see its pods")
             sleep(POLL_SECONDS)
         yield f"{display_name(one)} available"

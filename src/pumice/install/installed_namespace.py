@@ -33,6 +33,6 @@ def check_namespace(client: Client, namespace: str) -> None:
     found = find_namespace(client)
     if found not in ("", namespace):
         raise OtherNamespaceError(
-            f"Pumice is in the namespace {found} of this cluster, and can be there only once; nothing was changed. "
-            f"Use -n {found}; to move it to {namespace}, uninstall it there first"
+            f"Pumice is already installed in namespace {found}, and a cluster can have only one installation; nothing "
+            f"was changed. Use -n {found}; to move it to {namespace}, uninstall it from {found} first"
         )

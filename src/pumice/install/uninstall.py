@@ -79,7 +79,7 @@ def _remove_finalizers(client: Client) -> Iterator[str]:
         raise
     for queue in queues:
         if _remove_finalizer(client, queue):
-            yield f"queue/{queue['metadata']['name']} waits for us no longer"
+            yield f"queue/{queue['metadata']['name']}: finalizer removed"
 
 
 def _remove_finalizer(client: Client, queue: Object) -> bool:

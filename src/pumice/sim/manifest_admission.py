@@ -168,7 +168,7 @@ def _refused_parents(read: Mapping[str, Queue], judged: AdmittedManifests) -> di
     layout = build_queue_tree({**judged.objects.queues, **read})
     circles = {one.queue: one.message for one in layout.refusals if one.refused}
     return {
-        queue.name: Refusal(circles.get(queue.name, f"the queue '{queue.parent}' is refused itself; see there"), PARENT)
+        queue.name: Refusal(circles.get(queue.name, f"parent queue '{queue.parent}' was refused"), PARENT)
         for queue in read.values()
         if queue.parent != queue.name and queue.parent in read and queue.parent not in judged.objects.queues
     }

@@ -69,7 +69,7 @@ def _merge_results(outcomes: list[ReadResult], path: str) -> ReadResult:
     problems = [problem for bad in outcomes if isinstance(bad, BadInput) for problem in bad.problems]
     manifests = [manifest for read in outcomes if isinstance(read, list) for manifest in read]
     if not problems and not manifests:
-        problems = [Problem(path, "", "", "there is no object in it")]
+        problems = [Problem(path, "", "", "contains no object")]
     return BadInput(problems) if problems else manifests
 
 
@@ -82,7 +82,7 @@ def _read_files(path: str) -> list[tuple[str, ReadResult]]:
         except BadInput as error:
             outcomes.append((file, error))
     if not outcomes:
-        message = f"the folder holds no file that ends in {', '.join(SUFFIXES)}"
+        message = f"folder contains no file with suffix {', '.join(SUFFIXES)}"
         outcomes.append((path, BadInput([Problem(path, "", "", message)])))
     return outcomes
 
@@ -117,7 +117,7 @@ def _objects(file: str, documents: Iterable[object]) -> Iterable[Manifest]:
             continue  # nothing between two `---`
         if not isinstance(document, dict):
             kind = "a list" if isinstance(document, list) else repr(document)
-            message = f"document {number} is {kind}, but an object (apiVersion, kind, metadata, ...) is needed"
+            message = f"document {number} is {kind}; must be an object with apiVersion, kind and metadata"
             raise BadInput([Problem(file, "", "", message)])
         if document.get("kind") == "List" and isinstance(document.get("items"), list):
             yield from _objects(file, document["items"])
@@ -136,9 +136,7 @@ class _Constructor(yaml.constructor.SafeConstructor):
         seen: dict[str, int] = {}
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and seen.setdefault(key.value, id(key)) != id(key):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key.value}' stands twice in one mapping; keep one", key.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key.value}'", key.start_mark)
         return super().construct_mapping(node, deep)
 
 

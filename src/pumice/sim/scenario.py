@@ -182,7 +182,7 @@ def read_scenario(manifests: list[Manifest], path: str) -> Scenario:
     own = [manifest for manifest in manifests if manifest.kind == SCENARIO]
     others = tuple(manifest for manifest in manifests if manifest.kind != SCENARIO)
     if len(own) > 1:
-        message = f"there is one in {own[0].file} already, and these files are one scenario; keep one of the two"
+        message = f"{own[0].file} already contains a Scenario, and these files are one scenario; keep one of the two"
         raise BadInput([Problem(m.file, _name(m), "", message) for m in own[1:]])
     if not own:
         name = "standard input" if path == STDIN else Path(path).stem
@@ -211,7 +211,7 @@ def _configuration(spec: ScenarioSpec, file: str) -> SchedulerConfig:
         except ConfigError as error:
             raise FieldError("spec.config", f"line {error.line}: {error.message}") from None
     if spec.config is not None:
-        raise FieldError("spec.configFile", "there is spec.config as well; keep one of the two")
+        raise FieldError("spec.configFile", "spec.config is set as well; keep one of the two")
     path = Path(file).parent / spec.config_file
     try:
         return read_config(path.read_text(encoding="utf-8"), str(path))
@@ -266,14 +266,14 @@ def _contradictions(document: ScenarioObject) -> Iterator[FieldError]:
     """Everything else that can't be meant."""
     spec = document.spec
     if document.api_version != API_VERSION:
-        yield FieldError("apiVersion", f"{document.api_version!r} is not known; write {API_VERSION}")
+        yield FieldError("apiVersion", f"{document.api_version!r} is not supported; must be {API_VERSION}")
     for i, event in enumerate(spec.events):
         yield from _event_errors(event, f"spec.events[{i}]", spec)
     expect = spec.expect or Expect()
     for name, job in expect.jobs.items():
         where = f"spec.expect.jobs.{name}"
         if "/" not in name:
-            yield FieldError(where, f"a job is named with its namespace; write default/{name}")
+            yield FieldError(where, f"must be NAMESPACE/NAME, for example default/{name}")
         yield from _amounts(job.allocated, f"{where}.allocated")
         if job.phase is not None:
             try:
@@ -299,16 +299,16 @@ EVENT_KINDS = ("finish", "apply", "delete", "command", "config")
 def _event_errors(event: ScenarioEvent, where: str, spec: ScenarioSpec) -> Iterator[FieldError]:
     given = [kind for kind in EVENT_KINDS if getattr(event, kind) is not None]
     if len(given) != 1:
-        what = "nothing happens in it" if not given else f"it has {' and '.join(given)}"
-        yield FieldError(where, f"{what}; an event has one of {', '.join(EVENT_KINDS)}")
+        what = "has no action" if not given else f"has {' and '.join(given)}"
+        yield FieldError(where, f"{what}; must have exactly one of {', '.join(EVENT_KINDS)}")
     last = None if spec.cycles is None else spec.cycles + (spec.churn.completions if spec.churn else 0)
     if last is not None and event.cycle > last:
-        yield FieldError(f"{where}.cycle", f"{event.cycle} never comes: the last cycle is {last}")
+        yield FieldError(f"{where}.cycle", f"{event.cycle} is after the last cycle, {last}")
     finish = event.finish
     if finish is not None and not finish.pods and (finish.job is None or finish.tasks is None):
-        yield FieldError(f"{where}.finish", "write {job: default/a, tasks: 2}, or {pods: [default/a-0]}")
+        yield FieldError(f"{where}.finish", "must be like {job: default/a, tasks: 2} or {pods: [default/a-0]}")
     elif finish is not None and finish.pods and finish.tasks is not None:
-        yield FieldError(f"{where}.finish.tasks", "the pods are listed; leave out one of the two")
+        yield FieldError(f"{where}.finish.tasks", "must not be set together with pods")
     if event.command is not None and event.command.action not in COMMANDS:
         hint = did_you_mean(event.command.action, COMMANDS) or f"; write one of {', '.join(COMMANDS)}"
         yield FieldError(f"{where}.command.action", f"'{event.command.action}' is not known{hint}")

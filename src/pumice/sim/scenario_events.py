@@ -103,7 +103,7 @@ class ScenarioEvents:
     def missed_events(self) -> Iterator[Problem]:
         """What has not happened by the end, because its cycle never came."""
         for number, event in self._upcoming:
-            message = f"cycle {event.cycle} never came: the run ended after {self._cluster.cycles}"
+            message = f"cycle {event.cycle} was not reached: the run ended after cycle {self._cluster.cycles}"
             yield Problem(self._scenario.file, self._scenario.object, f"spec.events[{number}].cycle", message)
 
     def _run_event(self, event: ScenarioEvent, where: str) -> None:
@@ -131,13 +131,13 @@ class ScenarioEvents:
             ending = [task for task in running if task.key in wanted]
             missing = sorted(wanted - {task.key for task in ending})
             if missing:
-                raise FieldError(f"{where}.pods", f"{', '.join(missing)} does not run in this cycle")
+                raise FieldError(f"{where}.pods", f"not running in this cycle: {', '.join(missing)}")
         else:
             ending = sorted((task for task in running if task.job == finish.job), key=lambda task: task.started)
             if len(ending) < finish.tasks:
                 known = self._cluster.objects.jobs
                 hint = "" if finish.job in known else did_you_mean(finish.job or "", known)
-                message = f"{finish.tasks} tasks of {finish.job} can't finish, {len(ending)} run in this cycle"
+                message = f"cannot finish {finish.tasks} tasks of {finish.job}: {len(ending)} running in this cycle"
                 raise FieldError(f"{where}.tasks", message + hint)
             del ending[finish.tasks :]
         for task in ending:
@@ -246,7 +246,9 @@ class ScenarioEvents:
             if task.key in own:
                 raise ObjectError(translated.name, field, message)
             if task.job in before.jobs:
-                raise ObjectError(translated.name, "", f"Pod/{task.key} could not stay: {field}: {message}")
+                raise ObjectError(
+                    translated.name, "", f"Pod/{task.key} would be left without its PodGroup: {field}: {message}"
+                )
 
     def _replace_objects(self, after: ObjectSet) -> None:
         """Make the cluster's objects these."""

@@ -65,7 +65,7 @@ def load_scenario(scenario: Scenario) -> LoadedScenario:
         if taken is not None or first is not manifest:
             file, name = taken or ManifestOrigin(first.file, translated.name)
             as_whom = "" if name == translated.name else f" (as {name})"
-            message = f"stands in {file} already{as_whom}; keep one of the two"
+            message = f"is already defined in {file}{as_whom}; keep one of the two"
             problems.append(Problem(manifest.file, translated.name, "metadata.name", message))
             continue
         origins |= dict.fromkeys(slots, ManifestOrigin(manifest.file, translated.name))

@@ -86,7 +86,7 @@ def test_a_token_that_has_expired_is_obtained_anew_for_the_next_request(managed:
 def test_a_token_that_nobody_knows_is_tried_again_once(managed: Managed) -> None:
     managed.stub.answers(token="yesterday")
     done = program("vqueues", "--kubeconfig", managed.kubeconfig)
-    assert done.returncode == 1 and done.stderr.startswith("error: Unauthorized: the server does not know the user")
+    assert done.returncode == 1 and done.stderr.startswith("error: Unauthorized: the server rejected the credentials")
     assert len(managed.stub.runs) == 2 and managed.guard.refused == 1  # the same token again is not sent again
 
 

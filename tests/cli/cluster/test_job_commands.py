@@ -126,13 +126,13 @@ def test_jobs_from_files_and_standard_input(call: Caller, client: Client, tmp_pa
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("kind: Pod\napiVersion: v1\n", "document 1: v1 Pod, but a Job of batch.volcano.sh/v1alpha1 is needed"),
-        ("a: [", "is not YAML"),
+        ("kind: Pod\napiVersion: v1\n", "document 1: v1 Pod is not a Job of batch.volcano.sh/v1alpha1"),
+        ("a: [", "invalid YAML"),
         ("- 1\n", "document 1: no object"),
-        ("", "no job in it"),
+        ("", "no Job found"),
         (
             "kind: Job\napiVersion: batch.volcano.sh/v1alpha1\nmetadata: {name: a, namespace: default}\n",
-            "document 1: metadata.namespace is default, but --namespace says other",
+            "document 1: metadata.namespace default does not match --namespace other",
         ),
     ],
 )
@@ -147,17 +147,17 @@ def test_files_that_cannot_be_meant(call: Caller, tmp_path: Path, content: str, 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("vsub", "what is it called? Give its NAME, or a file with -f"),
-        ("vsub -- python", "what is it called?"),
-        ("vsub a -N b", "two names are given, a and b; a command for the pods stands behind --"),
+        ("vsub", "a NAME, or a file with -f, is required"),
+        ("vsub -- python", "a NAME, or a file with -f, is required"),
+        ("vsub a -N b", "two names given: a and b; put a command for the pods after --"),
         ("vsub a python", "Got unexpected extra argument"),
-        ("vsub a -m 2", "--min 2 pods can never start together: there are --replicas 1"),
+        ("vsub a -m 2", "--min 2 must not be greater than --replicas 1"),
         ("vsub a -r 0", "0 is not in the range x>=1"),
         ("vsub a --env A", "'A' given, but KEY=VALUE is needed"),
-        ("vsub -f /dev/null -q left", "--queue has no meaning beside --filename"),
-        ("vsub -f /dev/null -- ls", "a command has no meaning beside --filename"),
-        ("vcancel", "which one? Give its NAME"),
-        ("vcctl job view", "which one? Give its NAME"),
+        ("vsub -f /dev/null -q left", "--queue cannot be combined with --filename"),
+        ("vsub -f /dev/null -- ls", "a command cannot be combined with --filename"),
+        ("vcancel", "a NAME is required"),
+        ("vcctl job view", "a NAME is required"),
     ],
 )
 def test_what_can_not_be_meant_ends_with_2(call: Caller, line: str, words: str) -> None:
@@ -278,16 +278,16 @@ def test_suspending_and_resuming_is_ordered_by_commands(call: Caller, client: Cl
 
 def test_orders_without_sense(call: Caller, client: Client) -> None:
     call.said("vsub o -q left")
-    assert call("vresume o") == (1, "", f"error: {PREFIX}/o is Pending: only a suspended job can be resumed\n")
+    assert call("vresume o") == (1, "", f"error: {PREFIX}/o cannot be resumed: its phase is Pending, not Aborted\n")
     phase(client, "o", "Completed")
-    assert call("vsuspend o") == (1, "", f"error: {PREFIX}/o is Completed: there is nothing to suspend\n")
+    assert call("vsuspend o") == (1, "", f"error: {PREFIX}/o cannot be suspended: its phase is Completed\n")
     assert client.list(COMMANDS.path()).items == []
 
 
 def test_an_order_that_nobody_takes(call: Caller, client: Client) -> None:
     call.said("vsub n -q left")
     status, out, err = call("vsuspend n --wait 0.2")
-    assert (status, out) == (1, "") and "nobody has taken the command AbortJob within 0.2 s" in err
+    assert (status, out) == (1, "") and "timed out after 0.2 s waiting for the command AbortJob" in err
     assert call.said("vsuspend n --wait 0") == f"{PREFIX}/n AbortJob sent\n"
     for command in client.list(COMMANDS.path()).items:
         client.delete(COMMANDS.path("default", command["metadata"]["name"]))

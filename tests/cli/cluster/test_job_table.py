@@ -93,7 +93,7 @@ def test_a_job_in_words() -> None:
         "Namespace:  default",
         "Queue:      dev",
         "Phase:      Running for 5m",
-        "Pods:       3, of which 2 start together",
+        "Pods:       3, minimum 2",
         "Retries:    1 of 3",
         "Created:    2026-01-01T00:00:00Z (5m ago)",
     ]

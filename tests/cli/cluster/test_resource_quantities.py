@@ -21,13 +21,13 @@ def test_what_people_type():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("cpu", "'cpu' is no amount; write for example cpu=2,memory=4Gi"),
-        ("cpu=", "'cpu=' is no amount"),
-        ("=2", "'=2' is no amount"),
-        ("cpu=2,,", "'' is no amount"),
+        ("cpu", "'cpu' is not NAME=QUANTITY; for example cpu=2,memory=4Gi"),
+        ("cpu=", "'cpu=' is not NAME=QUANTITY"),
+        ("=2", "'=2' is not NAME=QUANTITY"),
+        ("cpu=2,,", "'' is not NAME=QUANTITY"),
         ("cpu=1,cpu=2", "cpu is given twice"),
         ("memory=4GB", "memory: '4GB' is not a quantity; write 4G (powers of 1000) or 4Gi (powers of 1024)"),
-        ("cpu=-1", "cpu: -1 is less than nothing"),
+        ("cpu=-1", "cpu: -1 is negative"),
     ],
 )
 def test_what_can_not_be_meant(text, words):

@@ -91,7 +91,7 @@ def test_nobody_answers(call: Caller, kubeconfig: Path, tmp_path: Path) -> None:
     for line in ("vqueues", "vjobs -w", "vsub x", "vcctl queue delete x --yes"):
         status, out, err = call(line)
         assert (status, out) == (1, "")
-        assert err.startswith("error: nobody answers at http://127.0.0.1:1: Connection refused. Is the cluster up? ")
+        assert err.startswith("error: the cluster is not reachable: http://127.0.0.1:1: Connection refused. ")
         assert err.count("\n") == 1
 
 
@@ -239,9 +239,9 @@ def test_on_a_terminal_it_asks(kubeconfig: Path, call: Caller) -> None:
     for answer in (b"n\n", b"\n", b"\x04"):
         status, screen = asked(kubeconfig, answer)
         assert status == 1 and "nothing was deleted" in screen
-        assert screen.startswith("this goes:\n  queue asked\ndelete it? [y/N]: ")
+        assert screen.startswith("will be deleted:\n  queue asked\ndelete it? [y/N]: ")
     status, screen = asked(kubeconfig, b"y\n")
-    assert (status, screen) == (0, f"this goes:\n  queue asked\ndelete it? [y/N]: y\n{PREFIX}/asked deleted\n")
+    assert (status, screen) == (0, f"will be deleted:\n  queue asked\ndelete it? [y/N]: y\n{PREFIX}/asked deleted\n")
     assert call("vcctl queue get asked").status == 1
 
 

@@ -76,16 +76,16 @@ def test_one_leads_and_another_takes_over_when_it_stops(tmp_path: Path) -> None:
         replicas(kubeconfig, tmp_path, 2) as both,
         closing(Client(read_kubeconfig(kubeconfig))) as client,
     ):
-        until(lambda: any(one.says("leads from now on") for one in both), "somebody leads")
+        until(lambda: any(one.says("became the leader") for one in both), "somebody leads")
         until(lambda: all(one.ready() for one in both), "the one that waits is ready, too")
-        leaders = [one for one in both if one.says("leads from now on")]
+        leaders = [one for one in both if one.says("became the leader")]
         assert len(leaders) == 1
         leader, other = leaders[0], next(one for one in both if one is not leaders[0])
         lease = client.get(f"{LEASES}/pumice-scheduler")
         assert lease["spec"]["holderIdentity"] in leader.log.read_text()
         assert leader.stop() == 0
         # It has given the lease back: the other need not wait until it runs out.
-        until(lambda: other.says("leads from now on"), "the other takes over")
+        until(lambda: other.says("became the leader"), "the other takes over")
         pod = {
             "metadata": {"name": "p", "annotations": {"scheduling.k8s.io/group-name": "g"}},
             "spec": {"schedulerName": "pumice", "containers": [{"name": "c", "image": "i"}]},
@@ -105,7 +105,7 @@ def test_who_loses_the_lease_ends(tmp_path: Path) -> None:
         replicas(kubeconfig, tmp_path, 1) as [replica],
         closing(Client(read_kubeconfig(kubeconfig))) as client,
     ):
-        until(lambda: replica.says("leads from now on"), "it leads")
+        until(lambda: replica.says("became the leader"), "it leads")
         lease = client.get(f"{LEASES}/pumice-scheduler")
         lease["spec"]["holderIdentity"] = "somebody-else"
         client.merge(f"{LEASES}/pumice-scheduler", {"spec": lease["spec"]})

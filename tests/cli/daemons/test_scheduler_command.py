@@ -71,7 +71,7 @@ def test_controllers_give_a_group_to_a_pod_and_stop_when_told() -> None:
                 time.sleep(0.05)
             os.kill(running.pid, signal.SIGTERM)
             _, said = running.communicate(timeout=20)
-            assert (running.returncode, said) == (0, f"controlling {endpoint.url}\n")
+            assert (running.returncode, said) == (0, f"running controllers for {endpoint.url}\n")
 
 
 def test_what_it_cannot_use_is_named(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_bad_input_does_not_keep_the_others_from_being_checked(folder):
     (folder / "c.yaml").write_text(scenario("bad", "{jbs: {}}"))
     done = pumice_command("check", folder)
     assert done.returncode == 2
-    assert done.stdout.splitlines()[-2:] == [f"FAIL {folder}/c.yaml (bad input, not run)", "1 passed, 2 failed"]
+    assert done.stdout.splitlines()[-2:] == [f"FAIL {folder}/c.yaml (invalid input, not run)", "1 passed, 2 failed"]
     assert done.stderr.startswith(f"error: {folder}/c.yaml: Scenario/bad: spec.expect.jbs: unknown field")
 
 

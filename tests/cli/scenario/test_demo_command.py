@@ -19,7 +19,7 @@ def test_it_tells_its_story_in_snapshots_where_there_is_no_terminal():
     assert (done.returncode, done.stderr) == (0, "")
     said = [line for line in done.stdout.splitlines() if line.startswith("cycle ")]
     assert len(said) == 4
-    for words, caption in zip(("is idle", "has woken up", "make way", "stays there"), said, strict=True):
+    for words, caption in zip(("is idle", "has jobs again", "make way", "keeps it"), said, strict=True):
         assert words in caption
     assert "Try next:" in done.stdout
     assert "\x1b" not in done.stdout

@@ -70,7 +70,7 @@ def test_a_trace_says_who_was_chosen_before_whom():
 
 def test_wide_shows_more():
     done = pumice_command("run", "-o", "wide", EXAMPLES / "gang.yaml")
-    assert "WAITS BECAUSE" in done.stdout
+    assert "REASON" in done.stdout
     assert "it must start 13 tasks together (cpu 13)" in done.stdout
     assert "ENTITLED TO" in done.stdout
 

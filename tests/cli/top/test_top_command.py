@@ -107,7 +107,7 @@ def test_figures_are_parts_of_the_nodes_that_take_work() -> None:
     root, row = found.rows
     assert (row.used, row.entitled, row.limit) == (0.3, 0.6, 0.8)  # of 100 cpu
     assert root.limit is None
-    assert cluster_summary(found) == "2 of 3 nodes at work  cpu 30 of 100 (30%)  memory 0 of 0"
+    assert cluster_summary(found) == "2 of 3 nodes ready  cpu 30 of 100 (30%)  memory 0 of 0"
 
 
 def test_without_targets_nothing_is_lent() -> None:

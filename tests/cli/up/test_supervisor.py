@@ -127,7 +127,7 @@ def test_a_pod_finds_its_group_and_its_node(tmp_path: Path) -> None:
         assert running.end() == 0
         where, who, *rest = running.said.splitlines()
         assert (where.split()[0], who.split()[0]) == ("Kubernetes", "scheduler")
-        assert rest == ["stopping: finishing what is under way"], "nobody else had anything to say"
+        assert rest == ["stopping: waiting for writes in progress"], "nobody else had anything to say"
 
 
 def test_kill_9_of_the_server_ends_them_too(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_whoever_dies_comes_back_and_works(tmp_path: Path) -> None:
             os.kill(before, signal.SIGKILL)
             assert running.companion(name, but=before) != before
         running.place("one")
-        assert "scheduler: ended (SIGKILL); started again in 1 s\n" in running.said
-        assert "controllers: ended (SIGKILL); started again in 1 s\n" in running.said
+        assert "scheduler: exited (SIGKILL); restarting in 1 s\n" in running.said
+        assert "controllers: exited (SIGKILL); restarting in 1 s\n" in running.said
 
 
 def test_the_server_answers_until_they_are_done(tmp_path: Path) -> None:
@@ -181,9 +181,9 @@ def test_neither_is_started_where_nobody_wants_them(tmp_path: Path) -> None:
         running.companion("controllers")
         parents = [(parent, args) for parent, args in processes().values() if parent == running.process.pid]
         assert len(parents) == 1
-        assert "controllers are at work, but no scheduler" in running.said
+        assert "the controllers are running without a scheduler" in running.said
     done = pumice_command("up", "--no-scheduler", "--config", __file__)
-    assert done.returncode == 2 and "--no-scheduler starts none" in done.stderr
+    assert done.returncode == 2 and "cannot be combined with --no-scheduler" in done.stderr
 
 
 def test_a_configuration_that_cannot_be_used_ends_it(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_configuration_that_cannot_be_used_ends_it(tmp_path: Path) -> None:
     with up(tmp_path, "--config", "bad.yaml") as running:
         assert running.end() == 2
         assert "scheduler: error: bad.yaml" in running.said and "dance" in running.said
-        assert running.said.endswith("error: the scheduler cannot start; see above\n")
+        assert running.said.endswith("error: scheduler could not start; its error is printed above\n")
 
 
 def test_they_tell_more_when_asked(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_pauses_grow_as_long_as_it_fails(monkeypatch: pytest.MonkeyPatch) -> Non
         await story.until(lambda: len(story.said) == 3)
 
     story.told(then)
-    assert story.said[:3] == ["worker: ended (exit status 3); started again in 0 s"] * 3
+    assert story.said[:3] == ["worker: exited (exit status 3); restarting in 0 s"] * 3
     assert "reset" not in asked and len(asked) >= 3
 
 
@@ -274,7 +274,7 @@ class _Book:
 
 def test_bad_input_is_fatal_only_for_one_that_never_worked(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story("raise SystemExit(2)", monkeypatch)
-    with pytest.raises(CannotStartError, match="the worker cannot start"):
+    with pytest.raises(CannotStartError, match="worker could not start"):
         asyncio.run(story.companion.run())
     story = Story("print('ok', flush=True); raise SystemExit(2)", monkeypatch)
 
@@ -282,7 +282,7 @@ def test_bad_input_is_fatal_only_for_one_that_never_worked(monkeypatch: pytest.M
         await story.until(lambda: len(story.said) == 2)
 
     story.told(then)
-    assert story.said[0] == "worker: ended (exit status 2); started again in 0 s"
+    assert story.said[0] == "worker: exited (exit status 2); restarting in 0 s"
 
 
 def test_one_that_does_not_stop_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +295,7 @@ def test_one_that_does_not_stop_is_made_to(monkeypatch: pytest.MonkeyPatch) -> N
         await story.until(lambda: story.companion.state == "ok")
 
     story.told(then)
-    assert story.said == ["worker: does not stop; ended"]
+    assert story.said == ["worker: did not stop in time; killed"]
 
 
 def test_what_it_says_is_passed_on_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:

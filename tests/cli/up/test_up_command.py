@@ -67,7 +67,7 @@ def test_it_says_where_it_is_and_who_is_at_work(home: dict[str, str]) -> None:
             rf"Kubernetes API at http://127\.0\.0\.1:\d+, 1 simulated node, data in {place}\n", lines[0]
         )
         assert lines[1:] == [
-            "scheduler and controllers are at work: pods with schedulerName pumice are placed\n",
+            "scheduler and controllers are running: pods with schedulerName pumice are placed\n",
             f"export KUBECONFIG={place}/kubeconfig\n",
         ]
         assert str(place) in pumice_command("up", "--data", place, **home).stderr
@@ -86,9 +86,9 @@ def test_what_is_asked_of_nodes_that_are_there_and_not_done_is_said(home: dict[s
     with up(home, "--nodes", "3") as lines:
         assert len(lines) == 3
     with up(home, "--nodes", "2") as lines:
-        assert lines[1] == "2 nodes asked for, 3 are there; kubectl delete node removes some\n"
+        assert lines[1] == "2 nodes requested, but the data directory has 3; remove some with kubectl delete node\n"
     with up(home, "--node-capacity", "cpu=1,memory=1Gi") as lines:
-        assert lines[0].startswith("--node-capacity is ignored without --nodes: the nodes that are there keep theirs")
+        assert lines[0].startswith("--node-capacity is ignored without --nodes: existing nodes keep their capacity")
 
 
 def test_memory_leaves_nothing_behind(home: dict[str, str], tmp_path: Path) -> None:
@@ -106,26 +106,29 @@ def test_a_port_that_is_taken(home: dict[str, str], tmp_path: Path) -> None:
         port = other.getsockname()[1]
         done = pumice_command("up", "--port", port, **home)
     assert done.returncode == 1
-    advice = "choose another with --port, or --port 0 for any that is free"
-    assert done.stderr == f"error: port {port} is taken; {advice}\n"
+    advice = "use --port to select another, --port 0 for any free port"
+    assert done.stderr == f"error: port {port} is already in use; {advice}\n"
     assert list((tmp_path / "share").iterdir()) == []
     with up(home, port=port):  # on the usual data
         done = pumice_command("up", "--memory", "--port", port, **home)
         assert done.returncode == 1
         ours = rf"pumice up, process \d+, since \S+, at http://127\.0\.0\.1:{port}"
-        assert re.fullmatch(rf"error: port {port} is taken by {ours}; {advice}\n", done.stderr)
+        assert re.fullmatch(rf"error: port {port} is already in use by {ours}; {advice}\n", done.stderr)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--host", "nowhere.invalid"], "--host nowhere.invalid: "),
-        (["--host", "192.0.2.1"], "--host 192.0.2.1 is no address of this machine"),
-        (["--token", ""], "the token (--token, or PUMICE_TOKEN) is empty"),
-        (["--token", "two words"], "must be one word of visible ASCII characters"),
+        (["--host", "192.0.2.1"], "--host 192.0.2.1 is not an address of this machine"),
+        (["--token", ""], "--token (or PUMICE_TOKEN) must not be empty"),
+        (["--token", "two words"], "must consist of printable ASCII characters without spaces"),
         (["--nodes", "65537"], "65537 is not in the range 0<=x<=65536"),
         (["--tls-cert", "/dev/null", "--tls-key", "/dev/null"], "--tls-cert /dev/null: is not a certificate in PEM"),
-        (["--nodes-file", "/dev/null", "--node-capacity", "cpu=1,memory=1"], "have no meaning beside it"),
+        (
+            ["--nodes-file", "/dev/null", "--node-capacity", "cpu=1,memory=1"],
+            "cannot be combined with --nodes",
+        ),
         (["--node-capacity", "cpu=1"], "--node-capacity: memory is missing"),
         (["--nonsense"], "No such option"),
     ],
@@ -140,7 +143,7 @@ def test_options_that_are_wrong(home: dict[str, str], tmp_path: Path, arguments:
 
 def test_an_empty_variable_is_no_token(home: dict[str, str]) -> None:
     done = pumice_command("up", PUMICE_TOKEN="", **home)
-    assert (done.returncode, "is empty" in done.stderr) == (2, True)
+    assert (done.returncode, "must not be empty" in done.stderr) == (2, True)
 
 
 def test_a_file_that_is_no_database_and_what_fsck_says_of_it(home: dict[str, str], tmp_path: Path) -> None:

@@ -99,13 +99,13 @@ def test_what_has_no_group_yet() -> None:
     suspended = made("Job", "later", "batch/v1", spec={"suspend": True})
     snapshot = ClusterSnapshot(Still(suspended, vcjob("new", "Pending"), pod("alone")))
     assert snapshot.find("new", "default").verdict == (
-        "vcjob default/new waits: nobody has made a PodGroup for it yet; its phase is Pending."
+        "vcjob default/new waits: it has no PodGroup yet; its phase is Pending."
     )
     assert snapshot.find("later", "default").verdict == (
-        "Job default/later waits: nobody has made a PodGroup for it yet. It is suspended."
+        "Job default/later waits: it has no PodGroup yet. It is suspended."
     )
-    assert "belongs to no PodGroup" in snapshot.find("alone", "default").verdict
-    assert snapshot.find("new", "default").notes == ["pumice controllers makes PodGroups: does it run?"]
+    assert "has no PodGroup, so" in snapshot.find("alone", "default").verdict
+    assert snapshot.find("new", "default").notes == ["PodGroups are created by pumice controllers: is it running?"]
 
 
 def test_a_job_that_is_suspended_or_over_does_not_wait() -> None:
@@ -113,9 +113,9 @@ def test_a_job_that_is_suspended_or_over_does_not_wait() -> None:
     left = pod("lost-main-0", "lost-1", owner="Job/lost")
     snapshot = ClusterSnapshot(Still(vcjob("off", "Aborted"), vcjob("lost", "Failed", "no retry is left"), left))
     suspended, over = snapshot.find("off", "default"), snapshot.find("lost", "default")
-    assert suspended.verdict == "vcjob default/off is suspended, its phase is Aborted"
-    assert suspended.notes == ["vresume off lets it run again"]
-    assert over.verdict == "vcjob default/lost is not waiting: it is over, its phase is Failed (no retry is left)"
+    assert suspended.verdict == "vcjob default/off is suspended: its phase is Aborted"
+    assert suspended.notes == ["resume it with vresume off"]
+    assert over.verdict == "vcjob default/lost is not waiting: it has finished, its phase is Failed (no retry is left)"
     assert not over.key
     assert not over.notes
 
@@ -137,14 +137,14 @@ def test_what_the_api_refuses_to_let_a_job_have_is_said() -> None:
         )
     )
     assert snapshot.find("new", "default").notes == [
-        f"the API has to let it have one, and said: PodGroup new-1: {closed}"
+        f"the API refused to create its PodGroup: PodGroup new-1: {closed}"
     ]
     for name in ("alone", "batch"):
         assert snapshot.find(name, "default").notes == [
-            "the API has to let it have one, and said: PodGroup podgroup-alone: there is no queue 'nope'"
+            "the API refused to create its PodGroup: PodGroup podgroup-alone: there is no queue 'nope'"
         ]
     half = snapshot.find("half", "default")
-    assert (half.key, half.notes) == ("default/half-1", [f"2 of its 3 pods are not made: Pod half-1: {quota}"])
+    assert (half.key, half.notes) == ("default/half-1", [f"2 of its 3 pods could not be created: Pod half-1: {quota}"])
 
 
 def test_what_is_written_down_of_what_the_scheduler_remembers() -> None:
@@ -187,5 +187,5 @@ def test_what_cannot_be_read_is_named_and_left_out() -> None:
 def test_quotas_that_are_used_up() -> None:
     status = {"hard": {"pods": "2", "requests.cpu": "4"}, "used": {"pods": "2", "requests.cpu": "3500m"}}
     snapshot = ClusterSnapshot(Still(made("ResourceQuota", "q", status=status)))
-    assert snapshot.exhausted_quotas("default") == ["the quota q of namespace default is used up: pods 2"]
+    assert snapshot.exhausted_quotas("default") == ["ResourceQuota q of namespace default is exhausted: pods 2"]
     assert snapshot.exhausted_quotas("other") == []

@@ -24,7 +24,7 @@ def test_the_scheduler_at_work_says_which() -> None:
     root = {"metadata": {"name": "root"}, "status": {"scheduler": {"configuration": OTHER, "source": "its.conf"}}}
     rules = policy_in_force(published_scheduler([{"metadata": {"name": "q"}}, root]), None)
     assert rules.config == read_config(OTHER, "its.conf")
-    assert (rules.origin, rules.notes) == ("the scheduler at work: its.conf", [])
+    assert (rules.origin, rules.notes) == ("the running scheduler: its.conf", [])
 
 
 def test_what_nobody_says_is_guessed_and_that_is_said() -> None:
@@ -32,7 +32,7 @@ def test_what_nobody_says_is_guessed_and_that_is_said() -> None:
         rules = policy_in_force(published_scheduler(queues), None)
         assert rules.config == default_config() and rules.origin == "guessed"
         (note,) = rules.notes
-        assert "no scheduler has written its configuration" in note and "this is a guess" in note
+        assert "no scheduler has published its configuration" in note and "assuming the default configuration" in note
 
 
 def test_what_cannot_be_followed_here_is_guessed_and_that_is_said() -> None:
@@ -40,7 +40,7 @@ def test_what_cannot_be_followed_here_is_guessed_and_that_is_said() -> None:
     rules = policy_in_force({"configuration": text, "source": "its.conf"}, None)
     assert rules.config == default_config() and rules.origin == "guessed"
     (note,) = rules.notes
-    assert "its.conf:2" in note and "made-elsewhere" in note and "this is a guess" in note
+    assert "its.conf:2" in note and "made-elsewhere" in note and "assuming the default configuration" in note
 
 
 def test_a_file_that_is_given_counts_and_a_difference_is_said() -> None:
@@ -49,7 +49,7 @@ def test_a_file_that_is_given_counts_and_a_difference_is_said() -> None:
     assert policy_in_force({"configuration": OTHER, "source": "its.conf"}, given).notes == []
     rules = policy_in_force({"configuration": DEFAULT_CONFIG, "source": "its.conf"}, given)
     assert rules.config is given
-    assert rules.notes == ["this goes by mine.conf; the scheduler at work goes by its.conf, which says something else"]
+    assert rules.notes == ["explained with mine.conf; the running scheduler uses its.conf, which differs"]
 
 
 def test_on_a_cluster_whose_scheduler_has_a_configuration_of_its_own(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_on_a_cluster_whose_scheduler_has_a_configuration_of_its_own(tmp_path: P
         _until(lambda: "scheduler" in (client.get(QUEUES.path("", "root")).get("status") or {}))
         _until(lambda: client.get(POD_GROUPS.path("default", "large")).get("status", {}).get("running") == 2)
         answer = _why(kubeconfig, "large")
-        assert answer["rules"] == f"the scheduler at work: {config}"
-        assert answer["target"] is None and not any("guess" in note for note in answer["notes"])
+        assert answer["rules"] == f"the running scheduler: {config}"
+        assert answer["target"] is None and not any("assuming" in note for note in answer["notes"])
         guessed = tmp_path / "other.conf"
         guessed.write_text(DEFAULT_CONFIG)
         assert _why(kubeconfig, "large", "--config", str(guessed))["target"] is not None

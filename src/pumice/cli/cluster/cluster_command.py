@@ -99,13 +99,15 @@ def api_errors_as_messages() -> Iterator[None]:
     except CredentialError as error:
         raise click.ClickException(f"getting credentials: {error}") from None
     except UnreachableError as error:
-        raise click.ClickException(f"nobody answers at {error}. Is the cluster up? pumice up starts one.") from None
+        raise click.ClickException(
+            f"the cluster is not reachable: {error}. Start a local cluster with pumice up."
+        ) from None
 
 
 def error_message(error: ApiError) -> str:
     """What the server says, with every object that it lists on a line of its own."""
     if error.code == 401:
-        return f"{error.message}: the server does not know the user of this context; see users in the kubeconfig"
+        return f"{error.message}: the server rejected the credentials of this context; check its user in the kubeconfig"
     causes = [cause for cause in error.details.get("causes") or () if isinstance(cause, dict)]
     denied = error.message.startswith("admission webhook ")
     if not denied or not causes:
@@ -118,7 +120,7 @@ def error_message(error: ApiError) -> str:
 def _one_object_per_line(message: str) -> str:
     """A list within a sentence, one line each."""
     sentence, mark, rest = message.partition("; this would have gone: ")
-    return f"{sentence}. This would have gone:\n  " + "\n  ".join(rest.split(", ")) if mark else message
+    return f"{sentence}. Would be deleted:\n  " + "\n  ".join(rest.split(", ")) if mark else message
 
 
 # ---- parameters ------------------------------------------------------------------------------------------------------
@@ -146,9 +148,9 @@ def on_cluster(*, namespaced: bool = False, everywhere: bool = False) -> Callabl
         if namespaced:
             decorated = namespace_option(decorated)
         if everywhere:
-            decorated = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Look in all.")(
-                decorated
-            )
+            decorated = click.option(
+                "-A", "--all-namespaces", "everywhere", is_flag=True, help="List objects of all namespaces."
+            )(decorated)
         return decorated
 
     return decorate
@@ -158,9 +160,12 @@ def cluster_options(function: Function) -> Function:
     """The options that say which cluster is meant."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     function = click.option(
-        "--context", default="", shell_complete=context_names, help="A context of it other than the current one."
+        "--context",
+        default="",
+        shell_complete=context_names,
+        help="Context of the kubeconfig to use. [default: the current context]",
     )(function)
-    return click.option("--kubeconfig", type=file, help="How to reach the cluster. [default: as kubectl]")(function)
+    return click.option("--kubeconfig", type=file, help="Path to the kubeconfig file. [default: as kubectl]")(function)
 
 
 def namespace_option(function: Function) -> Function:
@@ -170,5 +175,5 @@ def namespace_option(function: Function) -> Function:
         "--namespace",
         default="",
         shell_complete=namespace_names,
-        help="The namespace. [default: that of the context]",
+        help="Namespace of the objects. [default: that of the context]",
     )(function)

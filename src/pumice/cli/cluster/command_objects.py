@@ -30,7 +30,7 @@ def wait_option(seconds: float, until: str) -> Callable[[Function], Function]:
         metavar="SECONDS",
         default=seconds,
         show_default=True,
-        help=f"How long to wait until {until}; 0 does not wait.",
+        help=f"Maximum time to wait until {until}; 0: do not wait.",
     )
 
 
@@ -103,6 +103,6 @@ def is_gone(client: Client, path: str, uid: str = "") -> bool:
 def not_executed(subject: str, order: str, wait: float) -> str:
     """That nobody takes orders."""
     return (
-        f"{subject}: nobody has taken the command {order} within {wait:g} s. It stays, and is carried out when the "
+        f"{subject}: timed out after {wait:g} s waiting for the command {order}. It will be executed when the "
         "controllers run (pumice controllers)"
     )

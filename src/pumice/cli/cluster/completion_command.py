@@ -12,10 +12,10 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print a script that makes a shell complete.
+    """Print the completion script for a shell.
 
-    It completes commands, options, and the names of queues, jobs, namespaces and contexts as they are in the cluster,
-    for pumice, vcctl, vqueues, vjobs, vsub, vcancel, vsuspend and vresume.
+    The script completes commands, options, and the names of queues, jobs, namespaces and contexts in the cluster, for
+    pumice, vcctl, vqueues, vjobs, vsub, vcancel, vsuspend and vresume.
 
     \b
     bash:  source <(pumice completion bash)            in ~/.bashrc

@@ -50,17 +50,17 @@ FINISHED_PHASES = ("Completed", "Failed", "Terminated", "Completing", "Terminati
         # With user, priority, tasks and what each pod asks for
         {me} -o wide
 
-        # Stay, and print every line that changes
+        # Watch, and print every line that changes
         {me} -w
     """,
 )
-@click.option("-q", "--queue", default="", shell_complete=queue_names, help="Only those in this queue or below it.")
-@click.option("-l", "--selector", default="", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option("-q", "--queue", default="", shell_complete=queue_names, help="List only jobs in this queue or below it.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Label selector, for example a=b,c!=d.")
 @output_option
 @watch_option
 @on_cluster(namespaced=True, everywhere=True)
 def list_jobs(cluster: Cluster, queue: str, selector: str, output: str, watch: bool) -> None:
-    """List jobs: where they stand, and their pods by phase."""
+    """List jobs with their phases and pod counts."""
     from pumice.kube.resources import QUEUES
 
     queues = None
@@ -89,7 +89,7 @@ def list_jobs(cluster: Cluster, queue: str, selector: str, output: str, watch: b
         # Everything that the API says of it
         {me} train -o yaml
 
-        # Stay, and print what changes
+        # Watch, and print changes
         {me} train -w
     """,
 )
@@ -121,15 +121,15 @@ def get(cluster: Cluster, wanted: list[str], output: str, watch: bool) -> int:
     """,
 )
 @jobs_by_name
-@wait_option(10, "it is carried out")
+@wait_option(10, "the command is executed")
 @on_cluster(namespaced=True)
 def suspend(cluster: Cluster, wanted: list[str], wait: float) -> int:
-    """Suspend jobs: stop their pods, and keep the jobs to be resumed."""
+    """Suspend jobs: delete their pods and keep the jobs for a later resume."""
 
     def order(job: Document, path: str, subject: str) -> None:
         phase = phase_of(job)
         if phase in FINISHED_PHASES:
-            raise click.ClickException(f"{subject} is {phase}: there is nothing to suspend")
+            raise click.ClickException(f"{subject} cannot be suspended: its phase is {phase}")
         _send_command(
             cluster, "AbortJob", job, path, subject, lambda job: phase_of(job) in SUSPENDED_PHASES, "suspended", wait
         )
@@ -146,15 +146,15 @@ def suspend(cluster: Cluster, wanted: list[str], wait: float) -> int:
     """,
 )
 @jobs_by_name
-@wait_option(10, "it is carried out")
+@wait_option(10, "the command is executed")
 @on_cluster(namespaced=True)
 def resume(cluster: Cluster, wanted: list[str], wait: float) -> int:
-    """Resume suspended jobs: they wait for their turn again, and start anew."""
+    """Resume suspended jobs: they are queued again and start from the beginning."""
 
     def order(job: Document, path: str, subject: str) -> None:
         phase = phase_of(job)
         if phase not in SUSPENDED_PHASES:
-            raise click.ClickException(f"{subject} is {phase}: only a suspended job can be resumed")
+            raise click.ClickException(f"{subject} cannot be resumed: its phase is {phase}, not Aborted")
         _send_command(
             cluster, "ResumeJob", job, path, subject, lambda job: phase_of(job) not in SUSPENDED_PHASES, "resumed", wait
         )
@@ -174,17 +174,17 @@ def resume(cluster: Cluster, wanted: list[str], wait: float) -> int:
     """,
 )
 @jobs_by_name
-@wait_option(60, "it is gone")
+@wait_option(60, "the object is deleted")
 @on_cluster(namespaced=True)
 def delete(cluster: Cluster, wanted: list[str], wait: float) -> int:
-    """Cancel jobs: delete them, and their pods with them."""
+    """Cancel jobs: delete them with their pods."""
     client = cluster.client
 
     def go(job: Document, path: str, subject: str) -> None:
         uid = str(job["metadata"].get("uid") or "")
         client.delete(path, uid=uid, propagation="Background")
         if wait and not wait_until_gone(client, path, uid, wait):
-            raise click.ClickException(f"{subject} is being deleted, but not gone after {wait:g} s")
+            raise click.ClickException(f"timed out after {wait:g} s waiting for {subject} to be deleted")
         echo(f"{subject} deleted")
 
     return _for_each_job(cluster, wanted, go)
@@ -233,4 +233,4 @@ def _send_command(
     found = wait_for_effect(cluster.client, command, path, as_ordered, wait)
     if found is None:
         raise click.ClickException(not_executed(subject, order, wait))
-    echo(f"{subject} {done}" if as_ordered(found) else f"{subject} is {phase_of(found)}: {order} was taken")
+    echo(f"{subject} {done}" if as_ordered(found) else f"{subject} is {phase_of(found)}: {order} was executed")

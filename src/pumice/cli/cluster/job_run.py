@@ -66,15 +66,15 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
     """,
 )
 @click.argument("name", metavar="[NAME]", default="")
-@click.option("-N", "--name", "other", default="", help="The job, as Volcano's commands have it; the same as NAME.")
+@click.option("-N", "--name", "other", default="", help="Name of the job, as in Volcano's commands; same as NAME.")
 @click.option(
     "-q",
     "--queue",
     default="",
     shell_complete=queue_names,
-    help="A leaf; from a parent, or none, the job goes to the leaf that is used least.",
+    help="Leaf queue; for a parent queue, or without this option, the least used leaf is chosen.",
 )
-@click.option("-r", "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many pods.")
+@click.option("-r", "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Number of pods.")
 @click.option(
     "-m",
     "--min",
@@ -82,9 +82,9 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="So many start together, or none does.",
+    help="Minimum number of pods that start together (gang).",
 )
-@click.option("-i", "--image", default=DEFAULT_IMAGE, show_default=True, help="What runs in them.")
+@click.option("-i", "--image", default=DEFAULT_IMAGE, show_default=True, help="Container image.")
 @click.option(
     "-R",
     "--requests",
@@ -92,35 +92,55 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
     default=DEFAULT_REQUESTS,
     show_default=True,
     callback=parse_quantities,
-    help="What each of them asks for.",
+    help="Resource requests of each pod.",
+)
+@click.option("-L", "--limits", metavar="RESOURCES", callback=parse_quantities, help="Resource limits of each pod.")
+@click.option(
+    "-p",
+    "--priority",
+    default="",
+    metavar="CLASS",
+    shell_complete=priority_class_names,
+    help="PriorityClass of the job.",
+)
+@click.option("-S", "--scheduler", default="", help="schedulerName of the pods. [default: set by the cluster]")
+@click.option(
+    "--run-seconds", type=click.FloatRange(min=0), help="Run time of the pods on simulated nodes. [default: unlimited]"
 )
 @click.option(
-    "-L", "--limits", metavar="RESOURCES", callback=parse_quantities, help="The most that each of them may use."
+    "--fail", type=click.IntRange(1, 255), metavar="CODE", help="Exit code with which the pods fail on simulated nodes."
 )
 @click.option(
-    "-p", "--priority", default="", metavar="CLASS", shell_complete=priority_class_names, help="A PriorityClass."
-)
-@click.option("-S", "--scheduler", default="", help="Who places the pods. [default: the cluster's choice]")
-@click.option(
-    "--run-seconds", type=click.FloatRange(min=0), help="How long they run on simulated nodes. [default: for ever]"
+    "--max-retry", type=click.IntRange(min=0), help="Maximum number of runs, if policies restart the job. [default: 3]"
 )
 @click.option(
-    "--fail", type=click.IntRange(1, 255), metavar="CODE", help="With which exit code they fail on simulated nodes."
+    "--ttl", type=click.IntRange(min=0), metavar="SECONDS", help="Delete the job this long after it finished."
+)
+@click.option("--user", default="", help="User of the job, if you may act for others. [default: you]")
+@click.option(
+    "--env",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=parse_pairs,
+    help="Environment variable of the containers; may be repeated.",
 )
 @click.option(
-    "--max-retry", type=click.IntRange(min=0), help="How often it runs at most, if a policy restarts it. [default: 3]"
-)
-@click.option("--ttl", type=click.IntRange(min=0), metavar="SECONDS", help="Delete it so long after its end.")
-@click.option("--user", default="", help="Whose it is, for who may act for others. [default: you]")
-@click.option("--env", metavar="KEY=VALUE", multiple=True, callback=parse_pairs, help="A variable of the containers.")
-@click.option(
-    "--label", metavar="KEY=VALUE", multiple=True, callback=parse_pairs, help="A label of the job and its pods."
+    "--label",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=parse_pairs,
+    help="Label of the job and its pods; may be repeated.",
 )
 @click.option(
-    "-f", "--filename", type=click.File(encoding="utf-8"), help="Jobs from a YAML file instead; - reads standard input."
+    "-f",
+    "--filename",
+    type=click.File(encoding="utf-8"),
+    help="Submit the jobs in a YAML file instead; - reads standard input.",
 )
-@click.option("--dry-run", is_flag=True, help="Print it, and submit nothing.")
-@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="How to print what was made.")
+@click.option("--dry-run", is_flag=True, help="Print the job without submitting it.")
+@click.option(
+    "-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="Output format of the created object."
+)
 @on_cluster(namespaced=True)
 def run(
     cluster: Cluster,
@@ -131,18 +151,18 @@ def run(
     output: str | None,
     **given: Any,
 ) -> None:
-    """Submit a job of equal pods.
+    """Submit a job of identical pods.
 
-    What stands behind -- is the command of their containers.
+    Arguments after -- are the command of the containers.
     """
     ctx = click.get_current_context()
     if name and other and name != other:
-        raise click.UsageError(f"two names are given, {name} and {other}; a command for the pods stands behind --")
+        raise click.UsageError(f"two names given: {name} and {other}; put a command for the pods after --")
     if filename is not None:
         _reject_other_options(ctx)
         jobs = _read_jobs(filename, cluster.requested_namespace)
     elif not (name or other):
-        raise click.UsageError("what is it called? Give its NAME, or a file with -f")
+        raise click.UsageError("a NAME, or a file with -f, is required")
     else:
         jobs = [job_manifest(name or other, command=ctx.meta.get(__name__, ()), **given)]
     if dry_run:
@@ -188,9 +208,7 @@ def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Doc
         "tasks": [{"name": TASK_NAME, "replicas": given["replicas"], "template": _without_empty(pod)}],
     }
     if given["least"] > given["replicas"]:
-        raise click.UsageError(
-            f"--min {given['least']} pods can never start together: there are --replicas {given['replicas']}"
-        )
+        raise click.UsageError(f"--min {given['least']} must not be greater than --replicas {given['replicas']}")
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.kind,
@@ -214,9 +232,9 @@ def _reject_other_options(ctx: click.Context) -> None:
     for param in ctx.command.params:
         typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and param.name not in beside:
-            raise click.UsageError(f"{max(param.opts, key=len)} has no meaning beside --filename, which says it all")
+            raise click.UsageError(f"{max(param.opts, key=len)} cannot be combined with --filename")
     if ctx.meta.get(__name__):
-        raise click.UsageError("a command has no meaning beside --filename, which says it all")
+        raise click.UsageError("a command cannot be combined with --filename")
 
 
 def _read_jobs(file: IO[str], namespace: str) -> list[Document]:
@@ -228,7 +246,7 @@ def _read_jobs(file: IO[str], namespace: str) -> list[Document]:
     try:
         documents = [document for document in yaml.safe_load_all(file) if document is not None]
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file.name}: is not YAML: {' '.join(str(error).split())}") from None
+        raise InvalidInput(f"{file.name}: invalid YAML: {' '.join(str(error).split())}") from None
     jobs = []
     for document in documents:
         listed = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
@@ -238,16 +256,16 @@ def _read_jobs(file: IO[str], namespace: str) -> list[Document]:
         if what != (JOBS.api_version, JOBS.kind):
             found = " ".join(str(part) for part in what if part) or "no object"
             raise InvalidInput(
-                f"{file.name}: document {i + 1}: {found}, but a Job of {JOBS.api_version} is needed; "
-                "kubectl apply takes everything else"
+                f"{file.name}: document {i + 1}: {found} is not a Job of {JOBS.api_version}; "
+                "use kubectl apply for other objects"
             )
         named = (job.get("metadata") or {}).get("namespace") or namespace
         if namespace and named != namespace:
             raise InvalidInput(
-                f"{file.name}: document {i + 1}: metadata.namespace is {named}, but --namespace says {namespace}"
+                f"{file.name}: document {i + 1}: metadata.namespace {named} does not match --namespace {namespace}"
             )
     if not jobs:
-        raise InvalidInput(f"{file.name}: no job in it")
+        raise InvalidInput(f"{file.name}: no Job found")
     return jobs
 
 

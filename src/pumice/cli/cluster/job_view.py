@@ -94,7 +94,7 @@ def _fact_lines(job: Document) -> Iterator[str]:
         "Phase": styled_state(phase_of(job)) + since,
         "Reason": str(now.get("reason") or ""),
         "Message": str(now.get("message") or ""),
-        "Pods": f"{replicas_of(spec)}, of which {count_text(spec.get('minAvailable'))} start together",
+        "Pods": f"{replicas_of(spec)}, minimum {count_text(spec.get('minAvailable'))}",
         "Retries": f"{count_text(status.get('retryCount'))} of {count_text(spec.get('maxRetry'))}",
         "Created": f"{about.get('creationTimestamp') or 'unknown'} ({age(about.get('creationTimestamp'))} ago)",
     }

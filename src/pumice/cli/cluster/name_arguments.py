@@ -10,18 +10,18 @@ import click
 
 from pumice.cli.cluster.name_completion import job_names
 
-QUEUE_NAME_HELP = "The queue, as Volcano's commands have it; the same as NAME."
-JOB_NAME_HELP = "The job, as Volcano's commands have it; the same as NAME."
+QUEUE_NAME_HELP = "Name of the queue, as in Volcano's commands; same as NAME."
+JOB_NAME_HELP = "Name of the job, as in Volcano's commands; same as NAME."
 
 
 def one_name(name: str, other: str, *, needed: bool = False) -> str:
     """The name that was given, as an argument or by Volcano's option."""
     if name and other and name != other:
         raise click.UsageError(
-            f"two names are given, {name} and {other} (-n names a queue: queues are in no namespace)"
+            f"two names given: {name} and {other} (-n is the name of a queue; queues have no namespace)"
         )
     if needed and not (name or other):
-        raise click.UsageError("which one? Give its NAME")
+        raise click.UsageError("a NAME is required")
     return name or other
 
 
@@ -29,7 +29,7 @@ def all_names(names: tuple[str, ...], others: tuple[str, ...]) -> list[str]:
     """The names that were given, at least one."""
     found = list(dict.fromkeys((*names, *others)))
     if not found:
-        raise click.UsageError("which one? Give its NAME")
+        raise click.UsageError("a NAME is required")
     return found
 
 

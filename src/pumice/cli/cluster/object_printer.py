@@ -74,13 +74,13 @@ class ObjectTable(Protocol):
 def output_option(function: Function) -> Function:
     """The option that says how to print."""
     return click.option(
-        "-o", "--output", type=click.Choice(OUTPUT_FORMATS), default="table", show_default=True, help="How to print."
+        "-o", "--output", type=click.Choice(OUTPUT_FORMATS), default="table", show_default=True, help="Output format."
     )(function)
 
 
 def watch_option(function: Function) -> Function:
     """The option that makes a command stay."""
-    return click.option("-w", "--watch", is_flag=True, help="Stay, and print what changes.")(function)
+    return click.option("-w", "--watch", is_flag=True, help="Watch the objects and print changes.")(function)
 
 
 def print_objects(
@@ -96,7 +96,9 @@ def print_objects(
         return len(rows)
     from pumice.kube.watch.sync_watch import CollectionWatch
 
-    following = CollectionWatch(client, path, query, cut=lambda why: echo(f"lost {why}; trying again", err=True))
+    following = CollectionWatch(
+        client, path, query, cut=lambda why: echo(f"watch interrupted: {why}; retrying", err=True)
+    )
     _watch_objects(following, view, output)
     return len(following.objects)
 

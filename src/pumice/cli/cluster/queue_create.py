@@ -24,33 +24,50 @@ if TYPE_CHECKING:
         # A queue below root, with twice the weight of a queue of weight 1
         {me} research --weight 2
 
-        # One below it, with a part of its own and a hard limit
+        # A child queue with deserved resources and an upper limit
         {me} vision --parent research --deserved cpu=16,nvidia.com/gpu=4 --capability nvidia.com/gpu=8
 
-        # One in which a single user gets half of its part at most, and each of several at least a quarter
+        # A queue in which one user gets at most half of its share, and each active user at least a quarter
         {me} shared --user-limit-factor 0.5 --min-user-limit-percent 25
 
-        # What would be made
+        # Print the manifest only
         {me} vision --parent research --dry-run
     """,
 )
 @click.argument("name", metavar="NAME", default="")
 @click.option("-n", "-N", "--name", "other", default="", help=QUEUE_NAME_HELP)
-@click.option("-p", "--parent", default="", shell_complete=queue_names, help="The queue above. [default: root]")
-@click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Its part among its siblings. [default: 1]")
-@click.option("--deserved", metavar="RESOURCES", callback=parse_quantities, help="Its own part: cpu=16,memory=64Gi.")
-@click.option("--guarantee", metavar="RESOURCES", callback=parse_quantities, help="What is kept free for it.")
-@click.option("--capability", metavar="RESOURCES", callback=parse_quantities, help="The most it may ever use.")
-@click.option("--min-user-limit-percent", type=click.IntRange(0, 100), help="What each of several users can count on.")
-@click.option("--user-limit-factor", type=float, help="How often its own part one user may have; -1: any amount.")
-@click.option("--priority", type=click.IntRange(min=0), help="Siblings with a higher one are served first.")
-@click.option("--reclaimable/--no-reclaimable", default=None, help="Whether others may take back from it.")
+@click.option("-p", "--parent", default="", shell_complete=queue_names, help="Parent queue. [default: root]")
+@click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Weight among its siblings. [default: 1]")
 @click.option(
-    "--dequeue-strategy", type=click.Choice(["fifo", "traverse"]), help="fifo: one that does not fit stops it."
+    "--deserved",
+    metavar="RESOURCES",
+    callback=parse_quantities,
+    help="Deserved resources, for example cpu=16,memory=64Gi.",
 )
-@click.option("--protected", is_flag=True, help="Refuse to delete it, or a queue above it.")
-@click.option("--dry-run", is_flag=True, help="Print it, and make nothing.")
-@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="How to print what was made.")
+@click.option("--guarantee", metavar="RESOURCES", callback=parse_quantities, help="Resources reserved for the queue.")
+@click.option(
+    "--capability", metavar="RESOURCES", callback=parse_quantities, help="Upper limit of the resources it may use."
+)
+@click.option(
+    "--min-user-limit-percent", type=click.IntRange(0, 100), help="Minimum share of each active user, in percent."
+)
+@click.option(
+    "--user-limit-factor", type=float, help="Limit of one user, as a multiple of the queue's share; -1: no limit."
+)
+@click.option(
+    "--priority", type=click.IntRange(min=0), help="Queues with a higher priority are served before their siblings."
+)
+@click.option("--reclaimable/--no-reclaimable", default=None, help="Whether other queues may reclaim from it.")
+@click.option(
+    "--dequeue-strategy",
+    type=click.Choice(["fifo", "traverse"]),
+    help="fifo: a job that does not fit blocks the jobs behind it.",
+)
+@click.option("--protected", is_flag=True, help="Refuse to delete the queue or a queue above it.")
+@click.option("--dry-run", is_flag=True, help="Print the queue without creating it.")
+@click.option(
+    "-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="Output format of the created object."
+)
 @on_cluster()
 def create(
     cluster: Cluster,
@@ -65,9 +82,9 @@ def create(
     output: str | None,
     **fields: Any,
 ) -> None:
-    """Make a queue.
+    """Create a queue.
 
-    A parent takes no jobs: a queue with jobs gets no children.
+    A parent queue takes no jobs, so a queue that has jobs cannot get children.
     """
     from pumice.kube.resources import QUEUES
 
@@ -110,5 +127,5 @@ def _user_limit_factor(factor: float | None) -> float | None:
     if factor is None:
         return None
     if not math.isfinite(factor) or (factor <= 0 and factor != -1):
-        raise click.UsageError(f"--user-limit-factor {factor:g}: give a number above 0, or -1 for any amount")
+        raise click.UsageError(f"--user-limit-factor {factor:g}: must be greater than 0, or -1 for no limit")
     return int(factor) if factor.is_integer() else factor

@@ -44,10 +44,10 @@ class DeletionPlan:
     "delete",
     cls=ClusterCommand,
     examples="""
-        # Show what goes with the queue dev, and ask
+        # Delete the queue dev, after confirmation of what is deleted with it
         {me} dev
 
-        # Show it, and delete nothing
+        # Show what would be deleted
         {me} dev --dry-run
 
         # In a script
@@ -56,18 +56,18 @@ class DeletionPlan:
 )
 @click.argument("names", metavar="NAME...", nargs=-1, shell_complete=queue_names)
 @click.option("-n", "-N", "--name", "others", multiple=True, shell_complete=queue_names, help=QUEUE_NAME_HELP)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Show what would go, and delete nothing.")
-@wait_option(60, "it is gone")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, without deleting it.")
+@wait_option(60, "the object is deleted")
 @on_cluster()
 def delete(
     cluster: Cluster, names: tuple[str, ...], others: tuple[str, ...], yes: bool, dry_run: bool, wait: float
 ) -> int:
-    """Delete queues, with all that is in and below them.
+    """Delete queues with their child queues, jobs and podgroups.
 
-    The queues below go too, children first, and all their jobs and podgroups. What goes is shown, and you are asked;
-    without a terminal nobody can be asked, and then it takes --yes. A queue with the annotation
-    pumice.dev/protected: "true" stays, and so does everything above it.
+    Child queues are deleted first, with all their jobs and podgroups. The command lists the objects and asks for
+    confirmation; without a terminal it requires --yes. A queue with the annotation pumice.dev/protected: "true", and
+    every queue above it, cannot be deleted.
     """
     from pumice.kube.resources import QUEUES
 
@@ -82,7 +82,7 @@ def delete(
         return 1
     found = plan_deletion(client, wanted, queues)
     if dry_run or not yes:
-        echo("this would go:" if dry_run else "this goes:", err=not dry_run)
+        echo("would be deleted:" if dry_run else "will be deleted:", err=not dry_run)
         for line in found.lines():
             echo(line, err=not dry_run)
     if dry_run:
@@ -112,7 +112,7 @@ def _confirm(queues: int) -> bool:
     """Ask. Who is no terminal can't answer."""
     if not sys.stdin.isatty():
         raise click.ClickException(
-            "nobody is there to ask (standard input is no terminal): --yes deletes it all the same"
+            "cannot ask for confirmation: standard input is not a terminal; use --yes to delete without asking"
         )
     question = "delete it?" if queues == 1 else f"delete these {queues} queues, and what is in them?"
     try:
@@ -138,7 +138,7 @@ def _delete_queue(client: Client, queue: Document, wait: float) -> int:
         print_error(error_message(error))
         return 1
     if wait and not wait_until_gone(client, path, uid, wait):
-        print_error(f"{subject} is being deleted, but not gone after {wait:g} s; vqueues shows what is left of it")
+        print_error(f"timed out after {wait:g} s waiting for {subject} to be deleted; vqueues shows what remains")
         return 1
     echo(f"{subject} deleted")
     return 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         # With shares, and what each is entitled to, deserves, is guaranteed and may have at most
         {me} -o wide
 
-        # Stay, and print every line that changes
+        # Watch, and print every line that changes
         {me} -w
     """,
 )
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 @watch_option
 @on_cluster()
 def tree(cluster: Cluster, name: str, other: str, output: str, watch: bool) -> int:
-    """Show the tree of queues, or a queue with all below it.
+    """Show the tree of queues, or the subtree of a queue.
 
-    The last four columns count podgroups by phase. Jobs are in leaves: a parent shows the sums of its children.
+    The last four columns count podgroups by phase. Only leaf queues have jobs; a parent shows the sums of its children.
     """
     wanted = one_name(name, other)
     view = QueueTable("tree", [wanted] if wanted else [], wide=output == "wide")
@@ -63,7 +63,7 @@ def tree(cluster: Cluster, name: str, other: str, output: str, watch: bool) -> i
         {me} -o yaml
     """,
 )
-@click.option("-l", "--selector", default="", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Label selector, for example a=b,c!=d.")
 @output_option
 @watch_option
 @on_cluster()
@@ -77,7 +77,7 @@ def list_queues(cluster: Cluster, selector: str, output: str, watch: bool) -> in
     "children",
     cls=ClusterCommand,
     examples="""
-        # The queues right below dev
+        # The child queues of dev
         {me} dev
 
         # Their names alone
@@ -90,7 +90,7 @@ def list_queues(cluster: Cluster, selector: str, output: str, watch: bool) -> in
 @watch_option
 @on_cluster()
 def children(cluster: Cluster, name: str, other: str, output: str, watch: bool) -> int:
-    """List the queues right below one."""
+    """List the child queues of a queue."""
     wanted = one_name(name, other, needed=True)
     return _show(cluster, QueueTable("children", [wanted], wide=output == "wide"), output, watch)
 
@@ -128,5 +128,5 @@ def _show(cluster: Cluster, view: QueueTable, output: str, watch: bool, query: Q
         echo(f"note: {note}", err=True)
     status = report_missing(view.resource, view.names, view.existing_names)
     if not shown and not status and output in ("table", "wide"):
-        echo("no queues found" if not view.names else f"{view.names[0]} has no queues below it", err=True)
+        echo("no queues found" if not view.names else f"{view.names[0]} has no child queues", err=True)
     return status

@@ -34,13 +34,13 @@ ACTIONS = {
     "operate",
     cls=ClusterCommand,
     examples="""
-        # Take no more jobs; those that run go on. Closing a parent closes its children
+        # Accept no more jobs; running jobs continue. Closing a parent closes its children
         {me} dev --action close
 
-        # Take jobs again
+        # Accept jobs again
         {me} dev --action open
 
-        # Take jobs, but start none for now; and go on
+        # Accept jobs without starting them; and start them again
         {me} dev --action pause
         {me} dev --action resume
 
@@ -50,21 +50,23 @@ ACTIONS = {
 )
 @click.argument("name", metavar="NAME", default="", shell_complete=queue_names)
 @click.option("-n", "-N", "--name", "other", default="", shell_complete=queue_names, help=QUEUE_NAME_HELP)
-@click.option("-a", "--action", type=click.Choice([*ACTIONS, "update"]), help="What to do; update sets the weight.")
-@click.option("-w", "--weight", type=click.IntRange(1, 65535), help="Its new part among its siblings.")
-@wait_option(10, "it is carried out")
+@click.option(
+    "-a", "--action", type=click.Choice([*ACTIONS, "update"]), help="Action to perform; update sets the weight."
+)
+@click.option("-w", "--weight", type=click.IntRange(1, 65535), help="New weight among its siblings.")
+@wait_option(10, "the command is executed")
 @on_cluster()
 def operate(cluster: Cluster, name: str, other: str, action: str | None, weight: int | None, wait: float) -> None:
     """Open, close, pause or resume a queue, or give it another weight.
 
-    The order goes to the queue controller as a Command object. A queue above or below may have a say: what the queue
-    is then is printed.
+    Creates a Command object for the queue controller, and prints the resulting state: the state of a parent queue can
+    take precedence.
     """
     from pumice.kube.resources import QUEUES
 
     wanted = one_name(name, other, needed=True)
     if weight is None and action in (None, "update"):
-        raise click.UsageError("nothing to do: give an --action (open, close, pause, resume) or a --weight")
+        raise click.UsageError("an --action (open, close, pause, resume) or a --weight is required")
     path = QUEUES.path("", wanted)
     queue = cluster.client.get(path)
     if weight is not None:
@@ -88,11 +90,11 @@ def _send_command(cluster: Cluster, action: str, queue: Document, path: str, wai
         raise click.ClickException(not_executed(subject, order, wait))
     state = state_of(found)
     if state == "Closing" and action == "close":
-        echo(f"{subject} closing: it takes no more jobs, and is closed when those in it are done")
+        echo(f"{subject} closing: it accepts no more jobs, and closes when its jobs have finished")
     elif state in states:
-        echo(f"{subject} {done}" + ("" if action != "resume" else f", it is {state}"))
+        echo(f"{subject} {done}" + ("" if action != "resume" else f" (state {state})"))
     else:
-        echo(f"{subject} is {state}: {order} was taken, but {_overruled_because(found)}")
+        echo(f"{subject} is {state}: {order} was executed, but {_overruled_because(found)}")
 
 
 def _overruled_because(queue: Document) -> str:
@@ -100,4 +102,4 @@ def _overruled_because(queue: Document) -> str:
     for condition in (queue.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "OwnState" and condition.get("message"):
             return str(condition["message"])
-    return "a queue above it has a say too"
+    return "the state of a parent queue takes precedence"

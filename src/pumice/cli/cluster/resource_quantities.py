@@ -19,7 +19,7 @@ def parse_quantities(ctx: click.Context, param: click.Parameter, value: str | No
     for part in value.split(",") if value else ():
         name, equals, amount = (piece.strip() for piece in part.partition("="))
         if not (name and equals and amount):
-            raise click.BadParameter(f"{part!r} is no amount; write for example cpu=2,memory=4Gi", ctx, param)
+            raise click.BadParameter(f"{part!r} is not NAME=QUANTITY; for example cpu=2,memory=4Gi", ctx, param)
         if name in found:
             raise click.BadParameter(f"{name} is given twice", ctx, param)
         try:
@@ -27,7 +27,7 @@ def parse_quantities(ctx: click.Context, param: click.Parameter, value: str | No
         except QuantityError as error:
             raise click.BadParameter(f"{name}: {error}", ctx, param) from None
         if negative:
-            raise click.BadParameter(f"{name}: {amount} is less than nothing", ctx, param)
+            raise click.BadParameter(f"{name}: {amount} is negative", ctx, param)
         found[name] = amount
     return found
 

@@ -15,14 +15,14 @@ from pumice.cli.entry_point import run_program
 @click.group(context_settings=CONTEXT_SETTINGS)
 @cluster_options
 def queue(**_: Any) -> None:
-    """Show, make, change and delete the queues of a cluster."""
+    """Show, create, change and delete the queues of a cluster."""
 
 
 @click.group(context_settings=CONTEXT_SETTINGS)
 @cluster_options
 @namespace_option
 def job(**_: Any) -> None:
-    """Submit, show, suspend, resume and cancel job_commands."""
+    """Submit, show, suspend, resume and cancel jobs."""
 
 
 @click.group(context_settings=CONTEXT_SETTINGS)
@@ -33,7 +33,7 @@ def vcctl(**_: Any) -> None:
     """Queues and jobs of a cluster, with the verbs of Volcano's vcctl.
 
     \b
-    Exit status: 0 as asked; 1 not found, refused, or nobody answers; 2 bad usage or input.
+    Exit status: 0 success; 1 not found, refused or unreachable; 2 invalid usage or input.
     """
 
 

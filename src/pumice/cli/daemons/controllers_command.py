@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command()
 @cluster_options
 @schedulers_option
-@click.option("--no-jobs", is_flag=True, help="Leave Volcano Jobs to somebody else.")
+@click.option("--no-jobs", is_flag=True, help="Do not run the controller of Volcano Jobs.")
 @election_option("pumice-controllers")
 @metrics_option("127.0.0.1:8081")
 def controllers(
@@ -36,11 +36,11 @@ def controllers(
     election: Election | None,
     answering: MetricsAddress,
 ) -> None:
-    """Keep queues, jobs and podgroups true.
+    """Reconcile queues, Volcano Jobs and podgroups.
 
-    Makes the pods of Volcano Jobs and follows their policies; makes the queues that a hierarchy names, carries out the
-    commands that open, close, pause and resume queues, and empties those that are deleted; gives a podgroup to pods
-    that have none, one for all pods of an owner. Works until stopped.
+    Creates the pods of Volcano Jobs and applies their lifecycle policies; creates the queues in spec.hierarchy,
+    executes the Commands that open, close, pause and resume queues, and deletes the content of deleted queues; creates
+    a podgroup for pods without one, shared by all pods of an owner. Runs until stopped.
     """
     from pumice.controllers.manager import ControllerManager
     from pumice.controllers.registry import all_controllers
@@ -54,4 +54,6 @@ def controllers(
 
     access = cluster_access(kubeconfig, context)
     makers = all_controllers(schedulers, jobs=not no_jobs)
-    run_daemon(access, lambda api: ControllerManager(api, makers), "controlling", answering, probes, election)
+    run_daemon(
+        access, lambda api: ControllerManager(api, makers), "running controllers for", answering, probes, election
+    )

@@ -61,8 +61,10 @@ class Worker(Protocol):
 def cluster_options(command: Command) -> Command:
     """The options that say which cluster is meant."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
-    command = click.option("--context", default="", help="A context of it other than the current one.")(command)
-    return click.option("--kubeconfig", type=file, help="How to reach the cluster. [default: as kubectl]")(command)
+    command = click.option(
+        "--context", default="", help="Context of the kubeconfig to use. [default: the current context]"
+    )(command)
+    return click.option("--kubeconfig", type=file, help="Path to the kubeconfig file. [default: as kubectl]")(command)
 
 
 def schedulers_option(command: Command) -> Command:
@@ -73,7 +75,7 @@ def schedulers_option(command: Command) -> Command:
         multiple=True,
         metavar="NAME",
         callback=_scheduler_names,
-        help="Pods that name this scheduler are ours; may be repeated. [default: pumice and volcano]",
+        help="schedulerName of the pods to handle; may be repeated. [default: pumice and volcano]",
     )(command)
 
 
@@ -100,7 +102,7 @@ def metrics_option(default: str) -> Callable[[Command], Command]:
         default=default,
         show_default=True,
         callback=_metrics_address,
-        help="Where /metrics, /healthz and /readyz are answered; port 0 takes any, an empty address none.",
+        help="Address of /metrics, /healthz and /readyz; port 0 selects a free port, '' disables them.",
     )
 
 
@@ -155,7 +157,7 @@ def _configure_logging() -> None:
 
     level = os.environ.get(LOG_LEVEL_VARIABLE) or "warning"
     if level not in LOG_LEVELS:
-        raise click.UsageError(f"{LOG_LEVEL_VARIABLE} is {level!r}; there are {', '.join(LOG_LEVELS)}")
+        raise click.UsageError(f"{LOG_LEVEL_VARIABLE}: unknown level {level!r}; must be one of {', '.join(LOG_LEVELS)}")
     logging.basicConfig(level=level.upper(), format="%(message)s")
 
 
@@ -208,7 +210,7 @@ async def _run_until_stopped(
             async with asyncio.timeout(STOP_TIMEOUT):
                 await worker.done()
         except TimeoutError:
-            echo("what was under way could not be finished in time", err=True)
+            echo("stopped before all writes in progress were finished", err=True)
             return  # and may yet arrive: the lease is to run out first
         await part.release()
 
@@ -255,7 +257,7 @@ async def _serve_endpoints(stack: AsyncExitStack, answering: MetricsAddress, pro
         trouble = f"--metrics-address {host}:{port}: {error.strerror or error}"
         if answering.explicit:
             raise click.ClickException(trouble) from None
-        echo(f"note: {trouble}; going on without /metrics, /healthz and /readyz", err=True)
+        echo(f"note: {trouble}; continuing without /metrics, /healthz and /readyz", err=True)
     else:
         if port == 0:
             echo(f"metrics at {endpoints.url}/metrics", err=True)

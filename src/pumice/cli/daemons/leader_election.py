@@ -53,7 +53,7 @@ def election_option(name: str) -> Callable[[Command], Command]:
         command = click.option(
             "--leader-elect-namespace",
             metavar="NAMESPACE",
-            help=f"Where that Lease is. [default: the pod's own, else {DEFAULT_NAMESPACE}]",
+            help=f"Namespace of the Lease. [default: that of the pod, else {DEFAULT_NAMESPACE}]",
             expose_value=False,
             is_eager=True,  # the flag wants to know it
             callback=lambda context, _, given: context.meta.update({LEASE_NAMESPACE_KEY: given}),
@@ -63,7 +63,7 @@ def election_option(name: str) -> Callable[[Command], Command]:
             "election",
             is_flag=True,
             callback=lambda context, _, on: _election(context, name) if on else None,
-            help=f"Work only while holding the Lease {name}, so that several can run side by side.",
+            help=f"Run only while holding the Lease {name}, so that several replicas can be started.",
         )(command)
 
     return add
@@ -124,7 +124,7 @@ class Leadership:
         assert self._lease_thread is not None
         await self._lease_thread.run(self._lease.acquire())
         self.started = True
-        echo(f"{self._lease.identity} leads from now on", err=True)
+        echo(f"{self._lease.identity} became the leader", err=True)
         # It goes on when the work is to end: what is under way then may be finished.
         self._renewal = keeping = self._lease_thread.run(self._lease.keep())
         keeping.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A scheduler configuration, as Volcano has them.",
+    help="Scheduler configuration file in Volcano's format.",
 )
 @click.option(
     "--decision-log",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Record there what comes in and what is decided, for `pumice replay`.",
+    help="Directory of the decision log, for pumice replay. [default: no log]",
 )
 @click.option(
     "--decision-log-size",
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 4096),
     default=64,
     show_default=True,
-    help="After how much a new file begins.",
+    help="Size at which a new log file is started.",
 )
 @click.option(
     "--decision-log-files",
     type=click.IntRange(2, 1000),
     default=8,
     show_default=True,
-    help="How many files are kept.",
+    help="Number of log files to keep.",
 )
 @click.option(
     "--write-rate",
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 100_000),
     default=2000,
     show_default=True,
-    help="How many bindings are sent in a second at most, and how many evictions.",
+    help="Maximum bindings per second; the same limit applies to evictions.",
 )
 @schedulers_option
 @election_option("pumice-scheduler")
@@ -76,9 +76,9 @@ def scheduler(
 ) -> None:
     """Schedule a cluster.
 
-    Places the pods that name the scheduler pumice or volcano, by the queues, podgroups and quotas of the cluster,
-    until stopped. A configuration file that changes is followed from the next cycle on (SIGHUP: at once); one that
-    can't be used is refused, and the one before stays in force.
+    Places the pods with schedulerName pumice or volcano, by the queues, podgroups and quotas of the cluster, until
+    stopped. A change of the configuration file takes effect with the next cycle (SIGHUP: at once). If the new file is
+    invalid, the scheduler logs the error and keeps the previous configuration.
     """
     import asyncio
     import signal

@@ -27,27 +27,39 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @cluster_options
 @click.option(
-    "--listen", metavar="HOST:PORT", default=":9443", show_default=True, help="Where the API server reaches it."
+    "--listen",
+    metavar="HOST:PORT",
+    default=":9443",
+    show_default=True,
+    help="Address on which the API server reaches the webhooks.",
 )
-@click.option("--namespace", default="", help="Where the Secret and the Service are. [default: that of the context]")
-@click.option("--service", default="pumice-webhooks", show_default=True, help="The Service in front of it.")
-@click.option("--host", "hosts", multiple=True, help="Another name or address in its certificate; may be repeated.")
-@click.option("--secret", default="pumice-webhooks", show_default=True, help="The Secret that keeps its certificate.")
-@click.option("--tls-cert", type=FILE, help="A certificate of yours instead; a file that changes is read again.")
-@click.option("--tls-key", type=FILE, help="The key that belongs to it.")
-@click.option("--tls-ca", type=FILE, help="Whom the API server is to trust; without it you tell the API server.")
-@click.option("--configuration", default="pumice", show_default=True, help="The webhook configurations to keep.")
+@click.option("--namespace", default="", help="Namespace of the Secret and the Service. [default: that of the context]")
+@click.option("--service", default="pumice-webhooks", show_default=True, help="Service in front of the webhooks.")
+@click.option(
+    "--host", "hosts", multiple=True, help="Additional host name or address in the certificate; may be repeated."
+)
+@click.option(
+    "--secret", default="pumice-webhooks", show_default=True, help="Secret that stores the generated certificate."
+)
+@click.option(
+    "--tls-cert", type=FILE, help="TLS certificate file, instead of a generated certificate; reloaded when it changes."
+)
+@click.option("--tls-key", type=FILE, help="Private key file of --tls-cert.")
+@click.option(
+    "--tls-ca", type=FILE, help="CA file to write into the webhook configurations; without it they are not changed."
+)
+@click.option(
+    "--configuration", default="pumice", show_default=True, help="Name of the webhook configurations to update."
+)
 @schedulers_option
 @click.option(
     "--acts-for-others",
     "controllers",
     metavar="USER",
     multiple=True,
-    help="A user that makes objects for others; with ':' at the end, how such users begin. May be repeated.",
+    help="User that creates objects for other users; a prefix if it ends in ':'. May be repeated.",
 )
-@click.option(
-    "--max-queue-depth", type=click.IntRange(1), help="How many levels of queues there may be. [default: 200]"
-)
+@click.option("--max-queue-depth", type=click.IntRange(1), help="Maximum depth of the queue tree. [default: 200]")
 @metrics_option("127.0.0.1:8082")
 def webhooks(
     kubeconfig: Path | None,
@@ -66,13 +78,14 @@ def webhooks(
     max_queue_depth: int | None,
     answering: MetricsAddress,
 ) -> None:
-    """Judge queues, jobs, podgroups and pods for a Kubernetes API.
+    """Serve the admission webhooks.
 
-    Answers the webhooks that pumice install registers, over TLS. The certificate is made and renewed by itself and
-    shared by all replicas through a Secret; whom the API server must trust is written into the configurations.
+    Answers the webhooks for queues, jobs, podgroups and pods that pumice install registers, over TLS. The command
+    generates and renews the certificate, shares it between replicas in a Secret, and writes the CA into the webhook
+    configurations.
     """
     if bool(tls_cert) != bool(tls_key) or (tls_ca and not tls_cert):
-        raise click.UsageError("--tls-cert and --tls-key belong together, and --tls-ca to both of them")
+        raise click.UsageError("--tls-cert and --tls-key must be given together, and --tls-ca only with them")
 
     from pumice.admission import QUEUE_FINALIZER, Settings
     from pumice.admission.request import DEEPEST
@@ -106,4 +119,4 @@ def webhooks(
             source = SecretCertificate(api, place, secret, names)
         return Webhooks(api, settings, at, source, configuration)
 
-    run_daemon(access, make, "judging for", answering, webhook_probes)
+    run_daemon(access, make, "serving webhooks for", answering, webhook_probes)

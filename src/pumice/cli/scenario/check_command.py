@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.pass_context
 def check(context: click.Context, files: tuple[str, ...]) -> None:
-    """Run each scenario and compare with what it expects.
+    """Run scenarios and check their expectations.
 
-    Each FILE is a scenario of its own. So is a folder, with all its files together, unless several of them hold
-    a Scenario object: then each file is one.
+    Each FILE is one scenario. A folder is one scenario too, with all its files together, unless several of them
+    contain a Scenario object: then each file is a scenario.
     """
     from pumice.sim.manifest_files import read_scenarios
 
@@ -39,7 +39,7 @@ def _check_scenario(path: str, manifests: list[Manifest] | BadInput) -> int:
             raise manifests
         name, differences = _run_and_compare(path, manifests)
     except BadInput as error:
-        echo(f"{click.style('FAIL', fg='red')} {path} (bad input, not run)")
+        echo(f"{click.style('FAIL', fg='red')} {path} (invalid input, not run)")
         for problem in error.problems:
             print_error(str(problem))
         return 2

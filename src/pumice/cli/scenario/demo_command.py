@@ -33,11 +33,12 @@ WIDE_COLUMNS = 120  # columns from which on amounts are shown beside the shares
 
 
 @click.command()
-@click.option("--yaml", "as_yaml", is_flag=True, help="Print the scenario instead, to change it and run it.")
+@click.option("--yaml", "as_yaml", is_flag=True, help="Print the scenario as YAML instead of running it.")
 def demo(as_yaml: bool) -> None:
     """Watch three organisations share a cluster.
 
-    One is idle at first and its part is lent; then it wakes up and takes it back, from those who borrowed it.
+    One organisation is idle at first, and its share is lent to the others. When it submits jobs, reclaim evicts
+    tasks of the borrowers until it has its share back.
     """
     from importlib import resources
 
@@ -62,7 +63,7 @@ def demo(as_yaml: bool) -> None:
     echo("  pumice demo --yaml > demo.yaml      the scenario you just saw; change a weight")
     echo("  pumice run demo.yaml                and see what comes out")
     echo("  pumice run --trace demo.yaml        and why: every decision, level by level")
-    echo("  pumice entitle demo.yaml            what everybody is entitled to, nothing scheduled")
+    echo("  pumice entitle demo.yaml            the entitlement of every queue and job")
 
 
 class DemoRun:
@@ -126,13 +127,15 @@ class DemoRun:
     def caption(self) -> str:
         """What is going on."""
         if self.cycle < self.wake_cycle:
-            return f"{IDLE_QUEUE} is idle: its part of the cluster is lent to whoever can use it"
+            return f"{IDLE_QUEUE} is idle: its share of the cluster is lent to the other queues"
         if self.reclaimed_cycle is None:
-            return f"{IDLE_QUEUE} has woken up: it gets what comes free, and will soon take back what was lent"
+            return (
+                f"{IDLE_QUEUE} has jobs again: it gets capacity that becomes free, and will soon reclaim what was lent"
+            )
         if self.cycle == self.reclaimed_cycle:
             tasks = f"{sum(self.evicted.values())} tasks of {_joined(sorted(self.evicted))}"
             return f"reclaim: {tasks} make way for {IDLE_QUEUE}"
-        return "everybody has what it is entitled to, and stays there"
+        return "every queue has its entitlement, and keeps it"
 
     def picture(self, *, amounts: bool = True) -> str:
         """The tree under its caption."""

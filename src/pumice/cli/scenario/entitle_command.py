@@ -15,13 +15,13 @@ from pumice.cli.terminal import echo, echo_values
     type=click.Choice(["table", "wide", "json", "yaml"]),
     default="table",
     show_default=True,
-    help="How to print the result.",
+    help="Output format.",
 )
 def entitle(files: tuple[str, ...], output: str) -> None:
-    """Print what every queue and job is entitled to.
+    """Print the entitlement of every queue and job.
 
-    The static fair allocation (hierarchical DRF) of the cluster as FILE describes it: targets are divisible,
-    nothing is scheduled and no event happens. All FILEs together are one scenario.
+    Computes the static fair allocation (hierarchical DRF) of the cluster that FILE describes. Targets are divisible;
+    nothing is scheduled, and no event of the scenario is run. All FILEs together are one scenario.
     """
     from pumice.sim.manifest_files import read_manifests
     from pumice.sim.run_report import entitle_report
@@ -38,7 +38,9 @@ def entitle(files: tuple[str, ...], output: str) -> None:
     from pumice.sim.run_overview import overview_of_targets
 
     overview = overview_of_targets(engine)
-    echo(f"{click.style(simulation.scenario.name, bold=True)}: what everybody is entitled to; nothing is scheduled")
+    echo(
+        f"{click.style(simulation.scenario.name, bold=True)}: entitlement of every queue and job; nothing is scheduled"
+    )
     for line in tree_lines(overview, wide=output == "wide", runs=False):
         echo(line)
     if overview.jobs:

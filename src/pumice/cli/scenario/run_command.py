@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     type=click.Choice(["table", "wide", "json", "yaml"]),
     default="table",
     show_default=True,
-    help="How to print the result.",
+    help="Output format.",
 )
-@click.option("--trace", is_flag=True, help="Print every decision, with its reason level by level.")
+@click.option(
+    "--trace", is_flag=True, help="Print every decision and the comparison that led to it at each level of the tree."
+)
 def run(files: tuple[str, ...], output: str, trace: bool) -> None:
-    """Run a scenario and print the tree and the jobs.
+    """Run a scenario and print the resulting queue tree and jobs.
 
     All FILEs together are one scenario.
     """

@@ -153,7 +153,7 @@ def job_lines(overview: RunOverview, *, wide: bool = False, runs: bool = True) -
             ColumnCells("ENTITLED", [_percent(job.entitled) if not runs else "" for job in jobs], align_right=True),
             ColumnCells("ALLOCATED", [job.allocated for job in jobs]),
             ColumnCells("ENTITLED TO", [job.entitled_amounts if wide or not runs else "" for job in jobs]),
-            ColumnCells("WAITS BECAUSE", [job.reason if wide else "" for job in jobs]),
+            ColumnCells("REASON", [job.reason if wide else "" for job in jobs]),
         ]
     )
 

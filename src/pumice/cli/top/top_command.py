@@ -20,7 +20,7 @@ PLAIN_COLUMNS = 100
 @click.command(
     cls=ClusterCommand,
     examples="""
-        # The tree of queues, kept up to date: q ends it, arrows scroll, w shows amounts, n hides namespaces
+        # Live view: q quits, arrow keys scroll, w shows quantities, n hides namespaces
         {me}
 
         # Once, as text
@@ -28,23 +28,23 @@ PLAIN_COLUMNS = 100
     """,
 )
 @on_cluster()
-@click.option("--once", is_flag=True, help="Print how things stand and end, as where the output is no terminal.")
+@click.option(
+    "--once", is_flag=True, help="Print the current usage once and exit; the default if the output is not a terminal."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "wide", "json", "yaml"]),
     default="table",
     show_default=True,
-    help="Wide adds weights and amounts: used/entitled/at most. json and yaml are printed once.",
+    help="Output format; wide adds weights and quantities used/entitled/limit, json and yaml are printed once.",
 )
-@click.option(
-    "--namespaces/--no-namespaces", default=True, help="Whether to show the namespaces that have jobs in a queue."
-)
+@click.option("--namespaces/--no-namespaces", default=True, help="Show the namespaces that have jobs in a queue.")
 def top(cluster: Cluster, once: bool, output: str, namespaces: bool) -> int:
-    """Show what the queues use, are entitled to and may use at most.
+    """Show usage, entitlement and limit of all queues.
 
-    A bar is the whole cluster, a queue's part of it by its dominant resource. The counts are podgroups: running, let
-    in, pending. A line ns/NAME is a namespace with jobs in the queue above it.
+    The width of a bar is the whole cluster; it shows the share of a queue by its dominant resource. RUN, INQ and PEND
+    count podgroups. A line ns/NAME is a namespace with jobs in the queue above it.
     """
     wide = output == "wide"
     if output in ("json", "yaml"):

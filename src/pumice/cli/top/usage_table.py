@@ -50,7 +50,7 @@ def cluster_summary(board: ClusterUsage) -> str:
     """The cluster in a line."""
     nodes = f"{board.nodes} node{'' if board.nodes == 1 else 's'}"
     if board.ready_nodes != board.nodes:
-        nodes = f"{board.ready_nodes} of {nodes} at work"
+        nodes = f"{board.ready_nodes} of {nodes} ready"
     root = next((row for row in board.rows if row.depth == 0), None)
     parts = [nodes]
     for name in board.resources:

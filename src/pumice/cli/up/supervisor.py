@@ -60,12 +60,12 @@ class SupervisedProcess:
             if self._stopping:
                 break
             if status == BAD_INPUT and not self._was_ready:
-                raise CannotStartError(f"the {self.name} cannot start; see above")
+                raise CannotStartError(f"{self.name} could not start; its error is printed above")
             if time.monotonic() - began >= BACKOFF_RESET_SECONDS:
                 pauses.reset()
             pause = pauses.next()
             self.state = "restarting"
-            self._print_line(f"{self.name}: ended ({_exit_text(status)}); started again in {pause:.0f} s")
+            self._print_line(f"{self.name}: exited ({_exit_text(status)}); restarting in {pause:.0f} s")
             await asyncio.sleep(pause)
 
     async def stop(self) -> None:
@@ -79,7 +79,7 @@ class SupervisedProcess:
             async with asyncio.timeout(KILL_AFTER_SECONDS):
                 await process.wait()
         except TimeoutError:
-            self._print_line(f"{self.name}: does not stop; ended")
+            self._print_line(f"{self.name}: did not stop in time; killed")
             self.kill()
             await process.wait()
 

@@ -29,70 +29,87 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 
 
 @click.command()
-@click.option("--nodes", type=click.IntRange(0, MAX_NODES), help="How many simulated nodes. [default: 3 on new data]")
+@click.option(
+    "--nodes", type=click.IntRange(0, MAX_NODES), help="Number of simulated nodes. [default: 3 in a new data directory]"
+)
 @click.option(
     "--node-capacity",
     metavar="RESOURCES",
-    help=f"What each of them has. [default: {DEFAULT_CAPACITY}; those that are there keep theirs]",
+    help=f"Capacity of each new node; existing nodes keep theirs. [default: {DEFAULT_CAPACITY}]",
 )
 @click.option(
     "--nodes-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Node objects to simulate instead (YAML).",
+    help="YAML file with the Node objects to simulate, instead of --nodes.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to keep everything. [default: a folder in your data directory]",
+    help="Data directory. [default: pumice in $XDG_DATA_HOME or ~/.local/share]",
 )
-@click.option("--memory", is_flag=True, help="Keep nothing: everything is gone when it stops.")
+@click.option("--memory", is_flag=True, help="Keep all data in memory; it is lost when the command stops.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback with TLS and a token."
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 takes any free port."
-)
-@click.option(
-    "--token", envvar="PUMICE_TOKEN", help="What clients must present, over TLS; also taken from PUMICE_TOKEN."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; other than loopback, with TLS and a token.",
 )
 @click.option(
-    "--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A certificate of yours."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 selects a free port.",
 )
 @click.option(
-    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The key that belongs to it."
+    "--token", envvar="PUMICE_TOKEN", help="Bearer token that clients must send, over TLS; also read from PUMICE_TOKEN."
+)
+@click.option(
+    "--tls-cert",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TLS certificate file, instead of a generated certificate.",
+)
+@click.option(
+    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key file of --tls-cert."
 )
 @click.option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True, max=1_000_000),
     default=1.0,
     show_default=True,
-    help="How many seconds of simulated run time pass in one second; the scheduler goes by the wall clock.",
+    help="Speed of simulated containers: seconds of run time per second. The scheduler uses the wall clock.",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the kubeconfig. [default: beside the data]",
+    help="Path to write the kubeconfig to. [default: in the data directory]",
 )
-@click.option("--max-queue-depth", type=click.IntRange(1), help="Levels of queues there may be. [default: 200]")
-@click.option("--no-scheduler", is_flag=True, help="Place no pods: bind them yourself, or run a scheduler of your own.")
-@click.option("--no-controllers", is_flag=True, help="Make nothing for others: no pods of Volcano Jobs, no podgroups.")
+@click.option("--max-queue-depth", type=click.IntRange(1), help="Maximum depth of the queue tree. [default: 200]")
+@click.option(
+    "--no-scheduler", is_flag=True, help="Do not start the scheduler; bind pods yourself or run another scheduler."
+)
+@click.option(
+    "--no-controllers", is_flag=True, help="Do not start the controllers of queues, Volcano Jobs and podgroups."
+)
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The scheduler's configuration, as Volcano has them.",
+    help="Scheduler configuration file in Volcano's format.",
 )
 @click.option(
     "--decision-log",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the scheduler records what it decides, for pumice replay. [default: beside the data]",
+    help="Directory of the decision log, for pumice replay. [default: decisions in the data directory]",
 )
 @click.option(
     "--metrics-address",
     metavar="HOST:PORT",
-    help="Where the scheduler answers /metrics, /healthz and /readyz. [default: nowhere]",
+    help="Address on which the scheduler serves /metrics, /healthz and /readyz. [default: none]",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Show what scheduler and controllers say beside warnings.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Print info messages of scheduler and controllers too, not only warnings."
+)
 def up(
     nodes: int | None,
     node_capacity: str | None,
@@ -114,32 +131,31 @@ def up(
     metrics_address: str | None,
     verbose: bool,
 ) -> None:
-    """Run a cluster: a Kubernetes API, simulated nodes, the scheduler and the controllers.
+    """Run a local cluster with simulated nodes.
+
+    Starts a Kubernetes API, simulated nodes, the scheduler and the controllers.
 
     \b
     pumice up --nodes 100 --node-capacity cpu=32,memory=256Gi,nvidia.com/gpu=8
-    export KUBECONFIG=...          (the line it prints)
+    export KUBECONFIG=...          (the printed line)
     kubectl get nodes
 
-    Everything acknowledged is on disk and there again at the next start. Pods with schedulerName pumice or volcano
-    are placed, those of Volcano Jobs by themselves; a pod runs for as long as its annotation says:
+    Acknowledged writes are on disk and available after a restart. The scheduler places pods with schedulerName pumice
+    or volcano, including the pods of Volcano Jobs. An annotation of a pod sets how long it runs:
 
     \b
     pumice.dev/run-seconds: "30"
     """
     if memory and data:
-        raise click.UsageError("--memory keeps nothing, so --data has no meaning beside it; leave one of them out")
+        raise click.UsageError("--memory and --data are mutually exclusive")
     if nodes_file and (nodes is not None or node_capacity):
         raise click.UsageError(
-            "--nodes-file says which nodes there are and what they have, so --nodes and --node-capacity have no "
-            "meaning beside it"
+            "--nodes-file defines the nodes and their capacity: it cannot be combined with --nodes or --node-capacity"
         )
     if bool(tls_cert) != bool(tls_key):
-        raise click.UsageError("--tls-cert and --tls-key belong together; give both or neither")
+        raise click.UsageError("--tls-cert and --tls-key must be given together")
     if no_scheduler and (config or decision_log or metrics_address):
-        raise click.UsageError(
-            "--config, --decision-log and --metrics-address are the scheduler's, and --no-scheduler starts none"
-        )
+        raise click.UsageError("--config, --decision-log and --metrics-address cannot be combined with --no-scheduler")
     _check_token(token)
 
     from kubesim.http.auth import needs_tls
@@ -165,7 +181,7 @@ def up(
         elif nodes is None and folder and (folder / "pumice.db").exists():
             wanted = []  # those that are there go on
             if capacity:
-                echo("--node-capacity is ignored without --nodes: the nodes that are there keep theirs", err=True)
+                echo("--node-capacity is ignored without --nodes: existing nodes keep their capacity", err=True)
         else:
             wanted = make_nodes(DEFAULT_NODES if nodes is None else nodes, capacity)
     except FieldError as error:
@@ -201,9 +217,9 @@ def _check_token(token: str | None) -> None:
     if token is None and os.environ.get("PUMICE_TOKEN") != "":  # to click an empty variable is no variable
         return
     if not token:
-        raise click.UsageError("the token (--token, or PUMICE_TOKEN) is empty; give one, or leave it out altogether")
+        raise click.UsageError("--token (or PUMICE_TOKEN) must not be empty; set a token or unset it")
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise click.UsageError("the token (--token, or PUMICE_TOKEN) must be one word of visible ASCII characters")
+        raise click.UsageError("--token (or PUMICE_TOKEN) must consist of printable ASCII characters without spaces")
 
 
 def default_data_folder() -> Path:
@@ -317,7 +333,7 @@ class _LocalCluster:
                 line.cancel()
             lines.end()
         try:
-            echo("stopping: finishing what is under way", err=True)
+            echo("stopping: waiting for writes in progress", err=True)
             await asyncio.gather(*(companion.stop() for companion in self._processes))
         finally:
             for life in lives:
@@ -349,7 +365,7 @@ async def _start_server(stack: AsyncExitStack, settings: ServerSettings) -> Runn
         raise click.UsageError(f"--host {settings.host}: {error.strerror}") from None
     except OSError as error:
         if error.errno == errno.EADDRNOTAVAIL:
-            raise click.UsageError(f"--host {settings.host} is no address of this machine") from None
+            raise click.UsageError(f"--host {settings.host} is not an address of this machine") from None
         if error.errno == errno.EADDRINUSE:
             raise click.ClickException(_port_in_use(settings.port)) from None
         where = f"{error.filename}: " if error.filename else ""
@@ -361,4 +377,4 @@ def _port_in_use(port: int) -> str:
 
     usual = held_by(default_data_folder())  # most often it is one of ours
     by = f" by {usual}" if usual.endswith(f":{port}") else ""
-    return f"port {port} is taken{by}; choose another with --port, or --port 0 for any that is free"
+    return f"port {port} is already in use{by}; use --port to select another, --port 0 for any free port"

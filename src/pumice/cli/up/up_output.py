@@ -25,10 +25,10 @@ QUEUES_PREFIX = "queues.scheduling.volcano.sh/"  # where the store keeps them
 
 SCHEDULER, CONTROLLERS = "scheduler", "controllers"
 COMPONENT_MESSAGES = {
-    (SCHEDULER, CONTROLLERS): "scheduler and controllers are at work: pods with schedulerName pumice are placed",
-    (SCHEDULER,): "a scheduler is at work, but no controllers: nobody makes pods, podgroups or queues for others",
-    (CONTROLLERS,): "controllers are at work, but no scheduler: bind pods yourself, or start pumice scheduler",
-    (): "only the API and its nodes: no scheduler, no controllers",
+    (SCHEDULER, CONTROLLERS): "scheduler and controllers are running: pods with schedulerName pumice are placed",
+    (SCHEDULER,): "the scheduler is running without controllers: Volcano Jobs get no pods, and pods no podgroups",
+    (CONTROLLERS,): "the controllers are running without a scheduler: bind pods yourself, or start pumice scheduler",
+    (): "only the API and the simulated nodes are running: no scheduler, no controllers",
 }
 
 
@@ -75,7 +75,10 @@ def print_endpoint(
     if running.outside:
         echo(f"reachable from other machines as {running.outside}; the token is in {kubeconfig}", err=True)
     if asked is not None and asked < count:
-        echo(f"{asked:,} nodes asked for, {count:,} are there; kubectl delete node removes some", err=True)
+        echo(
+            f"{asked:,} nodes requested, but the data directory has {count:,}; remove some with kubectl delete node",
+            err=True,
+        )
     echo(COMPONENT_MESSAGES[tuple(companion.name for companion in companions)], err=True)
     echo(f"export KUBECONFIG={shlex.quote(str(kubeconfig))}")
     sys.stdout.flush()

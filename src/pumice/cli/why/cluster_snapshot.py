@@ -53,7 +53,7 @@ WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
 """What a scheduler watches."""
 
 BATCH_JOBS = "/apis/batch/v1"
-CONTROLLERS_HINT = "pumice controllers makes PodGroups: does it run?"
+CONTROLLERS_HINT = "PodGroups are created by pumice controllers: is it running?"
 
 
 class NoSuchJobError(Exception):
@@ -124,7 +124,7 @@ class ClusterSnapshot:
         wanted = _KIND_ALIASES.get(kind.lower()) if kind else ""
         if wanted is None:
             kinds = ", ".join(sorted(set(_KIND_ALIASES.values())))
-            raise NoSuchJobError(f"{kind!r} is no kind of job; write one of {kinds}")
+            raise NoSuchJobError(f"unknown kind {kind!r}; must be one of {kinds}")
         if wanted in ("", "podgroup") and self._has_podgroup(namespace, name):
             return JobLookup(f"{namespace}/{name}")
         if wanted in ("", "job") and (found := self._find_vcjob(namespace, name)) is not None:
@@ -171,13 +171,13 @@ class ClusterSnapshot:
         if group is not None:
             there = sum(uid in _owner_uids(pod) for pod in self._in_namespace(PODS, namespace))
             return JobLookup(key_of(group), "", missing_pods_message(self._client, job, there), f"{namespace}/{name}")
-        words = f"waits: nobody has made a PodGroup for it yet; its phase is {phase_of(job) or 'Pending'}."
+        words = f"waits: it has no PodGroup yet; its phase is {phase_of(job) or 'Pending'}."
         return JobLookup("", f"vcjob {namespace}/{name} {words}", self._missing_group_notes(job))
 
     def _missing_group_notes(self, found: Document) -> list[str]:
         """What would give a group to somebody who has none."""
         why = creation_refusal(self._client, found, POD_GROUPS.kind)
-        return [f"the API has to let it have one, and said: {why}"] if why else [CONTROLLERS_HINT]
+        return [f"the API refused to create its PodGroup: {why}"] if why else [CONTROLLERS_HINT]
 
     def _find_batch_job(self, namespace: str, name: str) -> JobLookup | None:
         """What is to be said of a Job of Kubernetes for which nobody has made a group."""
@@ -185,7 +185,7 @@ class ClusterSnapshot:
         if job is None:
             return None
         suspended = bool((job.get("spec") or {}).get("suspend"))
-        words = "waits: nobody has made a PodGroup for it yet." + (" It is suspended." if suspended else "")
+        words = "waits: it has no PodGroup yet." + (" It is suspended." if suspended else "")
         uid = job["metadata"]["uid"]
         pod = next((pod for pod in self._in_namespace(PODS, namespace) if uid in _owner_uids(pod)), None)
         notes = [CONTROLLERS_HINT] if pod is None else self._missing_group_notes(pod)
@@ -206,10 +206,12 @@ class ClusterSnapshot:
         scheduler = pod["spec"].get("schedulerName") or ""
         if scheduler and scheduler not in self._scheduler_names:
             ours = " or ".join(sorted(self._scheduler_names))
-            return JobLookup("", f"pod {namespace}/{name} is not ours: it names the scheduler {scheduler}, not {ours}")
+            return JobLookup(
+                "", f"pod {namespace}/{name} is not scheduled by Pumice: its schedulerName is {scheduler}, not {ours}"
+            )
         group = _group_name(pod)
         if not group:
-            words = "waits: it belongs to no PodGroup, so the scheduler does not know it"
+            words = "waits: it has no PodGroup, so the scheduler ignores it"
             return JobLookup("", f"pod {namespace}/{name} {words}", self._missing_group_notes(pod))
         node, phase = pod["spec"].get("nodeName"), (pod.get("status") or {}).get("phase") or "Pending"
         where = f"is on node {node}, {phase}" if node else "has no node yet"
@@ -233,8 +235,8 @@ class ClusterSnapshot:
         )
         hint = f"; did you mean {close[0]}?" if close else ""
         if elsewhere:
-            hint = f"; there is one in {', '.join(elsewhere)} (use -n)"
-        return f"there is no {what} {name} in namespace {namespace}{hint}"
+            hint = f"; found in namespace {', '.join(elsewhere)} (use -n)"
+        return f'{what} "{name}" not found in namespace {namespace}{hint}'
 
     def exhausted_quotas(self, namespace: str) -> list[str]:
         """The quotas of a namespace that are used up, and of what: pods that exceed one are not created."""
@@ -248,9 +250,8 @@ class ClusterSnapshot:
                 if name in used and _is_exhausted(used[name], hard[name])
             ]
             if full:
-                found.append(
-                    f"the quota {quota['metadata']['name']} of namespace {namespace} is used up: {', '.join(full)}"
-                )
+                name = quota["metadata"]["name"]
+                found.append(f"ResourceQuota {name} of namespace {namespace} is exhausted: {', '.join(full)}")
         return found
 
 

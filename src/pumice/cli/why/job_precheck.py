@@ -27,8 +27,8 @@ def ended_message(job: Document) -> tuple[str, list[str]] | None:
     why = f" ({_state(job)['message']})" if _state(job).get("message") else ""
     subject = f"vcjob {about['namespace']}/{about['name']}"
     if phase in SUSPENDED_PHASES:
-        return f"{subject} is suspended, its phase is {phase}{why}", [f"vresume {about['name']} lets it run again"]
-    return f"{subject} is not waiting: it is over, its phase is {phase}{why}", []
+        return f"{subject} is suspended: its phase is {phase}{why}", [f"resume it with vresume {about['name']}"]
+    return f"{subject} is not waiting: it has finished, its phase is {phase}{why}", []
 
 
 def creation_refusal(client: Client, found: Document, kind: str) -> str:
@@ -47,7 +47,7 @@ def missing_pods_message(client: Client, job: Document, there: int) -> list[str]
     """Pods that a job should have and that the API does not let it have."""
     wanted = sum(task.get("replicas", 1) for task in job["spec"].get("tasks") or ())
     why = creation_refusal(client, job, PODS.kind) if there < wanted else ""
-    return [f"{wanted - there} of its {wanted} pods are not made: {why}"] if why else []
+    return [f"{wanted - there} of its {wanted} pods could not be created: {why}"] if why else []
 
 
 def _state(job: Document) -> Document:

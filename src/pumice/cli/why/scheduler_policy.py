@@ -36,7 +36,7 @@ def read_config_file(file: Path | None) -> SchedulerConfig | None:
     try:
         return read_config(file.read_text(encoding="utf-8"), str(file))
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{file}: no UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise click.UsageError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
 
@@ -53,15 +53,17 @@ def policy_in_force(about: Mapping[str, Any], given: SchedulerConfig | None) -> 
     text, source = about.get("configuration"), str(about.get("source") or "its configuration")
     if given is not None:
         other = isinstance(text, str) and text != given.text
-        note = f"this goes by {given.source}; the scheduler at work goes by {source}, which says something else"
+        note = f"explained with {given.source}; the running scheduler uses {source}, which differs"
         return SchedulerPolicy(given, f"--config {given.source}", [note] if other else [])
-    guess = "this is a guess by Pumice's default configuration; --config names another"
+    guess = "assuming the default configuration of Pumice; use --config to name another"
     if not isinstance(text, str):
-        why = f"no scheduler has written its configuration into status.scheduler of queue {ROOT}"
+        why = f"no scheduler has published its configuration in status.scheduler of queue {ROOT}"
         return SchedulerPolicy(default_config(), "guessed", [f"{why}: {guess}"])
     try:
-        return SchedulerPolicy(read_config(text, source), f"the scheduler at work: {source}")
+        return SchedulerPolicy(read_config(text, source), f"the running scheduler: {source}")
     except ConfigError as error:
         return SchedulerPolicy(
-            default_config(), "guessed", [f"the configuration of the scheduler cannot be used here: {error}: {guess}"]
+            default_config(),
+            "guessed",
+            [f"the configuration of the running scheduler cannot be used here: {error}: {guess}"],
         )

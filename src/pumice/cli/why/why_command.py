@@ -26,10 +26,10 @@ SECOND = 1_000_000
         # Why does the job train wait? (a PodGroup, a Job of Volcano, a batch Job or a pod)
         {me} train
 
-        # The same in another namespace, and all of it for a program
+        # The same in another namespace, as JSON
         {me} train -n research -o json
 
-        # Of two things of that name the pod
+        # The pod, if several objects have that name
         {me} pod/train
 
         # Without a cluster: at the end of a scenario
@@ -41,10 +41,15 @@ SECOND = 1_000_000
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Go by this configuration. [default: that of the scheduler at work, as it says]",
+    help="Scheduler configuration file. [default: the one that the running scheduler publishes]",
 )
 @click.option(
-    "-f", "--file", "files", metavar="FILE", multiple=True, help="Ask about the end of a scenario, not a cluster."
+    "-f",
+    "--file",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    help="Explain the state at the end of a scenario, without a cluster; may be repeated.",
 )
 @click.option(
     "-o",
@@ -52,17 +57,18 @@ SECOND = 1_000_000
     type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
-    help="How to print the answer.",
+    help="Output format.",
 )
 def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...], output: str) -> int:
-    """Say why a job waits, in numbers.
+    """Explain why a job waits.
 
-    Who is served before it at which level of the queues, which limits and which nodes are in its way, what time alone
-    will change, and what would have to happen. The rules are those of the scheduler at work, which writes them into
-    the status of the queue root; where it does not, the answer says that they are guessed. Nothing is changed.
+    Shows which jobs are served first at each level of the queue tree, which limits and nodes prevent a start, what
+    changes with time, and what the job needs to start. The explanation follows the configuration that the running
+    scheduler publishes in the status of queue root; without it, it uses the default configuration and says so. The
+    command changes nothing.
 
     \b
-    Exit status: 0 explained, 1 there is no such job, 2 bad input.
+    Exit status: 0 explained, 1 job not found, 2 invalid usage or input.
     """
     if files:
         answer = _explain_in_scenario(
@@ -99,7 +105,7 @@ def _explain_in_scenario(job: str, namespace: str, files: tuple[str, ...], confi
     found = explain(engine, task.job.key if task is not None and task.job is not None else key, simulation.cluster.now)
     if found is None:
         known = ", ".join(sorted(engine.state.jobs)) or "none"
-        print_error(f"there is no job {key} at the end of {simulation.scenario.name}; there are: {known}")
+        print_error(f"job {key} not found at the end of {simulation.scenario.name}; existing jobs: {known}")
     return found
 
 
@@ -135,7 +141,7 @@ def _explain_found(snapshot: ClusterSnapshot, found: JobLookup, rules: Scheduler
     if answer.cause == "pods":
         answer.notes += snapshot.exhausted_quotas(found.key.partition("/")[0])
     if answer.cause == "next" and now - max(answer.created, answer.last_start) > 30 * SECOND:
-        answer.notes.append("nothing has been in its way for a while, as far as objects tell: is a scheduler running?")
-    answer.notes += [f"left out, because it cannot be read: {what}" for what in snapshot.unreadable]
+        answer.notes.append("nothing has prevented a start for a while: is a scheduler running?")
+    answer.notes += [f"ignored, because it cannot be decoded: {what}" for what in snapshot.unreadable]
     answer.notes += rules.notes
     return answer
