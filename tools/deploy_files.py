@@ -1,11 +1,11 @@
-"""Writes deploy/kustomize and deploy/helm from the manifests in pumice.install: they are made in one place only.
+"""Writes deploy/kustomize and deploy/helm from the manifests in pumice.install, the only place that defines them.
 
 python -m tools.deploy_files
 
-The chart's templates are the same objects with a few values left open. Where an object differs beside Volcano, both
-stand there and a value decides. Two kinds are left out: queues, which the controllers make where they are missing (an
-apply would set them back every time), and in the chart the namespace, which is Helm's. Values that nobody can mean are
-refused by a schema: to Helm, the text "false" is true and a name that is misspelt is nothing.
+The templates of the chart are the same objects with a few values left open. If an object differs beside Volcano, the
+template contains both versions and a value selects one. Two kinds are left out: queues, which the controllers create if
+they are missing (an apply would reset them every time), and, in the chart, the namespace, which Helm creates. A schema
+rejects invalid values, because to Helm the text "false" is true and a misspelt name is ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEPLOY = Path(__file__).parent.parent / "deploy"
 WRITTEN = "# Written by tools/deploy_files.py from the code. Change that instead.\n"
 
 OPEN = InstallOptions(namespace="NAMESPACE-HERE", image="IMAGE-HERE", replicas=987654321, configuration="SETTINGS-HERE")
-"""Values that nobody has, each to be found again in what is written."""
+"""Placeholder values, found again in the written manifests."""
 TEMPLATES = {
     "NAMESPACE-HERE": "{{ .Release.Namespace | quote }}",
     "IMAGE-HERE": '"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"',

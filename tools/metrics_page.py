@@ -1,9 +1,8 @@
-"""Writes docs/metrics.md from the metrics that scheduler, controllers and webhooks really give.
+"""Writes docs/metrics.md from the metrics that scheduler, controllers and webhooks export.
 
 python tools/metrics_page.py > docs/metrics.md
 
-Each is asked once, after a moment in which everything it counts has happened, so that every series is there and shows
-its labels.
+Each component is scraped once, after every counted event has happened, so that all series exist with their labels.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def page() -> str:
 
 
 async def _sections() -> list[str]:
-    async with Session(Access("http://127.0.0.1:1")) as session:  # nobody is asked
+    async with Session(Access("http://127.0.0.1:1")) as session:  # no request is sent
         api = Api(session)
         informer: Informer[Document] = Informer(api, JOBS.raw, cast(Any, None))
         return [
@@ -91,7 +90,7 @@ def _name(family: Metric) -> str:
 
 
 def _labels(family: Metric) -> list[str]:
-    """What tells the series of a family apart."""
+    """The labels of the series of a family."""
     known = getattr(family, "_labelnames", ())
     return list(known or dict.fromkeys(label for sample in family.samples for label in sample.labels if label != "le"))
 

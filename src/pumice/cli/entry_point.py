@@ -1,7 +1,7 @@
-"""How a program ends: a person sees a line that says what is wrong and a script an exit status, never a traceback.
+"""The entry point of all programs: errors become a message and an exit status, never a traceback.
 
-0 as asked; 1 not as asked (not found, refused, nobody answers, an expectation that does not hold); 2 what was asked
-for can not be meant (options, files); 70 a mistake of ours; 130 interrupted; 141 nobody reads the output any more.
+Exit status: 0 success; 1 failure (not found, refused, unreachable, an expectation that does not hold); 2 invalid usage
+or input; 70 internal error; 130 interrupted; 141 the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _exit_status(command: click.Command, name: str) -> int:
     except Exception as found:  # the promise of this module: no traceback, whatever it is
         mistake = found
         while isinstance(mistake, ExceptionGroup):
-            mistake = mistake.exceptions[0]  # what happened, not who was told of it
+            mistake = mistake.exceptions[0]  # the cause, not the task group around it
         frame = traceback.extract_tb(mistake.__traceback__)[-1]
         what = f"{type(mistake).__name__}: {mistake}".splitlines()[0]
         print_error(

@@ -1,4 +1,4 @@
-"""``pumice fsck``: is everything in a data directory as it should be?"""
+"""``pumice fsck``: checks the consistency of a data directory."""
 
 from __future__ import annotations
 

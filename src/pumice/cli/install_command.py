@@ -106,7 +106,7 @@ def _install(client: Client, choices: InstallOptions, *, take_over: bool, config
     choices = _options_beside_volcano(choices, volcano, take_over=take_over)
     wanted = all_manifests(choices)
     once = CREATE_ONLY_KINDS - {"ConfigMap"} if configured else CREATE_ONLY_KINDS
-    meant = {"ConfigMap": configured, "CustomResourceDefinition": take_over}  # asked for by name, so no surprise
+    meant = {"ConfigMap": configured, "CustomResourceDefinition": take_over}  # requested explicitly
     forced = {kind for kind in KINDS if force or meant.get(kind)}
     dry_run_apply(client, wanted, once=once, forced=forced)
     for line in apply(client, (one for one in wanted if one["kind"] not in ACTIVE_KINDS), once=once, forced=forced):
@@ -131,7 +131,7 @@ def _wait_available(client: Client, choices: InstallOptions, seconds: float) -> 
 def _options_beside_volcano(
     choices: InstallOptions, volcano: VolcanoInstallation, *, take_over: bool
 ) -> InstallOptions:
-    """What is chosen where Volcano is; says so."""
+    """The options if Volcano is installed; prints a note."""
     from dataclasses import replace
 
     if not volcano or take_over:
@@ -188,7 +188,7 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
 
 @contextmanager
 def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
-    """The cluster, for as long as it is needed; what it says no to is the end, in a line."""
+    """A client of the cluster; API errors end the command with a message."""
     from pumice.install.apply import FieldConflictError, NotReadyError
     from pumice.install.installed_namespace import OtherNamespaceError
     from pumice.kube.client.api_errors import ApiError, UnreachableError

@@ -32,7 +32,7 @@ COMMAND_MODULES = {
     "job": "cluster.volcano_programs",
     "completion": "cluster.completion_command",
 }
-"""The commands, and the module of each. It is loaded when somebody asks for it."""
+"""The module of each command, imported when the command is used."""
 
 
 class LazyCommands(click.Group):

@@ -74,7 +74,7 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
 
 
 def _log_files(logs: tuple[Path, ...], until: int | None) -> Iterator[Path]:
-    """The files that are meant; of a folder, those that begin before the last cycle that is asked for."""
+    """The log files; of a directory, those that start at or before the last requested cycle."""
     from pumice.decision_log.replay import first_cycle
     from pumice.decision_log.writer import log_files
 
@@ -87,7 +87,7 @@ def _log_files(logs: tuple[Path, ...], until: int | None) -> Iterator[Path]:
 
 @contextmanager
 def _progress(path: Path) -> Iterator[Callable[[int], None]]:
-    """Show how far it is, where somebody looks."""
+    """Show a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield lambda size: None
         return

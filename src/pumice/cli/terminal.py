@@ -1,4 +1,4 @@
-"""Printing: colour only where a person looks, and characters that the other side can show."""
+"""Printing to a terminal or pipe: colors, encodings, and a closed pipe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 def use_color() -> bool | None:
-    """False where nobody wants colour; None leaves it to whether the output is a terminal."""
+    """False if ``NO_COLOR`` is set; None: use colors on a terminal only."""
     return False if os.environ.get("NO_COLOR") else None
 
 
@@ -18,7 +18,7 @@ OUTPUT_CLOSED = 141  # as a shell counts an end by SIGPIPE
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a line. If nobody reads it any more (``pumice run x.yaml | head``), that is the end, and no error."""
+    """Print a line. If the reader has closed the pipe (``pumice run x.yaml | head``), exit without an error message."""
     try:
         click.echo(text, err=err, color=use_color())
     except BrokenPipeError:
@@ -33,7 +33,7 @@ def print_error(message: str) -> None:
 
 
 def terminal_width() -> int:
-    """How many columns the terminal behind standard error has."""
+    """The width of the terminal of standard error."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:

@@ -13,16 +13,16 @@ GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, and how the cells stand under it."""
+    """A column: its heading and alignment."""
 
     heading: str
     align_right: bool = False
     min_width: int = 0
     """So wide it is in any case."""
     watch_width: int = 0
-    """So wide it is where more rows may come later."""
+    """The minimum width in watch mode, where later rows may be longer."""
     ignore_changes: bool = False
-    """Whether it changes by itself, as an age does, so that a change in it is none."""
+    """Whether the column changes by itself, as an age does, so that its changes are not printed."""
 
 
 class Table:
@@ -36,7 +36,7 @@ class Table:
         ]
 
     def widen(self, rows: Iterable[Sequence[str]]) -> None:
-        """Make room for these."""
+        """Widen the columns to fit these rows."""
         for row in rows:
             self._widths = [max(known, display_width(cell)) for known, cell in zip(self._widths, row, strict=True)]
 
@@ -56,7 +56,7 @@ class Table:
 
 
 def display_width(cell: str) -> int:
-    """How many places a text takes on a terminal."""
+    """The number of terminal columns of a text."""
     plain = click.unstyle(cell)
     if plain.isascii():
         return len(plain)

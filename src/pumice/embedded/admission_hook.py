@@ -1,13 +1,13 @@
-"""Admission in the write path: what a webhook would do on a real cluster, without the way there and back.
+"""Admission in the write path of the embedded server, in place of the webhooks of a real cluster.
 
-The rules are those of ``pumice.admission``; here they get their world. It follows the newest state, commits under way
-included: the store tells of every write in the moment at which it is judged, and what it told is read when the next
-rule asks. So a write is judged by everything before it, and of two queues that would fit alone the second is refused.
-After a failed commit the state went back, and the world is made anew; a start begins that way too.
+The rules are those of ``pumice.admission``; this module gives them a view of the cluster. The view includes commits in
+progress: the store reports every write when it is admitted, and the view applies the reported writes before the next
+rule reads it. So each write is checked against all writes before it: of two queues that only fit one at a time, the
+second is refused. A failed commit rolls the state back, and the view is rebuilt from the store, as after a start.
 
-A refusal is answered as a webhook's that says Forbidden: 403, because the object is well formed and its author known,
-and yet the cluster's rules do not let it in. (A webhook that gives no code at all comes out as 400 without a reason,
-of which no client can tell anything.) Every refusal is a cause in the details.
+A refusal is answered like that of a webhook with the reason Forbidden: 403, because the object is well-formed and its
+author is known, but the rules of the cluster do not allow it. (A webhook without a code results in 400 without a
+reason, which clients cannot interpret.) Each refusal is a cause in the details of the status.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class EmbeddedAdmission:
     def admit(
         self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool
     ) -> Object:
-        """What to store of a new object, or of a later version of ``old``. ``ApiError`` if it is refused."""
+        """Return the object to store, with defaults; raise ``ApiError`` if it is refused. ``old`` is stored now."""
         if resource.qualified not in ADMITTED:
             return new
         admitted = self._review(CREATE if old is None else UPDATE, resource, new, old, call, dry_run).object or new
@@ -64,9 +64,9 @@ class EmbeddedAdmission:
         return admitted
 
     def admit_deletion(self, resource: Resource, old: Object, call: RequestContext, *, dry_run: bool) -> None:
-        """``ApiError`` if an object must stay.
+        """Raise ``ApiError`` if an object must not be deleted.
 
-        What the server itself deletes (the objects of a definition that goes, say) was decided elsewhere.
+        Deletions by the server itself, for example of the objects of a deleted CRD, are not checked.
         """
         if resource.qualified in ADMITTED and call.user != ITSELF:
             self._review(DELETE, resource, None, old, call, dry_run)
@@ -128,5 +128,5 @@ def _denied(resource: Resource, name: str, verdict: Verdict) -> ApiError:
 
 
 def _may_impersonate(call: RequestContext) -> Callable[[str], bool]:
-    """Administrators may act as anybody."""
+    """Administrators may act as any user."""
     return lambda _: call.user in {ADMIN, ITSELF}

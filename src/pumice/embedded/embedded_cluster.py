@@ -22,11 +22,11 @@ def with_pumice(
     scheduler: bool = False,
     controllers: bool = False,
 ) -> ServerSettings:
-    """Add our kinds, the first queues and our rules to the settings of a server.
+    """Add the CRDs, the first queues and the admission rules of Pumice to the settings of a server.
 
-    Without ``admission`` queues, jobs and podgroups are judged by their definitions only. ``max_queue_depth`` limits
-    the levels of queues below root. ``scheduler`` says that our scheduler will run here, and no other; ``controllers``
-    that our controllers will, so that a queue that is deleted waits for them by a finalizer.
+    Without ``admission``, queues, jobs and podgroups are validated by their CRDs only. ``max_queue_depth`` limits the
+    depth of the queue tree below root. ``scheduler``: the scheduler of Pumice will run here, and no other.
+    ``controllers``: the controllers of Pumice will run here, so a deleted queue waits for them by a finalizer.
     """
     finalizer = QUEUE_FINALIZER if controllers else ""
     rules = Rules(max_queue_depth=max_queue_depth, queue_finalizer=finalizer, alone=scheduler)

@@ -1,8 +1,7 @@
-"""Bringing manifests into a cluster: applied on the server, so that what others have added to our objects stays.
+"""Apply manifests to a cluster by server-side apply, so that fields of other managers are kept.
 
-What is there and the same is left alone; who installs twice changes nothing. What somebody else has changed since is
-not changed back unless that is asked for. All of it is rehearsed first: what the server would refuse is known before
-anything has changed.
+Unchanged objects are left alone: a second installation changes nothing. Fields that another manager has changed are
+kept unless they are forced. A server-side dry run comes first, so that a refusal is known before anything is changed.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from pumice.kube.client.sync_client import Client
 Object = dict[str, Any]
 
 FIELD_MANAGER = "pumice-install"
-"""Who we are to the server: what we have applied is known by it."""
+"""The field manager of everything that is applied."""
 POLL_SECONDS, ESTABLISH_TIMEOUT = 0.2, 30.0
-"""Seconds: between two looks at a new definition, and until it must be served."""
+"""Seconds between two reads of a new CRD, and until it must be Established."""
 
 
 class NotReadyError(Exception):
@@ -29,16 +28,16 @@ class NotReadyError(Exception):
 
 
 class FieldConflictError(Exception):
-    """Others have set what would be changed; the message says what, and who."""
+    """Another field manager has set fields that would change; the message names the fields and the managers."""
 
 
 def dry_run_apply(
     client: Client, wanted: Iterable[Object], *, once: Container[str] = CREATE_ONLY_KINDS, forced: Container[str] = ()
 ) -> None:
-    """Have the server judge what would be applied, and change nothing.
+    """Send all objects to the server as a dry run; nothing is changed.
 
-    Left out is what would only be judged in a cluster where the rest is there already: everything in a namespace that
-    is yet to be made, and new bindings of roles.
+    Objects that the server can only validate after others exist are skipped: objects in a namespace that does not exist
+    yet, and new role bindings.
     """
     objects = list(wanted)
     new = {
@@ -61,7 +60,7 @@ def dry_run_apply(
 
 
 def _conflicts(error: ApiError) -> list[str]:
-    """What others have set, field by field."""
+    """The conflicting fields, each with its manager."""
     causes = [cause for cause in error.details.get("causes") or () if cause.get("field")]
     return [f"{cause['field']} ({cause.get('message', '')})" for cause in causes] or [str(error)]
 
@@ -74,9 +73,9 @@ def apply(
     forced: Container[str] = (),
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
-    """Apply objects in order; says of each what became of it.
+    """Apply objects in order; yield a line about the result for each.
 
-    Of kinds in ``once`` only what is missing is made. In kinds in ``forced`` what others have set gives way.
+    Kinds in ``once`` are only created if missing. In kinds in ``forced``, fields of other managers are overwritten.
     """
     for one in wanted:
         before = _get_existing(client, one)
@@ -116,7 +115,7 @@ def _apply_result(before: Object | None, after: Object) -> str:
 
 
 def _await_served(client: Client, definition: Object, sleep: Callable[[float], None]) -> None:
-    """Wait until objects of a new kind can be made."""
+    """Wait until the API serves the kind of a new CRD."""
     deadline = time.monotonic() + ESTABLISH_TIMEOUT
     while time.monotonic() < deadline:
         found = _get_existing(client, definition) or {}

@@ -1,4 +1,4 @@
-"""What an administrator may choose."""
+"""The options of an installation."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.kube.decode.convert import SCHEDULERS
 
 INSTALL_NAME = "pumice"
-"""What is only once in a cluster is called so; the rest begins with it."""
+"""The name of cluster-wide objects, and the prefix of the names of all others."""
 OWN_SCHEDULER = "pumice"
 VOLCANO_ACCOUNTS = "system:serviceaccount:volcano-system:"
-"""How the accounts of Volcano begin."""
+"""The prefix of the user names of Volcano's service accounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions:
-    """How Pumice is installed."""
+    """The options of an installation."""
 
     namespace: str = "pumice-system"
     image: str = f"pumice:{__version__}"
     replicas: int = 2
-    """Of each component. One of them works, the others wait; webhooks all answer."""
+    """Replicas of each component. Of scheduler and controllers one replica leads; all webhooks answer."""
     configuration: str = DEFAULT_CONFIG
     """The scheduler's, as its file has it."""
     beside_volcano: bool = False
-    """Leave everything to Volcano that is Volcano's: definitions, jobs, and pods that name it as their scheduler."""
+    """Leave Volcano's CRDs and jobs to Volcano, and the pods whose schedulerName is volcano."""
     webhooks: bool = True
     webhook_url: str = ""
-    """Where the API server finds the webhooks, if they do not run in the cluster."""
+    """The URL of the webhooks if they run outside the cluster."""
     service_monitor: bool = False
-    """Whether the Prometheus operator is told of the metrics."""
+    """Whether to create a ServiceMonitor for the Prometheus operator."""
 
     @property
     def schedulers(self) -> tuple[str, ...]:
-        """Whose pods are ours: those that name one of these."""
+        """The values of ``schedulerName`` whose pods Pumice places."""
         return (OWN_SCHEDULER,) if self.beside_volcano else tuple(sorted(SCHEDULERS))
 
 
 def labels(component: str = "") -> dict[str, str]:
-    """What our objects are known by, and those of one component."""
+    """The labels of installed objects, or of the objects of one component."""
     found = {"app.kubernetes.io/name": INSTALL_NAME, "app.kubernetes.io/part-of": INSTALL_NAME}
     return {**found, "app.kubernetes.io/component": component} if component else found

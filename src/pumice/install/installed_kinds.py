@@ -1,4 +1,4 @@
-"""Where the objects that are installed stand in the API."""
+"""The kinds that an installation creates or reads, with their API paths."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ KINDS = {
 
 
 def path_of(wanted: dict[str, Any]) -> str:
-    """Where an object is."""
+    """The API path of an object."""
     about = wanted["metadata"]
     return KINDS[wanted["kind"]].path(about.get("namespace", ""), about["name"])
 
 
 def display_name(wanted: dict[str, Any]) -> str:
-    """An object by its name, as kubectl says it."""
+    """The name of an object as kubectl prints it: ``deployment.apps/pumice-scheduler``."""
     resource = KINDS[wanted["kind"]]
     group = resource.api_version.rpartition("/")[0]
     return f"{resource.kind.lower()}{'.' + group if group else ''}/{wanted['metadata']['name']}"

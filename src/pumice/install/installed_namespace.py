@@ -1,7 +1,8 @@
-"""Where Pumice is in a cluster: it is there once, in one namespace, to whose accounts the rights of the cluster go.
+"""The namespace in which Pumice is installed. A cluster has one installation, whose accounts hold the cluster roles.
 
-To install into another would take the rights from those who work; to uninstall from another would leave them running
-without any. So both look first, and neither changes anything if it is elsewhere.
+An installation into another namespace would take the cluster roles from the running accounts, and an uninstallation
+from another namespace would leave the components running without permissions. So both commands check the namespace
+first and change nothing if it differs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pumice.kube.client.sync_client import Client
 
 
 class OtherNamespaceError(Exception):
-    """Pumice is in another namespace; the message says in which."""
+    """Pumice is installed in another namespace; the message names it."""
 
 
 def find_namespace(client: Client) -> str:

@@ -1,4 +1,4 @@
-"""Everything that is installed, in the order in which it can be."""
+"""All manifests of an installation, in the order in which they can be applied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pumice.install.workloads import all_workloads
 Object = dict[str, Any]
 
 CREATE_ONLY_KINDS = frozenset({"Namespace", "ConfigMap", "Queue"})
-"""What is only made where it is missing: from then on it is the administrator's, as is a namespace that was there."""
+"""Kinds that are only created if missing; the administrator owns them afterwards, as well as an existing namespace."""
 
 ACTIVE_KINDS = frozenset(
     {
@@ -26,17 +26,17 @@ ACTIVE_KINDS = frozenset(
         "ValidatingAdmissionPolicyBinding",
     }
 )
-"""What works, or is judged by others who do. The rest changes nothing for anybody."""
+"""Kinds that run, or that running components act on. Applying the other kinds has no effect on workloads."""
 
 
 def namespace(choices: InstallOptions) -> Object:
-    """Where we live. What runs there must be harmless."""
+    """The namespace of the components. Its pods must meet the restricted pod security standard."""
     marks = {**labels(), "pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace, "labels": marks}}
 
 
 def definitions() -> list[Object]:
-    """Our kinds."""
+    """The CRDs of Pumice."""
     found = []
     for definition in crds.definitions():
         about = definition["metadata"]
@@ -50,7 +50,7 @@ def first_queues() -> list[Object]:
 
 
 def all_manifests(choices: InstallOptions) -> list[Object]:
-    """All of it. The webhooks come last: before, everything else can be written although nobody answers yet."""
+    """All manifests. The webhook configurations come last, so that other objects can be written before webhooks run."""
     own = [] if choices.beside_volcano else definitions()
     found = [namespace(choices), *own]
     for component in components(choices):

@@ -1,7 +1,7 @@
-"""What each component may do: everything it does, and nothing else.
+"""The permissions of each component: exactly those that it uses.
 
-``tests/install/test_rbac.py`` runs all of them with these rights on a real API server and compares what they asked
-for with what they may. To follow a resource is to list and watch it; ``get`` is for those who look an object up.
+``tests/install/test_rbac.py`` runs all components with these permissions on a real API server and compares the
+requests with the rules. A watched resource needs ``list`` and ``watch``; a resource that is read by name needs ``get``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class PolicyRule(NamedTuple):
 
 
 SET_USER_RULE = PolicyRule("pumice.dev", ("users",), ("name",))
-"""To say whose pods and podgroups are, whoever that is: no kind of any API, but a right that policies look for."""
+"""Permission to set the user of pods and podgroups. It is no kind of an API; the admission policies check it."""
 CLUSTER_UID_RULE = PolicyRule("", ("namespaces",), ("get",), ("kube-system",))
-"""Its uid tells clusters apart."""
+"""The uid of this namespace identifies the cluster."""
 
 CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
     SCHEDULER: (
@@ -89,13 +89,13 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
 """Rights in the whole cluster."""
 
 _JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/status"), (_JOBS, "jobs/finalizers")})
-"""What the controllers need for nothing but Volcano Jobs."""
+"""Rules that the controllers need for Volcano Jobs only."""
 
 
 def _lease_rules(component: str) -> tuple[PolicyRule, ...]:
     lease = (f"{INSTALL_NAME}-{component}",)
     return (
-        PolicyRule("coordination.k8s.io", ("leases",), ("create",)),  # which cannot be told by a name
+        PolicyRule("coordination.k8s.io", ("leases",), ("create",)),  # a create request has no resource name
         PolicyRule("coordination.k8s.io", ("leases",), ("get", "update"), lease),
     )
 
@@ -108,16 +108,16 @@ NAMESPACE_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("secrets",), ("get", "update"), (CERTIFICATE_SECRET,)),
     ),
 }
-"""Rights in our own namespace."""
+"""Rules in the namespace of the installation."""
 
 
 def components(choices: InstallOptions) -> list[str]:
-    """Who is installed."""
+    """The installed components."""
     return [SCHEDULER, CONTROLLERS, *([WEBHOOKS] if choices.webhooks else [])]
 
 
 def policy_rules_of(component: str, choices: InstallOptions) -> tuple[Sequence[PolicyRule], Sequence[PolicyRule]]:
-    """What a component may do everywhere, and at home."""
+    """The cluster rules and the namespace rules of a component."""
     everywhere: Sequence[PolicyRule] = CLUSTER_RULES[component]
     if component == CONTROLLERS and choices.beside_volcano:
         everywhere = [one for one in everywhere if not any((one.group, name) in _JOBS_ONLY for name in one.resources)]

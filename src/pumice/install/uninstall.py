@@ -1,7 +1,7 @@
-"""Taking Pumice out of a cluster: what works goes, what people have made stays.
+"""Remove Pumice from a cluster: the components are deleted, the objects of users are kept.
 
-Definitions, queues, jobs and podgroups stay, the scheduler's configuration, and the namespace. Queues let go of the
-finalizer with which they waited for our controller, else nobody could ever delete them.
+CRDs, queues, jobs and podgroups are kept, as are the configuration of the scheduler and the namespace. The finalizer
+of the queue controller is removed from all queues, because without the controller they could never be deleted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Object = dict[str, Any]
 
 KEPT_KINDS = CREATE_ONLY_KINDS | {"Namespace", "CustomResourceDefinition"}
 POLL_SECONDS, STOP_TIMEOUT = 0.5, 60.0
-"""Seconds: between two looks at whether the controllers have ended, and until we go on without them."""
+"""Seconds between two reads of the pods of the controllers, and until the uninstallation continues without waiting."""
 MAX_ATTEMPTS = 20
-"""How often a queue is read anew that somebody else has changed at the same moment."""
+"""How often a queue is read again after a conflicting write."""
 
 
 def delete_obsolete(client: Client, choices: InstallOptions, wanted: Iterable[Object] = ()) -> Iterator[str]:
-    """Delete what may have been installed before and is not wanted now, in reverse order; says what is gone."""
+    """Delete installed objects that are not in ``wanted``, in reverse order; yield a line for each deleted object."""
     kept = {path_of(one) for one in wanted}
     for one in reversed(all_manifests(replace(choices, webhooks=True, service_monitor=True))):
         path = path_of(one)
@@ -38,7 +38,7 @@ def delete_obsolete(client: Client, choices: InstallOptions, wanted: Iterable[Ob
 
 
 def remove_all(client: Client, choices: InstallOptions, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
-    """Delete all that was installed; says what is gone."""
+    """Delete the whole installation; yield a line for each deleted object."""
     yield from delete_obsolete(client, choices)
     home = choices.namespace
     left = {f"secret/{CERTIFICATE_SECRET}": SECRETS.path(home, CERTIFICATE_SECRET)}
@@ -63,7 +63,7 @@ def _delete_if_present(client: Client, path: str) -> bool:
 
 
 def _wait_for_controllers(client: Client, choices: InstallOptions, sleep: Callable[[float], None]) -> None:
-    """Wait for the controllers to end, who would put the finalizers back."""
+    """Wait until the controllers have ended: they would add the finalizers again."""
     chosen = ",".join(f"{name}={value}" for name, value in labels(CONTROLLERS).items())
     deadline = time.monotonic() + STOP_TIMEOUT
     while client.list(PODS.path(choices.namespace), {"labelSelector": chosen}).items and time.monotonic() < deadline:
@@ -83,7 +83,7 @@ def _remove_finalizers(client: Client) -> Iterator[str]:
 
 
 def _remove_finalizer(client: Client, queue: Object) -> bool:
-    """Take our finalizer from a queue, whoever else writes to it meanwhile; False if there was nothing to do."""
+    """Remove the finalizer from a queue, and retry after conflicts; False if the queue does not have it."""
     path = QUEUES.path(name=queue["metadata"]["name"])
     for attempt in range(MAX_ATTEMPTS):
         try:

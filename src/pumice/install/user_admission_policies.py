@@ -1,11 +1,10 @@
-"""Who may say whose a pod is, while no webhook answers: policies, which the API server judges by itself.
+"""Policies on the user annotation of pods and podgroups, evaluated by the API server even while no webhook answers.
 
-The webhook writes down who made a pod and leaves out a user that the caller may not act as
-(docs/fairness.md, section 8.4). Pods are let in without it when it is down, and then a name in them would be whatever
-their maker wrote. A policy comes after all webhooks: as long as ours answers, it finds nothing to refuse. Podgroups are
-judged in the same way, since beside Volcano they do not wait for us either, and it is their user that counts.
-Namespaces that no webhook is asked about are not left out: nobody has to be up for this, and others may live where we
-do.
+The webhook sets the user who created a pod, and removes a user that the caller may not impersonate (docs/fairness.md,
+section 8.4). Pods are admitted without the webhook when it is down, and could then name any user. A policy runs after
+all webhooks: while the webhook answers, the policy finds nothing to refuse. Podgroups get the same policy, because
+beside Volcano they are admitted without the webhook too, and their user counts. The policies apply in all namespaces,
+also where the webhooks are not called: they depend on no running component.
 
 Only the controllers of Pumice have the right to name other users (``SET_USER_RULE``). The policies do not name their
 service account, so an overlay for another namespace needs no change here. Volcano's service accounts are matched by
@@ -66,7 +65,7 @@ def _policy(resource: Resource[Any], choices: InstallOptions) -> Object:
 
 
 def _allowed(choices: InstallOptions) -> str:
-    """Whoever names themselves, may act as that user (or the one of before), or may say it for everybody."""
+    """Allowed: callers that name themselves, may impersonate the user (or the previous user), or may set any user."""
     (verb,), (resource,) = SET_USER_RULE.verbs, SET_USER_RULE.resources
     ways = [
         "variables.said == request.userInfo.username",

@@ -1,8 +1,8 @@
-"""Is Volcano here already? Then what is its own stays its own, unless somebody wants us to take over.
+"""Find an installed Volcano, and stop it if Pumice is to take over.
 
-Its deployments and webhooks say that it works here; definitions of its kinds that are not ours, that it did or will.
-To take over is to stop its deployments and take its webhooks away, which would otherwise refuse what nobody judges; its
-objects stay as they are and are ours from then on.
+Deployments and webhooks of Volcano show that it runs; CRDs of its kinds that Pumice did not install show that it ran
+or will run. A takeover scales its deployments to zero and deletes its webhook configurations, which would otherwise
+reject requests because nothing answers them. Its objects are kept; Pumice handles them from then on.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Object = dict[str, Any]
 REPLICAS_ANNOTATION = "pumice.dev/replicas-before"
 """The annotation that keeps how many replicas a deployment had that was stopped."""
 POLL_SECONDS, STOP_TIMEOUT = 0.5, 60.0
-"""Seconds: between two looks at whether its pods have ended, and until we go on beside them."""
+"""Seconds between two reads of the pods of Volcano, and until the takeover continues without waiting."""
 _NAMES = ("volcano-scheduler", "volcano-controller", "volcano-controllers", "volcano-admission")
 _WEBHOOKS = "volcano-admission-service"  # how its configurations begin
 
 
 @dataclass(frozen=True, slots=True)
 class VolcanoInstallation:
-    """What was found of it."""
+    """The parts of Volcano that were found in a cluster."""
 
     deployments: tuple[Object, ...] = ()
     webhooks: tuple[Object, ...] = ()
     definitions: tuple[str, ...] = ()
-    """Its kinds, as somebody else has defined them."""
+    """CRDs of Volcano's kinds that Pumice did not install."""
 
     def __bool__(self) -> bool:
         return bool(self.deployments or self.webhooks or self.definitions)
@@ -50,7 +50,7 @@ class VolcanoInstallation:
 
 
 def find_volcano(client: Client) -> VolcanoInstallation:
-    """Look for it."""
+    """Search a cluster for Volcano."""
     chosen = {"labelSelector": f"app in ({', '.join(_NAMES)})"}
     named = client.list(DEPLOYMENTS.path(), chosen).items
     working = [one for one in named if (one.get("spec") or {}).get("replicas") != 0]
@@ -91,7 +91,7 @@ def _get_existing(client: Client, resource: Resource[Any], name: str) -> Object 
 def stop_volcano(
     client: Client, volcano: VolcanoInstallation, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[str]:
-    """Stop what works, wait until it has ended, and take its webhooks away; says what was done."""
+    """Delete the webhook configurations, stop the deployments and wait for their pods; yield a line for each step."""
     for one in volcano.webhooks:
         resource = MUTATING if one["kind"] == MUTATING.kind else VALIDATING
         client.delete(resource.path(name=one["metadata"]["name"]), uid=one["metadata"]["uid"])

@@ -1,13 +1,13 @@
-"""The webhook configurations: what the API server asks us about, and what it does if we do not answer.
+"""The webhook configurations: the requests that the API server sends to the webhooks, and the failure policy.
 
-Which kinds and operations those are follows from the tables of the rules. Queues, podgroups and jobs are nobody's but
-ours, so while nobody judges them they cannot be written (``Fail``): a tree of queues that is unsound hurts everybody.
-Pods are everybody's. Nobody's pod may wait for us (``Ignore``, and soon): all that is lost is whose it is, and then its
-namespace counts. Meanwhile a policy keeps users from naming others (``user_admission_policies``). Kubernetes' own pods
-and ours are not asked about at all.
+Kinds and operations follow from the tables of the admission rules. Only Pumice handles queues, podgroups and jobs, so
+they cannot be written while no webhook answers (``Fail``): an inconsistent queue tree would harm all users. Pods belong
+to all users of the cluster and must not wait for Pumice (``Ignore``, with a short timeout): without the webhook only
+their user annotation is missing, and then their namespace counts. Meanwhile a policy keeps users from naming other
+users (``user_admission_policies``). Pods of kube-system and of Pumice are not sent to the webhooks.
 
-Conditions spare calls, and see to it that a webhook which is down keeps nobody from working: the scheduler writes the
-status of podgroups, which have no separate one, and what is being deleted may let go.
+The match conditions save calls, and keep components working while the webhooks are down: the scheduler can write the
+status of podgroups, which have no status subresource, and finalizers can be removed from objects in deletion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Object = dict[str, Any]
 WEBHOOK_SERVICE = f"{INSTALL_NAME}-webhooks"
 MUTATE, VALIDATE = "/mutate", "/validate"  # as admission.webhooks.server has them
 TIMEOUT_SECONDS, POD_TIMEOUT_SECONDS = 5, 2
-"""Seconds that the API server waits for us: with what is ours, and with pods."""
+"""Timeout of the API server for a call, in seconds; a shorter one for pods."""
 
 _RESOURCES: dict[str, resources.Resource[Any]] = {
     QUEUES: resources.QUEUES,
@@ -37,7 +37,7 @@ _ORDER = ("CREATE", "UPDATE", "DELETE")
 
 
 def _differ(part: str) -> str:
-    """Whether a part of an object has become another, or has come or gone."""
+    """A CEL expression: whether a field has changed, was added or was removed."""
     return f"has(object.{part}) != has(oldObject.{part}) || (has(object.{part}) && object.{part} != oldObject.{part})"
 
 
@@ -53,19 +53,19 @@ _OWNED = f"request.operation != 'UPDATE' || {named_user('object')} != {named_use
 
 
 def own_pods_condition(choices: InstallOptions) -> Object:
-    """The condition that a pod is placed by us."""
+    """The match condition for pods that Pumice places."""
     names = ", ".join(f"'{name}'" for name in choices.schedulers)
     return {"name": "ours", "expression": f"object.spec.schedulerName in [{names}]"}
 
 
 def _namespace_selector(choices: InstallOptions) -> Object:
-    """Namespaces that are neither ours nor Kubernetes' own."""
+    """All namespaces except kube-system and that of the installation."""
     home = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", choices.namespace]}
     return {"matchExpressions": [home]}
 
 
 def _conditions(resource: str, choices: InstallOptions) -> list[Object]:
-    """When it is worth asking."""
+    """The match conditions of a webhook."""
     stays = {"name": "stays", "expression": _STAYS}
     if resource == PODS:
         return [own_pods_condition(choices), stays, {"name": "user-changes", "expression": _OWNED}]

@@ -1,7 +1,7 @@
-"""The processes: a Deployment for each component, with the Services, budgets and settings around them.
+"""The workloads: a Deployment for each component, with Services, disruption budgets and the configuration.
 
-Nobody is root and nothing in a container can be written to but ``/tmp``, which is memory. Of scheduler and controllers
-one replica works, by a Lease; webhooks all answer.
+Containers run as a non-root user with a read-only root filesystem, except ``/tmp``, which is in memory. One replica of
+the scheduler and of the controllers leads, by a Lease; all webhooks answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NON_ROOT_USER = 65532
 SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
 LEADER_ELECT = "--leader-elect"
 PRE_STOP_SECONDS = 5
-"""Seconds in which a webhook that is to end still answers: until nobody is sent to it any more."""
+"""Seconds for which a terminating webhook still answers, until the Service no longer routes requests to it."""
 
 _RESOURCES: dict[str, Object] = {
     SCHEDULER: {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
@@ -30,7 +30,7 @@ _RESOURCES: dict[str, Object] = {
 
 
 def arguments(component: str, choices: InstallOptions) -> list[str]:
-    """How a component is started."""
+    """The command line of a component."""
     names = [part for name in choices.schedulers for part in ("--scheduler-name", name)]
     common = [component, f"--metrics-address=:{METRICS}", *names]
     if component == SCHEDULER:
@@ -124,7 +124,7 @@ def disruption_budget(component: str, choices: InstallOptions) -> Object:
 
 
 def services(choices: InstallOptions) -> list[Object]:
-    """Where the API server finds the webhooks, and Prometheus the metrics."""
+    """The Services: of the webhooks, for the API server, and of the metrics, for Prometheus."""
     found = [_service(f"{INSTALL_NAME}-metrics", labels(), "metrics", METRICS, METRICS, choices)]
     found[0]["spec"]["clusterIP"] = "None"
     if choices.webhooks:
@@ -133,7 +133,7 @@ def services(choices: InstallOptions) -> list[Object]:
 
 
 def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: int, choices: InstallOptions) -> Object:
-    """A port of pods that have these labels. Its own labels tell it from others of ours."""
+    """A Service for one port of the pods that the selector matches."""
     component = "metrics" if port == "metrics" else WEBHOOKS
     about = {"name": name, "namespace": choices.namespace, "labels": labels(component)}
     ports = [{"name": port, "port": number, "protocol": "TCP", "targetPort": inside}]
@@ -141,7 +141,7 @@ def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: 
 
 
 def service_monitor(choices: InstallOptions) -> Object:
-    """How the Prometheus operator finds the metrics of all components."""
+    """The ServiceMonitor by which the Prometheus operator finds the metrics of all components."""
     about = {"name": INSTALL_NAME, "namespace": choices.namespace, "labels": labels("metrics")}
     spec = {
         "selector": {"matchLabels": labels("metrics")},
@@ -152,7 +152,7 @@ def service_monitor(choices: InstallOptions) -> Object:
 
 
 def all_workloads(choices: InstallOptions) -> list[Object]:
-    """Everything that runs, what it needs first."""
+    """All workloads, each after the objects that it needs."""
     installed = components(choices)
     found = [config_map(choices), *services(choices)]
     found += [disruption_budget(component, choices) for component in installed]

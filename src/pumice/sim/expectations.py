@@ -1,9 +1,9 @@
-"""What came out against what was expected: a list of differences, empty if it all holds.
+"""Compare the result of a run with the expectations of its scenario.
 
-Only what is given is compared, down to the single resource of an allocation; except that an object or event that is
-refused must be expected to be. Amounts may be off by as many tasks as ``tolerance.tasks`` says, each as large as the
-largest below the node; entitlements, which are parts of the cluster, by ``tolerance.share`` of it, and by a unit for
-each job because they are whole units rounded down.
+Only the fields that a scenario states are compared, down to a single resource of an allocation. The exception is a
+refused object or event, which must always be expected. An allocation may differ by ``tolerance.tasks`` tasks, each as
+large as the largest below the node. An entitlement may differ by ``tolerance.share`` of the cluster and by one unit for
+each job, because entitlements are rounded down to whole units.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Difference:
 
 
 def find_differences(simulation: Simulation) -> list[Difference]:
-    """Everything in which a run differs from what its scenario expects."""
+    """All differences between a run and the expectations of its scenario."""
     expect = simulation.scenario.spec.expect or Expect()
     return list(_Comparison(simulation, expect).all())
 
@@ -64,7 +64,7 @@ class _Comparison:
         yield from self._errors()
 
     def _errors(self) -> Iterator[Difference]:
-        """What was refused, against what was to be refused: neither may be without the other."""
+        """Compare refused objects with expected refusals, in both directions."""
         refused: dict[str, list[str]] = {}
         for problem in self.simulation.errors:
             refused.setdefault(problem.object, []).append(problem.reason)

@@ -1,8 +1,7 @@
-"""A Job (``batch.volcano.sh``) becomes a PodGroup of its name with its pods, as the job controller would make them.
+"""Expand a Job (``batch.volcano.sh``) into its PodGroup and pods, as the job controller would create them.
 
-What a Job may say is told by the admission rules. Here are only the types of the fields that those rules read, so that
-they can rely on them as they do behind the schema of an API server. What is wrong with a pod of a Job is said of the
-Job's template, where its author can mend it.
+The admission rules validate a Job. This module declares only the types of the fields that those rules read, which the
+CRD schema of an API server guarantees. An error in a pod is reported for the template of the Job.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ JOB_VERSION = "batch.volcano.sh/v1alpha1"
 
 
 class Template(api_types.Wire, frozen=True):
-    """What the pods of a task are made from."""
+    """The pod template of a task."""
 
     metadata: api_types.Metadata = api_types.Metadata()
     spec: dict[str, Any] = field(default_factory=dict)  # ``kube`` reads it
 
 
 class Policy(api_types.Wire, frozen=True):
-    """What is done when something happens."""
+    """A lifecycle policy: an action for events or exit codes."""
 
     action: str = ""
     event: str = ""
@@ -49,7 +48,7 @@ class DependsOn(api_types.Wire, frozen=True):
 
 
 class PartitionPolicy(api_types.Wire, frozen=True):
-    """How the pods of a task are divided."""
+    """The partitions of the pods of a task."""
 
     total_partitions: api_types.Int32 = 0
     partition_size: api_types.Int32 = 0
@@ -57,7 +56,7 @@ class PartitionPolicy(api_types.Wire, frozen=True):
 
 
 class JobTask(api_types.Wire, frozen=True):
-    """So many pods made from one template."""
+    """A task: replicas of one pod template."""
 
     name: str = ""
     replicas: api_types.Int32 = 1
@@ -78,7 +77,7 @@ class Volume(api_types.Wire, frozen=True):
 
 
 class JobSpecification(api_types.Wire, frozen=True):
-    """What runs, and how much of it must start together."""
+    """The spec of a Job."""
 
     tasks: tuple[JobTask, ...] = ()
     min_available: api_types.Int32 | None = None
@@ -94,13 +93,13 @@ class JobSpecification(api_types.Wire, frozen=True):
 
 
 class JobState(api_types.Wire, frozen=True):
-    """How far a job has come."""
+    """The state in the status of a Job."""
 
     phase: str = ""
 
 
 class JobStatus(api_types.Wire, frozen=True):
-    """What the cluster has written on a job."""
+    """The status of a Job."""
 
     state: JobState = JobState()
 

@@ -1,9 +1,9 @@
-"""The objects of a file, judged by the admission rules as a cluster would have let them in.
+"""Admit the objects of a scenario, as the API server of a cluster would.
 
-The order is that in which somebody would set up a cluster, not that of the file. Nodes and namespaces are there from
-the beginning. Then come the queues, parents before their children. Then the jobs that have a phase already, or pods
-that run: they were let in before the scenario starts, so that a queue may have been closed since then. Last, in the
-order of the file, the jobs that are created now; each sees the load of those before it.
+Objects are admitted in the order in which a cluster would be set up, not in the order of the file. Nodes and namespaces
+exist from the start. Next come queues, parents before children. Then jobs that already have a phase or running pods:
+they were admitted before the scenario starts, so their queue may have been closed since. Last come new jobs, in the
+order of the file; each is checked against the load of the jobs before it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARENT = "spec.parent"
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A manifest that could be read, with what it stands for and its age."""
+    """A manifest that could be decoded, with its objects and creation time."""
 
     manifest: Manifest
     translated: TranslatedManifest
@@ -43,13 +43,13 @@ class ManifestEntry:
         return self.manifest.document
 
     def problem(self, refusal: Refusal) -> Problem:
-        """What is wrong with it."""
+        """A refusal as a problem of this manifest."""
         return Problem(self.manifest.file, self.translated.name, refusal.field, refusal.message)
 
 
 @dataclass(slots=True)
 class AdmittedManifests:
-    """What is let in, in the words of a cluster's API, and what is not."""
+    """The admitted objects, and the problems of the refused ones."""
 
     registry: Registry
     admission: SimulatedAdmission
@@ -58,7 +58,7 @@ class AdmittedManifests:
     problems: list[Problem] = field(default_factory=list)
 
     def take(self, translated: TranslatedManifest) -> None:
-        """Let in what a manifest stands for."""
+        """Add the objects of an admitted manifest."""
         self.translated.append(translated)
         for part in translated.parts:
             self.objects.put(part)
@@ -113,14 +113,14 @@ def _judge_queues(entries: list[ManifestEntry], judged: AdmittedManifests) -> No
 
 
 def admitted_queue(admitted: Object, registry: Registry, created: int) -> Queue:
-    """The queue that admission let in. The limits of its users stay in it: the engine heeds those of leaves only."""
+    """The admitted queue. It keeps its user limits, although the engine applies those of leaf queues only."""
     queue = decode(with_user_limits_settled(admitted, leaf=True), registry=registry, created=created)
     assert isinstance(queue, Queue)
     return queue
 
 
 def placed_by_hierarchy(document: Mapping[str, Any], by_hierarchy: Mapping[str, tuple[str, str]]) -> Object:
-    """A queue's manifest; one that a hierarchy names and that does not say where it stands, stands there."""
+    """The manifest of a queue, with the parent from ``spec.hierarchy`` of another queue if it names none itself."""
     about, spec = document["metadata"], document.get("spec") or {}
     parent, _ = by_hierarchy.get(about["name"], ("", ""))
     if not parent or spec.get("parent") or (about.get("annotations") or {}).get(HIERARCHY):
@@ -129,7 +129,7 @@ def placed_by_hierarchy(document: Mapping[str, Any], by_hierarchy: Mapping[str, 
 
 
 def put_expanded_queues(objects: ObjectSet, owner: Queue, admission: SimulatedAdmission | None = None) -> None:
-    """Make and change the queues that a hierarchy names."""
+    """Create and update the queues in ``spec.hierarchy`` of a queue."""
     for child in expand_with_ages(owner, objects.queues):
         objects.put(child)
         if admission is not None:
@@ -137,7 +137,7 @@ def put_expanded_queues(objects: ObjectSet, owner: Queue, admission: SimulatedAd
 
 
 def _parents_first(queues: list[Queue], by_hierarchy: Mapping[str, tuple[str, str]]) -> Iterator[int]:
-    """Positions of the queues, in the order of the file except that whoever makes or holds another comes before it."""
+    """Positions of the queues in the order of the file, except that parents and owners come before their children."""
     position = {queue.name: i for i, queue in enumerate(queues)}
     waits_for: list[int] = []
     waiting: dict[int, list[int]] = {}
@@ -164,7 +164,7 @@ def _parents_first(queues: list[Queue], by_hierarchy: Mapping[str, tuple[str, st
 
 
 def _refused_parents(read: Mapping[str, Queue], judged: AdmittedManifests) -> dict[str, Refusal]:
-    """What to say to those whose parent stands in the file but was refused: they need not create it."""
+    """Refusals of queues whose parent is in the file but was refused: they must not be told to create it."""
     layout = build_queue_tree({**judged.objects.queues, **read})
     circles = {one.queue: one.message for one in layout.refusals if one.refused}
     return {
@@ -206,7 +206,7 @@ def _admit_jobs(entries: list[ManifestEntry], judged: AdmittedManifests, *, own_
 
 
 def _already_admitted(entry: ManifestEntry, runs: Mapping[str, Vector]) -> bool:
-    """Whether a job was let in before the scenario starts: it has come to some phase, or pods of it run."""
+    """Whether a job was admitted before the scenario starts: it has a phase or running pods."""
     group, status = entry.translated.podgroup, entry.document.get("status") or {}
     assert group is not None
     phase = (status.get("state") or {}).get("phase") if entry.translated.kind == "Job" else status.get("phase")
@@ -214,7 +214,7 @@ def _already_admitted(entry: ManifestEntry, runs: Mapping[str, Vector]) -> bool:
 
 
 def _usage_by_job(objects: ObjectSet) -> dict[str, Vector]:
-    """What the pods of each job hold, of those that run already."""
+    """The usage of the running pods of each job."""
     runs: dict[str, Vector] = {}
     for task in objects.tasks.values():
         if task.job is not None and task.status is TaskStatus.RUNNING:
@@ -225,7 +225,7 @@ def _usage_by_job(objects: ObjectSet) -> dict[str, Vector]:
 def _check_pod_groups(
     judged: AdmittedManifests, entries: Sequence[ManifestEntry], refused: set[str], announced: set[str]
 ) -> None:
-    """Leave out pods whose PodGroup is refused, and refuse those whose PodGroup nobody describes."""
+    """Remove pods whose PodGroup was refused, and refuse pods whose PodGroup does not exist."""
     objects = judged.objects
     for entry in entries:
         for task in entry.translated.parts:

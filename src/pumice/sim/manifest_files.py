@@ -1,9 +1,9 @@
-"""From paths to manifests: which files make up a scenario, and what objects stand in them.
+"""Read the manifests of a scenario from files.
 
-Files are YAML streams as ``kubectl apply`` takes them, JSON included; ``-`` is standard input and a folder
-stands for the YAML and JSON files in it, by name. Nothing is interpreted here except that a ``List`` is what
-it lists. Two things that YAML allows are refused or read differently, because they are mistakes in a
-manifest: a key that stands twice, and text that happens to look like a date (it stays text).
+Files are YAML streams as ``kubectl apply`` accepts them, including JSON; ``-`` is standard input, and a folder stands
+for its YAML and JSON files in the order of their names. A ``List`` is replaced by its items; nothing else is
+interpreted. Two features of YAML are treated differently, because they are errors in a manifest: a duplicate key is
+refused, and text that looks like a date stays text.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object as it is written, and the file it stands in."""
+    """An object as written, with its file."""
 
     file: str
     document: Mapping[str, Any]
 
     @property
     def kind(self) -> str:
-        """The kind it says it is; empty if it does not say."""
+        """The kind of the object; empty if it has none."""
         kind = self.document.get("kind")
         return kind if isinstance(kind, str) else ""
 
 
 ReadResult = list[Manifest] | BadInput
-"""What reading comes to: objects, or all that is wrong."""
+"""The manifests of a file, or its problems."""
 
 
 def read_manifests(paths: Sequence[str]) -> list[Manifest]:
@@ -53,10 +53,10 @@ def read_manifests(paths: Sequence[str]) -> list[Manifest]:
 
 
 def read_scenarios(path: str) -> list[tuple[str, ReadResult]]:
-    """The scenarios in a file or folder, each with the path it goes by.
+    """The scenarios in a file or folder, each with its path.
 
-    A file is a scenario. So is a folder, with all its files together, unless several of them hold a Scenario
-    object: then each file is one.
+    A file is one scenario. A folder is one scenario too, with all its files together, unless several of them contain a
+    Scenario object: then each file is a scenario.
     """
     outcomes = _read_files(path)
     read = [manifests for _, manifests in outcomes if isinstance(manifests, list)]
@@ -114,7 +114,7 @@ def _read(file: str) -> list[Manifest]:
 def _objects(file: str, documents: Iterable[object]) -> Iterable[Manifest]:
     for number, document in enumerate(documents, start=1):
         if document is None:
-            continue  # nothing between two `---`
+            continue  # an empty document
         if not isinstance(document, dict):
             kind = "a list" if isinstance(document, list) else repr(document)
             message = f"document {number} is {kind}; must be an object with apiVersion, kind and metadata"

@@ -1,8 +1,8 @@
-"""A manifest becomes the objects it stands for, as the controllers of a cluster would make them.
+"""Translate a manifest into the objects that the controllers of a cluster would create for it.
 
-Most are one object of the model and are read by ``kube``. Two are more: a Job is a PodGroup with its pods
-(``job_manifests``), and a waiting Pod without a group is a group of its own. What admission fills in (the queue of a
-job that names none, how many of its pods start together) is put into the same objects afterwards.
+Most manifests are one object of the model, which ``pumice.kube`` decodes. Two are more: a Job is a PodGroup with pods
+(``job_expansion``), and a pending Pod without a PodGroup gets one of its own. Defaults from admission (the queue of a
+job that names none, the number of pods that start together) are added afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KNOWN_KINDS = (*SPEC_TYPES, "Job", "Namespace", "PodDisruptionBudget", "Scenario
 
 @dataclass(frozen=True, slots=True)
 class TranslatedManifest:
-    """What a manifest amounts to. ``name`` is how errors call it: Queue/dev, Job/default/train."""
+    """The objects of a manifest. ``name`` identifies it in errors: Queue/dev, Job/default/train."""
 
     name: str
     parts: tuple[Described, ...]
@@ -58,13 +58,13 @@ class TranslatedManifest:
 
 
 def pods_of_job(translated: TranslatedManifest) -> list[str]:
-    """The pods that a Job stands for, and that its controller makes anew when they are gone."""
+    """The pods of a Job, which its controller creates again after they are deleted."""
     is_job = translated.kind == "Job"
     return [part.key for part in translated.parts if isinstance(part, TaskSpec) and is_job]
 
 
 def translate_manifest(document: Mapping[str, Any], registry: Registry, created: int) -> TranslatedManifest:
-    """The objects a manifest stands for; raises ObjectError."""
+    """Translate a manifest into its objects; raises ObjectError."""
     kind = document.get("kind")
     if kind not in KNOWN_KINDS:
         hint = did_you_mean(str(kind), KNOWN_KINDS) or f"; write one of {', '.join(KNOWN_KINDS)}"

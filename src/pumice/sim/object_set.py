@@ -16,7 +16,7 @@ SPEC_TYPES: dict[str, type[Described]] = {
     "PodGroup": JobSpec,
     "Pod": TaskSpec,
 }
-"""Kind in a manifest to type in the model, in an order in which nothing names what comes later."""
+"""The type in the model of each kind; a kind refers only to kinds before it."""
 
 KIND_NAMES = {kind: name for name, kind in SPEC_TYPES.items()}
 
@@ -69,6 +69,6 @@ class ObjectSet:
         return other
 
     def __iter__(self) -> Iterator[Described]:
-        """All objects, those that others name first."""
+        """All objects; an object refers only to objects before it."""
         for kind in SPEC_TYPES.values():
             yield from self.of_type(kind).values()

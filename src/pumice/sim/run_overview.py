@@ -1,6 +1,6 @@
-"""A cluster at a glance: one line a node of the tree, one a job, with the figures that people compare.
+"""The queues and jobs of a run as rows of tables.
 
-The report is for programs and complete; this is for the eye. Both read the same tree.
+``run_report`` is complete and for programs; the overview is for tables that people read. Both read the same share tree.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from pumice.sim.simulation import Simulation
 class QueueOverview:
     """A queue or namespace. Shares are dominant shares of the cluster.
 
-    ``starting`` are tasks whose room is still being freed; it counts as allocated to them. ``deserved`` is what the
-    queue deserves where queues are ordered by that, ``capability`` the most it may hold where that is less than all.
+    ``starting`` counts tasks that wait on a node for victims to leave; their requests count as allocated. ``deserved``
+    is set where the order of queues uses it, ``capability`` where the limit is below the capacity of the cluster.
     """
 
     name: str
@@ -97,7 +97,7 @@ class RunOverview:
 
 
 class TaskCounts(NamedTuple):
-    """How many tasks run, have a place that is being freed, and wait without one."""
+    """Numbers of tasks: running, waiting on a node for victims to leave, and pending."""
 
     running: float = 0
     starting: int = 0
@@ -105,7 +105,7 @@ class TaskCounts(NamedTuple):
 
 
 def overview_of_run(simulation: Simulation) -> RunOverview:
-    """How things stand in a run, now or at its end."""
+    """The current state of a run."""
     engine = simulation.cluster.engine
     tasks = {leaf: _tasks(simulation, leaf) for leaf in engine.tree.jobs.values()}
 
@@ -140,7 +140,7 @@ def overview_of_run(simulation: Simulation) -> RunOverview:
 
 
 def _reason(engine: Engine, leaf: JobNode) -> str:
-    """Why tasks of a job wait: what keeps the whole queue back, the door, or what was last said of the job."""
+    """Why tasks of a job wait: a state of its queue, a refused enqueue, or the last condition of the job."""
     node: ShareNode | None = leaf.queue
     queue = engine.context.sync.queue_of(leaf.queue)
     if queue is not None:
@@ -178,7 +178,7 @@ def _tasks(simulation: Simulation, leaf: JobNode) -> TaskCounts:
 
 
 def overview_of_targets(engine: Engine) -> RunOverview:
-    """What everybody is entitled to in a cluster whose targets were just set; nothing runs."""
+    """The targets of all queues and jobs; nothing is scheduled. The targets must have been set before."""
     nodes = [
         _node_line(engine, node, (), TaskCounts())
         for node in tree_order(engine.tree.root)
@@ -221,7 +221,7 @@ def _node_line(engine: Engine, node: ShareNode, held: Sequence[float], tasks: Ta
 
 
 def _limits(engine: Engine, node: ShareNode) -> Items:
-    """What a node may hold at most, of the resources of which that is less than all there is."""
+    """The limits of a node of the tree, for resources where they are below the capacity of the cluster."""
     bounds = zip(node.ceiling or (), engine.state.capacity, strict=False)
     return tuple((j, most) for j, (most, whole) in enumerate(bounds) if most < whole)
 
@@ -235,13 +235,13 @@ _STOPPED = {
 
 
 def _state(engine: Engine, queue: Queue, node: ShareNode) -> str:
-    """A queue's own state and, where another one counts, whose doing that is."""
+    """The state of a queue, and the queue whose state takes precedence, if there is one."""
     by = effective_queue(engine, queue, node)
     return queue.state.value if by is queue else f"{queue.state.value} ({_STOPPED[by.state]} by {by.name})"
 
 
 def _named(engine: Engine, items: Items) -> str:
-    """Amounts that somebody named, zeros included; places for pods say nothing about a queue."""
+    """Quantities including zeros, without pods."""
     return ", ".join(f"{engine.state.registry.names[j]} {_amount(engine, j, n)}" for j, n in items if j != PODS)
 
 
@@ -253,7 +253,7 @@ def _amounts(engine: Engine, vector: Sequence[float]) -> str:
 def _amount(engine: Engine, index: int, amount: float) -> str:
     if isinstance(amount, int):
         return engine.state.registry.format_amount(index, amount)
-    # A mean: three figures are all that anybody reads.
+    # A mean: three digits are enough.
     if index != MEMORY:
         return f"{amount / 1000:.3g}"
     return engine.state.registry.format_amount(index, int(float(f"{amount:.3g}")))

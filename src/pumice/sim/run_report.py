@@ -1,7 +1,7 @@
-"""What came out of a scenario, as the plain values that ``-o json`` prints.
+"""The result of a scenario as plain values, as ``-o json`` prints them.
 
-Others build on these keys. Amounts are canonical quantities, under churn plain numbers (they are means); shares
-are parts of the cluster: the raw dominant share of docs/fairness.md, section 1.3.
+The keys are an interface for other programs. Amounts are canonical quantities, or plain numbers under churn, where they
+are means. Shares are raw dominant shares of the cluster (docs/fairness.md, section 1.3).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run_report(simulation: Simulation) -> Report:
 
 
 def entitle_report(engine: Engine) -> Report:
-    """The static fair allocation of the cluster that an engine was told about; nothing is scheduled."""
+    """The static fair allocation of the cluster that the engine knows; nothing is scheduled."""
     engine.prepare()
     set_targets(engine.tree, engine.state.capacity)
     queues = [node for node in tree_order(engine.tree.root) if node.kind is NodeKind.QUEUE]
@@ -91,7 +91,7 @@ def dominant_share_of(vector: Sequence[float], capacity: Sequence[int]) -> float
 
 
 def tree_order(node: ShareNode) -> Iterator[ShareNode]:
-    """A node and all below it as people read a tree: children after their parent, oldest first."""
+    """A node and all nodes below it: children after their parent, oldest first."""
     stack = [node]
     while stack:
         node = stack.pop()
@@ -100,7 +100,7 @@ def tree_order(node: ShareNode) -> Iterator[ShareNode]:
 
 
 def effective_queue(engine: Engine, queue: Queue, node: ShareNode) -> Queue:
-    """The queue whose state counts at a node of the tree: that of the node itself, or one above it."""
+    """The queue whose state takes precedence at a node of the tree: its own, or a queue above it."""
     return effective_state(queue, _queues_above(engine, node))
 
 
@@ -179,7 +179,7 @@ def _job(simulation: Simulation, leaf: JobNode) -> Report:
 
 
 def integer_target_tasks(engine: Engine, leaf: JobNode) -> int | None:
-    """How many tasks of a job its whole target is; None where the policy has no such target."""
+    """The integer target of a job in tasks; None if the policy has no targets."""
     return leaf.integer_tasks if engine.order.has_targets else None
 
 
@@ -197,7 +197,7 @@ def fluid_target_tasks(leaf: JobNode) -> float:
     """A target in tasks, a real number: targets are divisible."""
     if leaf.demand.parts or not leaf.targets:
         return leaf.target
-    # Of a group whose pods are not there yet it is a part of its minimum.
+    # A PodGroup without pods has a target relative to its minimum.
     assert leaf.job.spec is not None
     return leaf.targets[0] * leaf.job.spec.min_member
 
@@ -206,7 +206,7 @@ def fluid_target_tasks(leaf: JobNode) -> float:
 
 
 def decisions_report(simulation: Simulation) -> list[Report]:
-    """Every decision in the order in which it was made; when tracing, each with the levels that led to it."""
+    """All decisions in order; with tracing, each with the levels of the tree that led to it."""
     tracing = simulation.cluster.engine.context.tracing
     return [_decision(cycle, decision, tracing) for cycle, decision in simulation.decisions]
 
@@ -249,7 +249,7 @@ def _sides(sides: Sides) -> Report:
 
 
 def _holds(simulation: Simulation) -> list[Report]:
-    """Room that is kept for jobs that wait, as it stands at the end; times are seconds of the run."""
+    """Reservations at the end of the run; times are seconds of the run."""
     cluster = simulation.cluster
     engine, start = cluster.engine, cluster.now - cluster.cycles * cluster.cycle_length
     holds = engine.context.reservations.active if engine.context.reservations is not None else {}
@@ -291,12 +291,12 @@ def _amounts(registry: Registry, vector: Vector | Sequence[float], *, mean: bool
 
 
 def _named(registry: Registry, items: Items) -> dict[str, str]:
-    """Amounts as somebody wrote them, zeros included."""
+    """Quantities as written, including zeros."""
     return {registry.names[j]: registry.format_amount(j, amount) for j, amount in items}
 
 
 def _count(tasks: float) -> int | float:
-    """A number of tasks; a mean is no integer, even where it comes out whole."""
+    """A number of tasks; a mean stays a float, even if it is a whole number."""
     return tasks if isinstance(tasks, int) else _rounded(tasks)
 
 

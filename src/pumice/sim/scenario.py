@@ -1,7 +1,6 @@
-"""The Scenario object: how long to run, what happens on the way, and what must come out.
+"""The Scenario object: the length of a run, its events and its expected results.
 
-It is our own kind, so nobody else reads it and nothing in it is there for somebody else: a field that is not
-known is an error, with the closest one that is.
+Only Pumice reads this kind, so an unknown field is an error, which names the closest known field.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class FinishEvent(ScenarioStruct, frozen=True):
 
 
 class DeleteEvent(ScenarioStruct, frozen=True):
-    """An object that goes, with what belongs to it."""
+    """Delete an object with its dependents."""
 
     kind: str
     name: str
@@ -56,14 +55,14 @@ class DeleteEvent(ScenarioStruct, frozen=True):
 
 
 class CommandEvent(ScenarioStruct, frozen=True):
-    """What the Command object asks of a queue."""
+    """The action of a Command object for a queue."""
 
     queue: str
     action: str
 
 
 class ScenarioEvent(ScenarioStruct, frozen=True):
-    """One thing that happens before the named cycle. Exactly one of the others is given."""
+    """An event before a cycle. Exactly one of the other fields is set."""
 
     cycle: Cycles
     finish: FinishEvent | None = None
@@ -101,7 +100,7 @@ class ExpectedQueue(ScenarioStruct, frozen=True):
 
 
 class ExpectedError(ScenarioStruct, frozen=True):
-    """An object that must be refused, and what the message must say."""
+    """An object that must be refused, and a part of the message."""
 
     object: str
     contains: str = ""
@@ -115,7 +114,7 @@ class Tolerance(ScenarioStruct, frozen=True):
 
 
 class Expect(ScenarioStruct, frozen=True):
-    """What is compared; what is not given is not."""
+    """The expected results. Fields that are not set are not compared."""
 
     jobs: dict[str, ExpectedJob] = {}
     queues: dict[str, ExpectedQueue] = {}
@@ -158,7 +157,7 @@ class ScenarioObject(ScenarioStruct, frozen=True):
 
 
 class Scenario(Struct, frozen=True):
-    """A scenario that was read: its object (or what stands for one), its configuration, all other objects."""
+    """A decoded scenario: its spec, its configuration and all other objects."""
 
     name: str
     file: str
@@ -168,17 +167,17 @@ class Scenario(Struct, frozen=True):
 
     @property
     def object(self) -> str:
-        """How errors call it."""
+        """The name of the scenario in errors."""
         return f"Scenario/{self.name}"
 
     @property
     def expects_refusals(self) -> bool:
-        """Whether objects are meant to be refused, so that one is no reason not to run."""
+        """Whether the scenario expects refused objects, so that a refusal does not prevent the run."""
         return self.spec.expect is not None and bool(self.spec.expect.errors)
 
 
 def read_scenario(manifests: list[Manifest], path: str) -> Scenario:
-    """The scenario that these objects are; raises BadInput. Without a Scenario object it goes by its path."""
+    """Decode a scenario; raises BadInput. Without a Scenario object, the path is its name."""
     own = [manifest for manifest in manifests if manifest.kind == SCENARIO]
     others = tuple(manifest for manifest in manifests if manifest.kind != SCENARIO)
     if len(own) > 1:
@@ -263,7 +262,7 @@ def _unknown_fields(value: object, kind: Any, where: str) -> Iterator[FieldError
 
 
 def _contradictions(document: ScenarioObject) -> Iterator[FieldError]:
-    """Everything else that can't be meant."""
+    """Errors that the types do not exclude."""
     spec = document.spec
     if document.api_version != API_VERSION:
         yield FieldError("apiVersion", f"{document.api_version!r} is not supported; must be {API_VERSION}")

@@ -1,7 +1,7 @@
-"""What happens to a cluster while it runs: tasks finish, objects come, change and go, commands are given.
+"""The events of a scenario: tasks finish, objects are applied and deleted, queues get commands.
 
-An event is carried out whole or refused whole, by the admission rules of a cluster and in their words. A refusal is
-written down and the run goes on, as it would in a cluster where somebody's ``kubectl apply`` was turned down.
+An event is executed completely or refused completely, by the admission rules of a cluster. A refusal is recorded and
+the run continues, as a cluster does after a refused ``kubectl apply``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RefusedError(Exception):
         self.refusals = refusals
 
     def problems(self, file: str) -> Iterator[Problem]:
-        """Each reason, said of the object."""
+        """The reasons, each as a problem of the object."""
         for refusal in self.refusals:
             yield Problem(file, self.subject, refusal.field, refusal.message)
 
@@ -83,7 +83,7 @@ class ScenarioEvents:
 
     @property
     def last_cycle(self) -> int:
-        """The cycle before which the last event that is still to come happens; 0: none is."""
+        """The cycle of the last event that is still to come; 0 if there is none."""
         return self._upcoming[-1][1].cycle if self._upcoming else 0
 
     def run_before(self, cycle: int) -> Iterator[Problem]:
@@ -101,7 +101,7 @@ class ScenarioEvents:
                 yield Problem(self._scenario.file, self._scenario.object, error.field, error.message)
 
     def missed_events(self) -> Iterator[Problem]:
-        """What has not happened by the end, because its cycle never came."""
+        """The events whose cycle was not reached before the end of the run."""
         for number, event in self._upcoming:
             message = f"cycle {event.cycle} was not reached: the run ended after cycle {self._cluster.cycles}"
             yield Problem(self._scenario.file, self._scenario.object, f"spec.events[{number}].cycle", message)
@@ -203,7 +203,7 @@ class ScenarioEvents:
     def _record_admitted(
         self, translated: TranslatedManifest, document: Mapping[str, Any], admitted: Object | None
     ) -> None:
-        """Tell admission what was stored."""
+        """Add the stored object to the view of the admission rules."""
         group = translated.podgroup
         if group is not None and admitted is not None:
             self._admission.put_job(group.key, translated, admitted)
@@ -235,7 +235,7 @@ class ScenarioEvents:
         return part
 
     def _check_groups(self, translated: TranslatedManifest, after: ObjectSet) -> None:
-        """Refuse a pod whose PodGroup is not there, and what would leave other pods without theirs."""
+        """Refuse a pod whose PodGroup does not exist, and a change that leaves other pods without theirs."""
         before = self._cluster.objects
         own = {part.key for part in translated.parts if isinstance(part, TaskSpec)}
         for task in after.tasks.values():
@@ -251,7 +251,7 @@ class ScenarioEvents:
                 )
 
     def _replace_objects(self, after: ObjectSet) -> None:
-        """Make the cluster's objects these."""
+        """Replace the objects of the cluster by these."""
         cluster, before = self._cluster, self._cluster.objects.copy()
         for kind in reversed(SPEC_TYPES.values()):
             for key in before.of_type(kind).keys() - after.of_type(kind).keys():
@@ -264,7 +264,7 @@ class ScenarioEvents:
         for name in sorted(cluster.withdrawn_queues.keys() & named):
             cluster.restore_queue(name)
         for name in sorted(parents_by_hierarchy(before.queues.values()).keys() - named - {DEFAULT_QUEUE}):
-            if name in cluster.objects.queues:  # it may have gone with one above it
+            if name in cluster.objects.queues:  # it may have been deleted with a queue above it
                 cluster.withdraw_queue(name)
 
     # --- objects go -----------------------------------------------------------------------------------------------

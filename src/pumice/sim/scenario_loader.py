@@ -1,8 +1,8 @@
-"""From manifests to the objects a cluster starts with, and everything that is wrong with them.
+"""Load the objects with which the cluster of a scenario starts, and collect all errors.
 
-A problem does not end the reading: all are found, each with its file, object and field. What can be read is judged by
-the admission rules (``judging``). Objects with a problem are left out whole, with what belongs to them; whether the
-rest is run is for the caller to say.
+Loading does not stop at the first problem: each problem names its file, object and field. The objects that could be
+decoded are checked by the admission rules (``manifest_admission``). An object with a problem is left out together with
+its dependents; the caller decides whether to run the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECOND = 1_000_000
 
 
 class ManifestOrigin(NamedTuple):
-    """Where an object comes from: the file, and how its manifest is called."""
+    """The file of an object, and the name of its manifest."""
 
     file: str
     name: str
@@ -44,7 +44,7 @@ class LoadedScenario:
 
 
 def load_scenario(scenario: Scenario) -> LoadedScenario:
-    """Read the objects of a scenario. The file's order is their age, a second apart, unless they say theirs."""
+    """Load the objects of a scenario. Objects without a creation time are one second apart, in file order."""
     registry = Registry()
     problems: list[Problem] = []
     entries: list[ManifestEntry] = []
@@ -75,7 +75,7 @@ def load_scenario(scenario: Scenario) -> LoadedScenario:
 
 
 def decode_problems(manifests: Iterable[Manifest]) -> list[Problem]:
-    """What is wrong with objects taken one by one, for when there is no scenario to load them into."""
+    """Errors in single objects, if no scenario could be read to load them into."""
     registry, problems = Registry(), []
     for manifest in manifests:
         try:

@@ -1,10 +1,10 @@
-"""The admission rules of a cluster, over the objects of a simulated one.
+"""The admission rules over the objects of a simulated cluster.
 
-``pumice.admission`` says what is filled in and what is refused; here its rules get the simulated cluster to look at:
-the queues it has, what they hold, the jobs in them and how far these are. A file or an event is therefore judged by the
-rules, and in the words, of the API server.
+``pumice.admission`` contains the rules for defaults and refusals. This module gives them a view of the simulated
+cluster: its queues and their usage, the jobs and their phases. So an object in a file or event is checked by the same
+rules, with the same messages, as by an API server.
 
-Whoever applies a file may act for every user, so that a job belongs to the user its annotation names.
+The author of a file may act for all users: a job belongs to the user in its annotation.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ SPEC_QUEUE = "spec.queue"
 
 
 class SimulatedClusterView(ClusterView):
-    """What rules may look up. What a queue holds is counted, whatever the status of its manifest says."""
+    """The view of the rules. The usage of a queue is counted; the status in its manifest is ignored."""
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry=registry)
         self.usage_of: Callable[[str], Vector] = lambda queue: ()
 
     def allocated(self, queue: str) -> Vector:
-        """What the tasks of a queue hold."""
+        """The usage of the tasks of a queue."""
         return self.usage_of(queue)
 
 
 @dataclass(slots=True)
 class AdmittedJob:
-    """A Job or PodGroup that was let in: its object, and the phase in which the rules know it."""
+    """An admitted Job or PodGroup, with the phase that the rules know."""
 
     resource: str
     document: Object
@@ -50,19 +50,19 @@ class SimulatedAdmission:
 
     def __init__(self, registry: Registry) -> None:
         self.view = SimulatedClusterView(registry)
-        self._queues: dict[str, Object] = {}  # as they are written; a queue that a hierarchy made has no manifest
+        self._queues: dict[str, Object] = {}  # as written; a queue that a hierarchy created has no manifest
         self._jobs: dict[str, AdmittedJob] = {}  # by the key of the PodGroup
 
     # --- asking -------------------------------------------------------------------------------------------------
 
     def admit_queues(self, documents: Iterable[Object], store: Callable[[Object], None]) -> list[list[Refusal]]:
-        """Judge queues in turn, parents first; ``store`` is given each that is let in and must ``put_queue`` it."""
+        """Admit queues, parents first. ``store`` gets each admitted queue and must call ``put_queue``."""
         requests = [_request(self._operation(new), QUEUES, new) for new in documents]
         verdicts = admit_queues(requests, self.view, lambda _, admitted: store(admitted))
         return [verdict.refusals for verdict in verdicts]
 
     def admit_queue(self, new: Object) -> tuple[Object, list[Refusal]]:
-        """Judge a queue that is created or changed: what to store, and why not."""
+        """Admit a queue that is created or changed; returns the object to store, and the refusals."""
         verdict = admit(
             _request(self._operation(new), QUEUES, new, self._queues.get(new["metadata"]["name"])), self.view
         )
@@ -76,9 +76,9 @@ class SimulatedAdmission:
     def admit_job(
         self, translated: TranslatedManifest, document: Mapping[str, Any], *, there: bool = False
     ) -> tuple[Object, list[Refusal]]:
-        """Judge a Job, a PodGroup or a Pod that needs one of its own: the job to store, and why not.
+        """Admit a Job, a PodGroup, or a Pod that needs a PodGroup; returns the job to store, and the refusals.
 
-        ``there``: it was let in before, whatever has become of its queue since then.
+        ``there``: the job was admitted earlier, even if its queue has been closed since.
         """
         resource, new = _job_object(translated, document)
         group = translated.podgroup
@@ -97,7 +97,7 @@ class SimulatedAdmission:
         return verdict.object or new, refusals
 
     def needs_default_queue(self, translated: TranslatedManifest, document: Mapping[str, Any]) -> bool:
-        """Whether a job may go to the queue ``default``, which every cluster has: it names it, or any below root."""
+        """Whether a job needs the queue ``default``, which every cluster has: it names this queue, root or none."""
         _, new = _job_object(translated, document)
         queue = new["spec"].get("queue") or self.view.default_queue(new["metadata"]["namespace"]) or ROOT
         return queue in (DEFAULT_QUEUE, ROOT) and DEFAULT_QUEUE not in self.view.queues
@@ -115,13 +115,13 @@ class SimulatedAdmission:
         self.view.note_described(queue.name, found, queue)
 
     def put_job(self, key: str, translated: TranslatedManifest, admitted: Object) -> None:
-        """A job is there, as it was let in."""
+        """Record an admitted job."""
         resource = JOBS if translated.kind == "Job" else PODGROUPS
         self._jobs[key] = AdmittedJob(resource, admitted)
         self._note_job(key, self._jobs[key], admitted)
 
     def put_other(self, document: Mapping[str, Any]) -> None:
-        """A node or a namespace is there; other kinds are nothing to the rules."""
+        """Record a node or a namespace; the rules need no other kinds."""
         found: Object = {"metadata": document["metadata"]}
         if document.get("kind") == "Node":
             status = document.get("status") or {}
@@ -129,11 +129,11 @@ class SimulatedAdmission:
         self._note_other(str(document.get("kind")), document["metadata"]["name"], found)
 
     def drop_other(self, kind: str, name: str) -> None:
-        """A node or a namespace is gone."""
+        """Record that a node or a namespace was deleted."""
         self._note_other(kind, name, None)
 
     def refresh(self, cluster: SimulatedCluster) -> None:
-        """Take over what has happened in a cluster since it was last looked at."""
+        """Update the view to the current state of the cluster."""
         queues, jobs = cluster.objects.queues, cluster.engine.state.jobs
         for name in self.view.queues.keys() - queues.keys():
             self._queues.pop(name, None)
@@ -176,7 +176,7 @@ def _job_object(translated: TranslatedManifest, document: Mapping[str, Any]) -> 
     group = translated.podgroup
     assert group is not None
     given: Mapping[str, Any] = document["metadata"]
-    about: Object = {key: value for key, value in given.items() if key != "ownerReferences"}  # nobody made it here
+    about: Object = {key: value for key, value in given.items() if key != "ownerReferences"}  # it has no owner here
     about["namespace"] = group.namespace
     if translated.kind == "Pod":
         queue = queue_name(about.get("annotations") or {})

@@ -1,9 +1,9 @@
-"""A simulated cluster under a virtual clock: it keeps the objects, runs the engine and does what it decides.
+"""A simulated cluster with a virtual clock: it stores the objects, runs the engine and executes its decisions.
 
-It stands in for everything around a scheduler and decides nothing itself. A bound pod runs from the end of its
-cycle; a pod runs until something finishes it; phases of jobs and states of closing queues follow from their
-tasks. The clock moves by the length of a cycle, in microseconds. Objects are kept here as an API would keep
-them, so that a new engine can take over in the middle (a changed configuration).
+It replaces everything around a scheduler and makes no decisions of its own. A bound pod runs from the end of its cycle
+until an event finishes it. Phases of jobs and states of closing queues follow from the tasks. The clock advances by the
+length of a cycle, in microseconds. Objects are stored as in an API, so that a changed configuration can start a new
+engine during a run.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class SimulatedCluster:
         self.registry = registry
         self.cycle_length = cycle_length
         self.termination_cycles = termination_cycles
-        self.terminating: dict[str, int] = {}  # evicted pods, and the cycle at whose end each is gone
-        self.recreated_pods = set(controlled)  # pods that a controller makes anew when they are gone
+        self.terminating: dict[str, int] = {}  # evicted pods, and the cycle at whose end each is deleted
+        self.recreated_pods = set(controlled)  # pods that a controller creates again after deletion
         self.cycles = 0
         self.withdrawn_queues: dict[
             str, QueueState
@@ -55,7 +55,7 @@ class SimulatedCluster:
         self.now = 0
         for described in objects:
             self.put(described)
-            # The clock starts when everything that is there is there.
+            # The clock starts after the creation of all initial objects.
             started = described.started if isinstance(described, TaskSpec) else 0
             self.now = max(self.now, getattr(described, "created", 0) + cycle_length, started)
         self.refresh_phases(self.objects.jobs)
@@ -68,14 +68,14 @@ class SimulatedCluster:
         self.engine.apply(Changed(described))
 
     def drop(self, kind: type[Described], key: str) -> None:
-        """An object is gone."""
+        """Delete an object."""
         self.objects.drop(kind, key)
         self.engine.apply(Gone(kind, key))
         if kind is Queue:
             self.withdrawn_queues.pop(key, None)
 
     def drop_queue(self, name: str) -> None:
-        """A queue is gone, and with it the queues below it, their jobs and the pods of these."""
+        """Delete a queue with the queues below it, their jobs and their pods."""
         queues = self.subtree(name)
         jobs = {job.key for job in self.objects.jobs.values() if job.queue in queues}
         for key in [task.key for task in self.objects.tasks.values() if task.job in jobs]:
@@ -92,7 +92,7 @@ class SimulatedCluster:
             self.refresh_phases([task.job])
 
     def running_tasks(self) -> list[TaskSpec]:
-        """The tasks of ours that run, by name."""
+        """The running tasks of Pumice, by name."""
         ours = (task for task in self.objects.tasks.values() if task.managed and task.job is not None)
         return sorted((task for task in ours if task.status is TaskStatus.RUNNING), key=lambda task: task.key)
 
@@ -116,7 +116,7 @@ class SimulatedCluster:
 
     @property
     def is_changing(self) -> bool:
-        """Whether something happens by itself: pods terminate, tasks wait for their room, time is up for something."""
+        """Whether the state will change without an event: pods terminate, tasks wait for victims, a cooldown ends."""
         engine = self.engine
         return (
             bool(self.terminating or engine.context.pipelined.tasks)
@@ -125,7 +125,7 @@ class SimulatedCluster:
         )
 
     def _remove_terminated(self) -> None:
-        """Evicted pods whose time is up are gone; a controller makes those of its job anew."""
+        """Delete evicted pods whose termination time has passed; a controller creates those of its job again."""
         for key in [key for key, cycle in self.terminating.items() if cycle <= self.cycles]:
             del self.terminating[key]
             task = self.objects.tasks.get(key)
@@ -138,13 +138,13 @@ class SimulatedCluster:
                 self.refresh_phases([task.job])
 
     def reconfigure(self, config: SchedulerConfig) -> None:
-        """Another configuration is in force from the next cycle on."""
+        """Use another configuration from the next cycle on."""
         self.engine = reconfigured(self.engine, config, plugin_factories(config))
 
     # --- what controllers do --------------------------------------------------------------------------------------
 
     def refresh_phases(self, jobs: Iterable[str]) -> None:
-        """Phases of jobs whose tasks came, started or ended other than by a decision."""
+        """Update the phases of jobs whose tasks were created, started or ended by other means than a decision."""
         waiting = Counter(task.job for task in self.engine.context.pipelined.tasks)
         for key in jobs:
             job = self.engine.state.jobs.get(key)
@@ -155,13 +155,13 @@ class SimulatedCluster:
                 self.put(replace(self.objects.jobs[key], phase=phase))
 
     def command_queue(self, queue: str, action: str) -> None:
-        """Somebody opens, closes, pauses or resumes a queue. Those below keep states of their own."""
+        """Open, close, pause or resume a queue. The queues below it keep their own states."""
         self._set_state(
             queue, state_after_command(self.objects.queues[queue].state, action, busy=queue in self._busy_queues())
         )
 
     def withdraw_queue(self, queue: str) -> None:
-        """The hierarchy that made a queue names it no more: it is closed, and goes when it is empty."""
+        """A hierarchy no longer contains a queue that it created: close the queue, and delete it when it is empty."""
         self.withdrawn_queues.setdefault(queue, self.objects.queues[queue].state)
         self.command_queue(queue, "CloseQueue")
         self._refresh_queue_states()
@@ -200,5 +200,5 @@ class SimulatedCluster:
         for queue in moving:
             self._set_state(queue.name, state_when_idle(queue.state, busy=queue.name in busy))
         for name in sorted(self.withdrawn_queues):
-            if name in self.withdrawn_queues and name not in busy:  # it may have gone with one above it
+            if name in self.withdrawn_queues and name not in busy:  # it may have been deleted with a queue above it
                 self.drop_queue(name)

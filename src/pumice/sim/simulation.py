@@ -1,7 +1,7 @@
-"""A scenario from beginning to end: load it, let happen what happens, cycle by cycle, and see what came out.
+"""Run a scenario: load it, run events and cycles, and keep the results.
 
-Without a number of cycles it runs until nothing changes and nothing is still to happen. Churn, where asked for,
-comes after that first fill.
+A scenario without a number of cycles runs until nothing changes and no event is left. Churn starts after that first
+allocation.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pumice.sim.simulated_cluster import SimulatedCluster
 from pumice.sim.task_churn import ChurnMeans, run_churn
 
 MAX_IDLE_CYCLES = 100
-"""Cycles after which a scenario in which nothing more happens is stopped if it does not come to rest."""
+"""The limit of cycles after the last event, for a scenario that does not become stable."""
 
 
 def open_simulation(manifests: list[Manifest], path: str, *, tracing: bool = False) -> Simulation:
-    """The scenario that these objects are, ready to run; raises BadInput with everything that is wrong."""
+    """Load a scenario; raises BadInput with all problems."""
     try:
         scenario = read_scenario(manifests, path)
     except BadInput as error:
@@ -36,7 +36,7 @@ def open_simulation(manifests: list[Manifest], path: str, *, tracing: bool = Fal
 
 
 class Simulation:
-    """A scenario that was loaded, and everything that has come out of it so far."""
+    """A loaded scenario and its results so far."""
 
     def __init__(self, scenario: Scenario, *, tracing: bool = False) -> None:
         loaded = load_scenario(scenario)
@@ -58,7 +58,7 @@ class Simulation:
         self._events = ScenarioEvents(scenario, self.cluster, loaded.admission, loaded.translated)
 
     def step(self) -> list[Decision]:
-        """What happens before the next cycle, and the cycle."""
+        """Run the events before the next cycle, and the cycle."""
         self.errors += self._events.run_before(self.cluster.cycles + 1)
         decisions = self.cluster.cycle()
         self.decisions += [(self.cluster.cycles, decision) for decision in decisions]
@@ -73,7 +73,7 @@ class Simulation:
                 self.step()
                 seen(self)
         else:
-            # With churn to come, later events happen during churn; otherwise they are waited for.
+            # With churn, later events happen during churn; otherwise the run waits for them.
             to_come = 0 if spec.churn is not None else self._events.last_cycle
             changing = True
             while changing and self.cluster.cycles < to_come + MAX_IDLE_CYCLES:
@@ -84,29 +84,29 @@ class Simulation:
         self.errors += self._events.missed_events()
         engine = self.cluster.engine
         if self.has_targets and not engine.order.has_targets:
-            set_targets(engine.tree, engine.state.capacity)  # the rule follows none, but people compare with it
+            set_targets(engine.tree, engine.state.capacity)  # the policy uses no targets, but reports compare with them
 
     @property
     def has_targets(self) -> bool:
-        """Whether entitlements over the tree mean anything under the policy in force."""
+        """Whether entitlements are defined under the configured policy."""
         plugins = self.cluster.engine.policy.config.plugins
         return any(entry.name == "drf" and entry.on(Flag.HIERARCHY) for entry in plugins)
 
     @property
     def key_name(self) -> str:
-        """What the numbers are that decide in a trace: under ``steer`` the largest want, else the least share."""
+        """The name of the keys in a trace: under ``steer`` the largest want goes first, else the smallest share."""
         return self.cluster.engine.order.measure
 
     # --- figures --------------------------------------------------------------------------------------------------
 
     def usage_of(self, node: ShareNode) -> Sequence[float]:
-        """What a node of the tree holds; under churn, the mean."""
+        """The usage of a node of the tree; under churn, the mean."""
         return node.held if self.means is None else self.means.held(node)
 
     def running_tasks(self, leaf: JobNode) -> float:
-        """How many tasks of a job have a place; under churn, the mean."""
+        """The number of tasks of a job that have a node; under churn, the mean."""
         return leaf.job.running if self.means is None else self.means.running(leaf)
 
     def pending_tasks(self, leaf: JobNode) -> float:
-        """How many tasks of a job wait; under churn, the mean."""
+        """The number of pending tasks of a job; under churn, the mean."""
         return sum(leaf.job.unfinished.values()) - self.running_tasks(leaf)

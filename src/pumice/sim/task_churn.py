@@ -1,8 +1,8 @@
-"""Churn: tasks end at random, one a cycle, and equal ones wait in their place.
+"""Churn: one random task ends in each cycle, and an identical pending task replaces it.
 
-A first fill says little about a policy: many look right on an empty cluster and starve somebody once tasks come
-and go. Here every running task is as likely to end next as any other, demand stays as it is, and what counts is
-the mean over the second half, when the fill is forgotten. The same seed gives the same run.
+The first allocation says little about a policy: many policies look fair on an empty cluster and starve a queue once
+tasks come and go. Under churn every running task is equally likely to end next, demand stays constant, and the result
+is the mean over the second half of the run. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ChurnMeans:
         self._running: dict[str, int] = {}
 
     def add_sample(self, root: ShareNode) -> None:
-        """Count in what everybody holds now."""
+        """Add the current usage of all nodes of the tree."""
         self._samples += 1
         for node in root.walk():
             total = self._held.setdefault(node.path, [])
@@ -41,11 +41,11 @@ class ChurnMeans:
                 self._running[node.name] = self._running.get(node.name, 0) + node.job.running
 
     def held(self, node: ShareNode) -> list[float]:
-        """What a node held on average."""
+        """The mean usage of a node."""
         return [amount / self._samples for amount in self._held.get(node.path, [0] * len(node.held))]
 
     def running(self, leaf: JobNode) -> float:
-        """How many tasks of a job ran on average."""
+        """The mean number of running tasks of a job."""
         return self._running.get(leaf.name, 0) / self._samples
 
 

@@ -1,4 +1,4 @@
-"""What the commands on a cluster have in common: which cluster, how they fail, and help that works when it is typed."""
+"""The base of commands on a cluster: options that select the cluster, error messages, and help with examples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class InvalidInput(click.ClickException):
-    """Input that no cluster could make sense of."""
+    """Invalid input that is not a usage error of the command line."""
 
     exit_code = 2
 
@@ -39,7 +39,7 @@ class Cluster:
 
     @cached_property
     def client(self) -> Client:
-        """What calls it."""
+        """The client of the cluster."""
         from kubebase.field_error import FieldError
         from pumice.kube.client.kubeconfig import read_kubeconfig
         from pumice.kube.client.sync_client import Client
@@ -56,12 +56,12 @@ class Cluster:
 
     @property
     def namespace(self) -> str:
-        """The namespace that is asked for, or else that of the context."""
+        """The requested namespace, or that of the context."""
         return self.requested_namespace or self.client.access.namespace
 
     @property
     def scope(self) -> str:
-        """The namespace to look in; empty for all of them."""
+        """The namespace to list; empty for all namespaces."""
         return "" if self.all_namespaces else self.namespace
 
 
@@ -73,12 +73,12 @@ class ClusterCommand(click.Command):
         self._examples = examples
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it. What a cluster says no to ends it with a line."""
+        """Run the command. An error of the API ends it with a message."""
         with api_errors_as_messages():
             return super().invoke(ctx)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What it does, and then examples, as kubectl shows them."""
+        """The help text, followed by examples, as kubectl prints them."""
         super().format_help_text(ctx, formatter)
         if self._examples:
             with formatter.section("Examples"):
@@ -89,7 +89,7 @@ class ClusterCommand(click.Command):
 
 @contextmanager
 def api_errors_as_messages() -> Iterator[None]:
-    """Turn what an API refuses, or that nobody answers, into a line for people."""
+    """Turn API errors and connection errors into messages."""
     from pumice.kube.client.api_errors import ApiError, CredentialError, UnreachableError
 
     try:
@@ -105,7 +105,7 @@ def api_errors_as_messages() -> Iterator[None]:
 
 
 def error_message(error: ApiError) -> str:
-    """What the server says, with every object that it lists on a line of its own."""
+    """The message of an API error, with each listed object on its own line."""
     if error.code == 401:
         return f"{error.message}: the server rejected the credentials of this context; check its user in the kubeconfig"
     causes = [cause for cause in error.details.get("causes") or () if isinstance(cause, dict)]
@@ -127,7 +127,7 @@ def _one_object_per_line(message: str) -> str:
 
 
 def on_cluster(*, namespaced: bool = False, everywhere: bool = False) -> Callable[[Function], Callable[..., Any]]:
-    """Give a command the options that say which cluster is meant, and hand it that cluster as its first argument."""
+    """Add the options that select a cluster, and pass the ``Cluster`` to the command as its first argument."""
 
     def decorate(function: Function) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -157,7 +157,7 @@ def on_cluster(*, namespaced: bool = False, everywhere: bool = False) -> Callabl
 
 
 def cluster_options(function: Function) -> Function:
-    """The options that say which cluster is meant."""
+    """The options that select a cluster."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     function = click.option(
         "--context",
@@ -169,7 +169,7 @@ def cluster_options(function: Function) -> Function:
 
 
 def namespace_option(function: Function) -> Function:
-    """The option that says which namespace is meant."""
+    """The option that selects a namespace."""
     return click.option(
         "-n",
         "--namespace",

@@ -1,7 +1,7 @@
-"""Orders to queues and jobs: Command objects, which a controller takes, carries out and deletes.
+"""Command objects for queues and jobs: a controller executes and deletes them.
 
-Whoever gives an order wants to see that it was carried out. So the sender waits a little: until the command is taken
-and its target is as it should be. An order that nobody takes is no success; it stays, and counts when somebody comes.
+The sender waits until the controller has deleted the Command and the target has the expected state, so that success
+means an executed command. A Command that no controller has executed in time stays, and is executed later.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pumice.kube.resources import Resource
 
 POLL_SECONDS = 0.1
-"""Between two looks at what has become of an order."""
+"""Seconds between two reads of a Command."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def wait_option(seconds: float, until: str) -> Callable[[Function], Function]:
-    """The option that says how long to wait for the effect."""
+    """The option that limits how long to wait for the effect."""
     return click.option(
         "--wait",
         type=click.FloatRange(min=0),
@@ -65,7 +65,7 @@ def create_command(client: Client, action: str, target: Document, resource: Reso
 def wait_for_effect(
     client: Client, command: str, target: str, as_ordered: Callable[[Document], bool], seconds: float
 ) -> Document | None:
-    """Wait for an order to be carried out. The target as it then is; None if nobody has taken the order in time."""
+    """Wait until a Command is executed; returns the target, or None if no controller has executed it in time."""
     deadline = time.monotonic() + seconds
     while True:
         taken = is_gone(client, command)
@@ -78,7 +78,7 @@ def wait_for_effect(
 
 
 def wait_until_gone(client: Client, path: str, uid: str, seconds: float) -> bool:
-    """Wait for an object to be gone; whether it is."""
+    """Wait until an object is deleted; False if it still exists."""
     deadline = time.monotonic() + seconds
     while not is_gone(client, path, uid):
         if time.monotonic() > deadline:
@@ -88,7 +88,7 @@ def wait_until_gone(client: Client, path: str, uid: str, seconds: float) -> bool
 
 
 def is_gone(client: Client, path: str, uid: str = "") -> bool:
-    """Whether an object is no longer there; with a uid, this very one."""
+    """Whether an object does not exist; with a uid, whether this object does not exist."""
     from pumice.kube.client.api_errors import ApiError
 
     try:
@@ -101,7 +101,7 @@ def is_gone(client: Client, path: str, uid: str = "") -> bool:
 
 
 def not_executed(subject: str, order: str, wait: float) -> str:
-    """That nobody takes orders."""
+    """The message that no controller has executed a Command."""
     return (
         f"{subject}: timed out after {wait:g} s waiting for the command {order}. It will be executed when the "
         "controllers run (pumice controllers)"

@@ -1,4 +1,4 @@
-"""``pumice completion``: what a shell needs to complete our commands, and the names of what is in the cluster."""
+"""``pumice completion``: prints the completion scripts of shells."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def completion(shell: str) -> None:
     assert made is not None, shell
     for name in ("pumice", *PROGRAMS):
         script = made(click.Command(name), {}, name, f"_{name.upper()}_COMPLETE")
-        # The method of the class itself would first start the shell, to ask for its version.
+        # The method of the subclass would start the shell to read its version.
         echo(ShellComplete.source(script).rstrip())

@@ -191,7 +191,7 @@ def delete(cluster: Cluster, wanted: list[str], wait: float) -> int:
 
 
 def _for_each_job(cluster: Cluster, names: list[str], act: Callable[[Document, str, str], None]) -> int:
-    """Do it to each job. What goes wrong with one does not keep it from the others; gives the exit status."""
+    """Run an action on each job. An error with one job does not stop the others; returns the exit status."""
     from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import JOBS
 

@@ -26,16 +26,16 @@ ROUTING_REASON = "pumice.dev/routed"
 
 
 class RunCommand(ClusterCommand):
-    """A command after which another may stand, behind two dashes."""
+    """A command that accepts another command line after ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what stands behind the dashes: it is not ours to read."""
+        """Keep the arguments after ``--`` unparsed."""
         here = args.index("--") if "--" in args else len(args)
         ctx.meta[__name__] = args[here + 1 :]
         return super().parse_args(ctx, args[:here])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Say that it may stand there."""
+        """Add ``[-- COMMAND ...]`` to the usage."""
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
 
 
@@ -176,7 +176,7 @@ def run(
 
 
 def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Document:
-    """The Job that the options describe. What they do not say is left to the cluster."""
+    """The Job that the options describe. Fields without an option are left to the defaults of the cluster."""
     from pumice.kube.resources import JOBS
 
     limits = {resource: amount for resource, amount in given["requests"].items() if "/" in resource} | given["limits"]
@@ -218,7 +218,7 @@ def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Doc
 
 
 def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without the fields that say nothing. A 0 says something."""
+    """Remove empty fields; 0 is kept."""
     return {name: value for name, value in fields.items() if value not in ("", None, {}, [])}
 
 
@@ -227,7 +227,7 @@ def _number_text(number: float | None) -> str:
 
 
 def _reject_other_options(ctx: click.Context) -> None:
-    """A file says everything itself; options beside it would be ignored, and somebody would wonder."""
+    """Reject options that a file makes useless, instead of ignoring them."""
     beside = {"filename", "dry_run", "output", "kubeconfig", "context", "namespace"}
     for param in ctx.command.params:
         typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
@@ -238,7 +238,7 @@ def _reject_other_options(ctx: click.Context) -> None:
 
 
 def _read_jobs(file: IO[str], namespace: str) -> list[Document]:
-    """The jobs of a file, which may be a stream, or hold lists; none of another namespace, if one was asked for."""
+    """The jobs in a file, which may be a YAML stream or contain lists; all in ``namespace`` if it is set."""
     import yaml
 
     from pumice.kube.resources import JOBS

@@ -1,4 +1,4 @@
-"""How jobs are printed: a line each."""
+"""The table of jobs: one row each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JobTable:
         everywhere: bool = False,
         wide: bool = False,
     ) -> None:
-        self.existing_names: list[str] = []  # the names of all that there are, as of the last look
+        self.existing_names: list[str] = []  # the names of all jobs in the last list
         self._names = names
         self._queues = None if queues is None else frozenset(queues)
         self._everywhere = everywhere
@@ -110,7 +110,7 @@ def key_of(job: Document) -> tuple[str, str]:
 
 
 def phase_of(job: Document) -> str:
-    """Where a job stands. One that nobody has looked at yet is Pending."""
+    """The phase of a job; Pending before the controller has set one."""
     if job["metadata"].get("deletionTimestamp"):
         return "Deleting"
     return str(((job.get("status") or {}).get("state") or {}).get("phase") or "Pending")
@@ -127,12 +127,12 @@ def tasks_of(spec: Document) -> list[Document]:
 
 
 def replicas_of(spec: Document) -> int:
-    """How many pods it has."""
+    """The number of pods of a job."""
     return sum(int(task.get("replicas") or 0) for task in tasks_of(spec))
 
 
 def requests_of(task: Document) -> dict[str, Any]:
-    """What the containers of one pod of a task ask for. Where only a limit is given, that is the request."""
+    """The requests of the containers of one pod of a task. A limit without a request counts as the request."""
     from kubebase.quantity import Quantity, QuantityError, parse
 
     total: dict[str, Quantity] = {}

@@ -1,4 +1,4 @@
-"""``job view``: a job with all that belongs to it: its tasks, its podgroup, its pods, and what was said about it."""
+"""``job view``: describes a job with its tasks, podgroup, pods and events."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def view(cluster: Cluster, name: str, other: str) -> None:
 def describe_job(
     job: Document, groups: Sequence[Document], pods: Sequence[Document], events: Sequence[Document]
 ) -> Iterator[str]:
-    """A job with all that belongs to it, for people."""
+    """The description of a job with its dependents."""
     yield from _fact_lines(job)
     yield ""
     yield from _section("Tasks", *_task_table(job))

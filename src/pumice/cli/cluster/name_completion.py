@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pumice.kube.resources import Resource
 
 COMPLETION_TIMEOUT = 1.0
-"""Seconds that somebody waits who has pressed a key."""
+"""Seconds that a completion may take."""
 
 
 def option_value(ctx: click.Context, name: str) -> Any:
-    """What an option of this name was given anywhere on the command line: ``vcctl --context c queue list``."""
+    """The value of an option at any level of the command line: ``vcctl --context c queue list``."""
     here: click.Context | None = ctx
     while here is not None:
         if here.params.get(name):

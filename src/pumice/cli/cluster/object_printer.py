@@ -1,4 +1,4 @@
-"""Objects on paper: a table for people, JSON, YAML or names for programs; once, or again whenever they change."""
+"""Print objects as a table, JSON, YAML or names, once or whenever they change."""
 
 from __future__ import annotations
 
@@ -65,30 +65,30 @@ class ObjectTable(Protocol):
 
     @property
     def state_column(self) -> int:
-        """Which of the columns says how an object is."""
+        """The index of the column with the state of an object."""
 
     def rows(self, objects: Iterable[Document]) -> Mapping[str, TableRow]:
         """The lines, in order, each under a name of its own."""
 
 
 def output_option(function: Function) -> Function:
-    """The option that says how to print."""
+    """The option that selects the output format."""
     return click.option(
         "-o", "--output", type=click.Choice(OUTPUT_FORMATS), default="table", show_default=True, help="Output format."
     )(function)
 
 
 def watch_option(function: Function) -> Function:
-    """The option that makes a command stay."""
+    """The option that watches for changes."""
     return click.option("-w", "--watch", is_flag=True, help="Watch the objects and print changes.")(function)
 
 
 def print_objects(
     client: Client, path: str, query: Query | None, view: ObjectTable, output: str, *, watch: bool, alone: bool = False
 ) -> int:
-    """Print what a collection holds, and with ``watch`` what changes in it, until interrupted; gives the count.
+    """Print the objects of a collection, and with ``watch`` their changes until interrupted; returns their number.
 
-    A single object that was asked for ``alone`` is printed as itself, not as a list of one.
+    With ``alone``, a single object is printed as itself, not as a list of one.
     """
     if not watch:
         rows = view.rows(client.list(path, query).items)
@@ -121,7 +121,7 @@ def _print(rows: Mapping[str, TableRow], view: ObjectTable, output: str, *, alon
 
 
 def _watch_objects(following: CollectionWatch, view: ObjectTable, output: str) -> None:
-    """Print what is there, then every line that changes; of a table those in which people would see a difference."""
+    """Print all objects, then every change; of a table, only rows whose text has changed."""
     shown = dict(view.rows(following.objects.values()))
     stream = _WatchPrinter(view, output)
     stream.print_first(shown.values())
@@ -138,7 +138,7 @@ def _watch_objects(following: CollectionWatch, view: ObjectTable, output: str) -
 
 
 class _WatchPrinter:
-    """Lines one after the other, as long as somebody looks."""
+    """Prints rows one after the other while objects are watched."""
 
     def __init__(self, view: ObjectTable, output: str) -> None:
         self._view = view
@@ -149,14 +149,14 @@ class _WatchPrinter:
         self._documents = 0
 
     def print_first(self, rows: Iterable[TableRow]) -> None:
-        """What is there at first."""
+        """Print the first list."""
         found = list(rows)
         self._table.widen(row.cells for row in found)
         for row in found:
             self.print_row(row)
 
     def differs(self, before: TableRow, after: TableRow) -> bool:
-        """Whether people would see a difference."""
+        """Whether two rows differ in a column that is compared."""
         return [before.cells[i] for i in self._compared_columns] != [after.cells[i] for i in self._compared_columns]
 
     def print_row(self, row: TableRow) -> None:
@@ -180,13 +180,13 @@ class _WatchPrinter:
 
 
 def full_object(document: Document, resource: Resource[Any]) -> Document:
-    """An object as the server has it, but for who manages which field, which kubectl leaves out too."""
+    """An object as the server stores it, without managedFields, which kubectl omits too."""
     metadata = {name: value for name, value in document.get("metadata", {}).items() if name != "managedFields"}
     return {"apiVersion": resource.api_version, "kind": resource.kind, **document, "metadata": metadata}
 
 
 def object_name(document: Document, resource: Resource[Any]) -> str:
-    """``queue.scheduling.volcano.sh/dev``, as kubectl says it."""
+    """``queue.scheduling.volcano.sh/dev``, as kubectl prints it."""
     group = resource.api_version.rpartition("/")[0]
     kind = f"{resource.kind.lower()}.{group}" if group else resource.kind.lower()
     return f"{kind}/{document.get('metadata', {}).get('name', '')}"
@@ -203,7 +203,7 @@ def count_text(number: object) -> str:
 
 
 def report_missing(resource: Resource[Any], names: Iterable[str], known: Sequence[str]) -> int:
-    """Say which names lead nowhere; gives the exit status that this deserves."""
+    """Report names that do not exist; returns the exit status."""
     missing = [name for name in names if name not in known]
     for name in missing:
         print_error(not_found_message(resource, name, known))
@@ -211,7 +211,7 @@ def report_missing(resource: Resource[Any], names: Iterable[str], known: Sequenc
 
 
 def not_found_message(resource: Resource[Any], name: str, known: Sequence[str]) -> str:
-    """That there is no such object, in the words of the server, and which one may have been meant."""
+    """The message that an object was not found, in the words of the server, with the closest existing name."""
     import difflib
 
     near = difflib.get_close_matches(name, known, n=1)

@@ -1,4 +1,4 @@
-"""``queue delete``: what goes with a queue is shown first, and on a terminal somebody is asked."""
+"""``queue delete``: lists what is deleted with a queue, and asks for confirmation on a terminal."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MAX_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """What goes: queues with all below them, parents first, and the podgroups and jobs in them."""
+    """The objects to delete: queues with their subtrees, parents first, and their podgroups and jobs."""
 
     queues: list[Document]
     groups: list[Document]
     jobs: list[Document]
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """The lines that list the objects."""
         yield from _limited("queue", [_summary(queue, "") for queue in self.queues])
         yield from _limited("job", [_summary(job, _phase(job)) for job in self.jobs])
         yield from _limited("podgroup", [_summary(group, _phase(group)) for group in self.groups])
@@ -76,7 +76,7 @@ def delete(
     queues = client.list(QUEUES.path()).items
     known = {str(queue["metadata"]["name"]): queue for queue in queues}
     missing = [name for name in wanted if name not in known]
-    if missing:  # nothing is deleted by half of a command that somebody mistyped
+    if missing:  # one misspelt name: delete nothing
         for name in missing:
             print_error(not_found_message(QUEUES, name, list(known)))
         return 1
@@ -94,7 +94,7 @@ def delete(
 
 
 def plan_deletion(client: Client, names: Sequence[str], queues: Sequence[Document]) -> DeletionPlan:
-    """What goes with queues."""
+    """The objects that are deleted with queues."""
     from pumice.kube.resources import JOBS, POD_GROUPS
 
     laid_out = queue_tree(queues)
@@ -109,7 +109,7 @@ def plan_deletion(client: Client, names: Sequence[str], queues: Sequence[Documen
 
 
 def _confirm(queues: int) -> bool:
-    """Ask. Who is no terminal can't answer."""
+    """Ask for confirmation. Without a terminal this is an error."""
     if not sys.stdin.isatty():
         raise click.ClickException(
             "cannot ask for confirmation: standard input is not a terminal; use --yes to delete without asking"
@@ -123,7 +123,7 @@ def _confirm(queues: int) -> bool:
 
 
 def _delete_queue(client: Client, queue: Document, wait: float) -> int:
-    """Delete one queue and say so; the exit status that this deserves."""
+    """Delete a queue and report it; returns the exit status."""
     from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import QUEUES
 
@@ -132,7 +132,7 @@ def _delete_queue(client: Client, queue: Document, wait: float) -> int:
     try:
         client.delete(path, uid=uid)
     except ApiError as error:
-        if error.not_found:  # gone with another of those named
+        if error.not_found:  # deleted with another of the named queues
             echo(f"{subject} deleted")
             return 0
         print_error(error_message(error))

@@ -1,4 +1,4 @@
-"""``queue tree``, ``list``, ``children`` and ``get``: queues, looked at."""
+"""``queue tree``, ``list``, ``children`` and ``get``: show queues."""
 
 from __future__ import annotations
 

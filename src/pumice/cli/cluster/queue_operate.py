@@ -27,7 +27,7 @@ ACTIONS = {
     "pause": ("PauseQueue", "paused", ("Paused",)),
     "resume": ("ResumeQueue", "resumed", ("Open", "Closed", "Closing")),
 }
-"""By action: what the Command says, what has happened then, and the states in which a queue then is."""
+"""For each action: the action of the Command, the participle in messages, and the expected states of the queue."""
 
 
 @click.command(
@@ -98,7 +98,7 @@ def _send_command(cluster: Cluster, action: str, queue: Document, path: str, wai
 
 
 def _overruled_because(queue: Document) -> str:
-    """Why a queue is not what it was told to be, as its controller says it."""
+    """Why a queue does not have the requested state, from the conditions that its controller sets."""
     for condition in (queue.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "OwnState" and condition.get("message"):
             return str(condition["message"])

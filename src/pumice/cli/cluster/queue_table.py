@@ -1,4 +1,4 @@
-"""How queues are printed: the tree with its branches, or rows."""
+"""The table of queues: the tree with its branches, or a flat list."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Selection = Literal["tree", "list", "children", "names"]
 
 
 class QueueTable:
-    """Queues, chosen by the names given.
+    """A selection of queues.
 
-    ``tree``: a queue and all below it, with branches, or everything; ``list``: all of them; ``children``: those right
-    below one; ``names``: just these.
+    ``tree``: the subtrees of the named queues, or the whole tree; ``list``: all queues; ``children``: the children of a
+    queue; ``names``: the named queues.
     """
 
     state_column: int
 
     def __init__(self, which: Selection, names: Sequence[str] = (), *, wide: bool = False) -> None:
         self.names = names
-        self.existing_names: list[str] = []  # all that there are, as of the last look
+        self.existing_names: list[str] = []  # the names of all queues in the last list
         self.notes: list[str] = []  # what is wrong with some of them
         self._which = which
         self._wide = wide
@@ -59,7 +59,7 @@ class QueueTable:
         return QUEUES
 
     def rows(self, objects: Iterable[Document]) -> Mapping[str, TableRow]:
-        """The lines, in order, by where the queues stand: two inner nodes may have one name."""
+        """The rows by path, because two inner nodes may have the same name."""
         documents = list(objects)
         self.existing_names = [str(document["metadata"]["name"]) for document in documents]
         return {
@@ -124,7 +124,7 @@ def _share(figures: Document) -> str:
 
 
 def user_limits(spec: Document) -> str:
-    """What one user of a queue may have: the two fields of its spec, those that are given."""
+    """The user limits in the spec of a queue."""
     least, factor = spec.get("minUserLimitPercent"), spec.get("userLimitFactor")
     parts = [
         *([f"min={least}%"] if least is not None else []),
@@ -143,7 +143,7 @@ def _namespaces(listed: object) -> str:
 
 
 def _format_usage(amounts: object) -> str:
-    """What a queue holds or is entitled to. Pods are counted for every queue and say little: they are left out."""
+    """Usage or entitlement of a queue. Pods are omitted: all queues have them, and they say little."""
     if isinstance(amounts, Mapping):
         amounts = {name: amount for name, amount in amounts.items() if name != "pods"}
     return format_quantities(amounts, zeros=False)
@@ -155,7 +155,7 @@ def format_share(share: float) -> str:
 
 
 def state_of(queue: Document | None) -> str:
-    """Whether a queue takes jobs. One that says nothing does; an inner node without an object has no say."""
+    """The state of a queue; Open before the controller has set one, ``-`` for an inner node without an object."""
     if queue is None:
         return "-"
     if (queue.get("metadata") or {}).get("deletionTimestamp"):

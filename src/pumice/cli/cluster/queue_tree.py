@@ -1,9 +1,8 @@
-"""Queues as a tree: every queue below the one that it hangs under, with the counts of all that is below.
+"""The tree of queues, with the podgroup counts of each subtree.
 
-Where a queue stands is for ``lay_out`` of the model to say, as it is everywhere else. An inner node that only the path
-of another queue names has no object; it is shown all the same, with the figures that the scheduler writes into the
-status of ``root``. So is a queue that has no place, for example because its parent is gone: after the others, with the
-reason.
+``pumice.model.queue_tree`` places the queues, as everywhere else. An inner node that occurs only in the path of another
+queue has no object; it is shown with the figures that the scheduler writes into the status of ``root``. A queue that
+cannot be placed, for example because its parent does not exist, is shown after the tree, with the reason.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ class QueueNode:
     name: str
     path: tuple[str, ...]
     weight: str
-    """The weight that counts, whatever ``spec.weight`` says."""
+    """The weight in effect, which may differ from ``spec.weight``."""
     queue: Document | None
     counts: dict[str, int] = field(default_factory=dict)
     figures: Document = field(default_factory=dict)
-    """What it holds and is entitled to, as the status of a queue says it."""
+    """Usage and entitlement, as in the status of a queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class QueueTree:
     notes: list[str]
 
     def subtree(self, top: str) -> list[tuple[int, QueueNode]]:
-        """A queue and all below it, each with its depth below that queue. Nothing if there is no such queue."""
+        """The subtree of a queue with the depth of each node in it; empty if the queue does not exist."""
         named = [line for line in self.nodes if top in (line.name, "/".join(line.path))]
         found = next((line for line in named if line.queue is not None), named[0] if named else None)
         if found is None:
@@ -54,7 +53,7 @@ class QueueTree:
         return [(len(line.path) - depth, line) for line in self.nodes if line.path[:depth] == found.path]
 
     def all(self) -> list[tuple[int, QueueNode]]:
-        """Everything, each with its depth."""
+        """All nodes with their depths."""
         return [*((len(line.path) - 1, line) for line in self.nodes), *((0, line) for line in self.unplaced)]
 
 
@@ -90,7 +89,7 @@ def queue_tree(documents: Iterable[Document]) -> QueueTree:
 
 
 def single_queue(document: Document) -> QueueNode:
-    """A queue by itself, with what it says of itself."""
+    """A single queue, with the counts in its own status."""
     name = _name(document)
     return QueueNode(name, (name,), _weight(document), document, podgroup_counts(document), _status(document))
 
@@ -124,13 +123,13 @@ def _sum_counts(lines: Sequence[QueueNode]) -> None:
 
 
 def podgroup_counts(document: Document | None) -> dict[str, int]:
-    """What a queue itself says."""
+    """The podgroup counts in the status of a queue."""
     status = _status(document)
     return {phase: int(status.get(phase) or 0) for phase in PODGROUP_PHASES}
 
 
 def _inner_nodes(root: Document | None) -> dict[str, Document]:
-    """By path: what the scheduler says of nodes that have no object."""
+    """By path: the figures of nodes without an object, from the status of ``root``."""
     listed = _status(root).get("innerNodes")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return {str(entry.get("path")): entry for entry in entries}

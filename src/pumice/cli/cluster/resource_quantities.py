@@ -1,4 +1,4 @@
-"""Amounts of resources: as people type them (``cpu=2,memory=4Gi``) and as they like to read them."""
+"""Resource quantities on the command line (``cpu=2,memory=4Gi``) and in tables."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import click
 
 BINARY_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 LISTED_FIRST = ("cpu", "memory")
-"""Resources that everybody has; the others follow by name."""
+"""Resources that are listed first; the others follow by name."""
 
 
 def parse_quantities(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
-    """What was typed, by resource; or which part of it can not be meant."""
+    """Parse quantities by resource; raises BadParameter for an invalid part."""
     from kubebase.quantity import QuantityError, parse
 
     found: dict[str, str] = {}
@@ -33,7 +33,7 @@ def parse_quantities(ctx: click.Context, param: click.Parameter, value: str | No
 
 
 def format_quantities(amounts: object, *, zeros: bool = True) -> str:
-    """``cpu=2,memory=4Gi``, in as many figures as anybody reads; ``-`` for nothing."""
+    """Format quantities as ``cpu=2,memory=4Gi`` with few digits; ``-`` if there are none."""
     if not isinstance(amounts, Mapping):
         return "-"
     names = [*(name for name in LISTED_FIRST if name in amounts), *sorted(set(amounts) - set(LISTED_FIRST))]

@@ -1,4 +1,4 @@
-"""Where the commands are mounted: ``vqueues`` and its like, ``vcctl``, and the groups of ``pumice``."""
+"""The programs and groups in which the commands are mounted: ``vcctl``, ``vqueues`` and others, ``pumice queue``."""
 
 from __future__ import annotations
 

@@ -30,19 +30,20 @@ if TYPE_CHECKING:
     from pumice.observability.endpoints import Address, Probes
 
 STOP_TIMEOUT = 10.0
-"""How long what is under way may take to be finished."""
+"""Seconds to finish writes in progress after a stop."""
 SUPERVISED_VARIABLE = "PUMICE_SUPERVISED"
-"""The variable that is set where somebody looks after the process."""
+"""The environment variable that is set for a supervised process."""
 HEALTHY = "ok"
 UNHEALTHY_POLL_SECONDS, HEALTHY_POLL_SECONDS = 0.1, 1.0
-"""Seconds between two looks at how a supervised worker is doing: while something is wrong, and while nothing is."""
+"""Seconds between two health checks of a supervised process: while it is not healthy, and while it is."""
 LOG_LEVEL_VARIABLE = "PUMICE_LOG"
-"""The variable that says how much is told on standard error."""
+"""The environment variable with the log level."""
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 GC_THRESHOLDS = (50_000, 20, 100)
-"""When to look for garbage that holds on to itself: there is little, and what stays is much. A sixth of the CPU time of
-a scheduler went into looking."""
+"""Thresholds of the cyclic garbage collector. There is little cyclic garbage among many live objects: with the default
+thresholds, collections took a sixth of the CPU time of the scheduler.
+"""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 AnyWorker = TypeVar("AnyWorker", bound="Worker")
@@ -59,7 +60,7 @@ class Worker(Protocol):
 
 
 def cluster_options(command: Command) -> Command:
-    """The options that say which cluster is meant."""
+    """The options that select a cluster."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     command = click.option(
         "--context", default="", help="Context of the kubeconfig to use. [default: the current context]"
@@ -68,7 +69,7 @@ def cluster_options(command: Command) -> Command:
 
 
 def schedulers_option(command: Command) -> Command:
-    """The option that says whose pods are ours."""
+    """The option that selects pods by their schedulerName."""
     return click.option(
         "--scheduler-name",
         "schedulers",
@@ -87,14 +88,14 @@ def _scheduler_names(context: click.Context, option: click.Parameter, value: tup
 
 @dataclass(frozen=True, slots=True)
 class MetricsAddress:
-    """Where a worker says how it is doing."""
+    """The address of the health and metrics endpoints."""
 
     address: Address | None
-    explicit: bool  # by somebody: then it must be there
+    explicit: bool  # on the command line: then a failure to bind it is an error
 
 
 def metrics_option(default: str) -> Callable[[Command], Command]:
-    """The option that says where a worker tells how it is doing."""
+    """The option for the address of the health and metrics endpoints."""
     return click.option(
         "--metrics-address",
         "answering",
@@ -119,7 +120,7 @@ def _metrics_address(context: click.Context, option: click.Parameter, value: str
 
 
 def cluster_access(kubeconfig: Path | None, context: str) -> Access:
-    """How to reach the cluster that the options name, else the one that kubectl would reach: in a pod, its own."""
+    """The access to the cluster of the options, else to that of kubectl; in a pod, to its own cluster."""
     from kubebase.field_error import FieldError
     from pumice.kube.client.in_cluster import in_cluster
     from pumice.kube.client.kubeconfig import default_paths, read_kubeconfig
@@ -139,7 +140,7 @@ def run_daemon(
     probes: Callable[[AnyWorker], Probes],
     election: Election | None = None,
 ) -> None:
-    """Work on a cluster until SIGTERM or Ctrl-C, and say how it is going where somebody asks."""
+    """Run a worker on a cluster until SIGTERM or Ctrl-C, with health and metrics endpoints."""
     import asyncio
 
     from pumice.kube.leader_election import LostError
@@ -181,7 +182,7 @@ async def _run_until_stopped(
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, stop.set)
-    supervised = bool(os.environ.pop(SUPERVISED_VARIABLE, ""))  # not for those whom we may start
+    supervised = bool(os.environ.pop(SUPERVISED_VARIABLE, ""))  # child processes must not inherit it
     abandoned = _stop_on_end_of_input(stop) if supervised else asyncio.Event()
     async with AsyncExitStack() as stack:
         part = await stack.enter_async_context(join_election(access, election))
@@ -204,7 +205,7 @@ async def _run_until_stopped(
             work.result()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        if abandoned.is_set():  # with our supervisor the cluster is gone
+        if abandoned.is_set():  # the cluster has ended with the supervisor
             return
         try:
             async with asyncio.timeout(STOP_TIMEOUT):
@@ -233,7 +234,7 @@ def _stop_on_end_of_input(stop: asyncio.Event) -> asyncio.Event:
 
 
 async def _report_health(probes: Probes) -> None:
-    """Say how it is doing whenever that changes."""
+    """Print the health whenever it changes."""
     import asyncio
 
     said = ""

@@ -1,11 +1,10 @@
-"""Several replicas, of which one works: the options that ask for it, and a life as one of them.
+"""Leader election between replicas: its options, and the run of a worker while its replica leads.
 
-A replica that waits is ready: it could take over, as long as it can see the lease. One that leads and cannot renew its
-lease any more ends, and is started again by whoever looks after it: what it knows may be old by the time it leads
-again.
+A standby replica is ready as long as it can read the lease. A leader that cannot renew its lease exits and is restarted
+by Kubernetes, because its state may be outdated by the time it leads again.
 
-The lease is renewed in a thread of its own, so that a long cycle does not cost the lead. Whether the leader gets
-anywhere is asked of ``/healthz``.
+A separate thread renews the lease, so that a long cycle does not lose it. ``/healthz`` reports whether the leader makes
+progress.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """The Lease by which replicas of one component agree who leads."""
+    """The Lease that elects the leader of a component."""
 
     name: str
     namespace: str
 
 
 def election_option(name: str) -> Callable[[Command], Command]:
-    """The options that ask for replicas of which one leads."""
+    """The options of leader election."""
 
     def add(command: Command) -> Command:
         command = click.option(
@@ -88,16 +87,16 @@ class Leadership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this replica may write."""
+        """Whether this replica is the leader and may write."""
         return self._lease is None or self._lease.held
 
     @property
     def trouble(self) -> str:
-        """What keeps this replica from ever leading, if anything does."""
+        """The error that keeps this replica from becoming the leader; empty if there is none."""
         return "" if self._lease is None else self._lease.trouble
 
     def probes(self, probes: Probes) -> Probes:
-        """What is asked of a replica: what one that waits does not follow it need not know."""
+        """The probes of a replica: a standby replica reports only whether it can read the lease."""
         if self._lease is None:
             return probes
         metrics = probes.metrics
@@ -109,7 +108,7 @@ class Leadership:
         )
 
     def limits(self, limits: Limits) -> Limits:
-        """For a session that asks ``held``: who finds out late that a connection is there must not be too late."""
+        """Limits of a session that checks ``is_leader``: a slow connect must not outlast the lease."""
         if self._lease is None:
             return limits
         return replace(limits, connect=min(limits.connect, CONNECT_FRACTION * self._lease.timing.margin))
@@ -125,7 +124,7 @@ class Leadership:
         await self._lease_thread.run(self._lease.acquire())
         self.started = True
         echo(f"{self._lease.identity} became the leader", err=True)
-        # It goes on when the work is to end: what is under way then may be finished.
+        # Renewal continues while the worker stops, so that writes in progress can be finished.
         self._renewal = keeping = self._lease_thread.run(self._lease.keep())
         keeping.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         working = asyncio.ensure_future(run())
@@ -152,7 +151,7 @@ class Leadership:
 
 
 def leading_metric(held: bool) -> Metric:
-    """Whether a replica leads, as a metric."""
+    """The metric that shows whether a replica leads."""
     from pumice.observability.metrics.metric_families import gauge
 
     text = "With `--leader-elect`: 1 while this replica leads, 0 while it waits."

@@ -31,7 +31,7 @@ def check(context: click.Context, files: tuple[str, ...]) -> None:
 
 
 def _check_scenario(path: str, manifests: list[Manifest] | BadInput) -> int:
-    """Run one scenario and say how it went; returns the exit status it deserves."""
+    """Run one scenario and print the result; returns its exit status."""
     from pumice.input_errors import BadInput
 
     try:

@@ -1,7 +1,7 @@
-"""A trace as people like to read it: every decision, and below it the numbers that decided.
+"""The decision trace as text: each decision, followed by the keys that led to it.
 
-Of a placement, level by level, who was chosen by what key before whom. Of an eviction, where the paths of the two jobs
-part, the keys of both sides there, before and after: they come closer and do not change places.
+For a placement: at each level, the chosen node, its key and the runner-up. For an eviction: the level at which the
+paths of the two jobs part, and the keys of both sides before and after; the keys converge and do not change order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INDENT = " " * 12
 
 
 def trace_lines(decisions: Sequence[Decision], key: str) -> Iterator[str]:
-    """Every decision; ``key`` says what the numbers are."""
+    """The lines of all decisions; ``key`` is the name of the compared keys."""
     for cycle, in_cycle in groupby(decisions, lambda decision: decision["cycle"]):
         yield click.style(f"cycle {cycle}", bold=True)
         for _, together in groupby(in_cycle, _choice_key):
@@ -66,7 +66,7 @@ def _eviction_lines(decision: Decision) -> Iterator[str]:
 
 
 def _side_text(key: str, before: float, after: float) -> str:
-    """Where a side stands; a want is the part of the cluster that it is below what it is entitled to."""
+    """The key of a side before and after; a want is the share of the cluster missing to its entitlement."""
     if key == "priority":
         return f"priority {before:g}"
     if key != "want":

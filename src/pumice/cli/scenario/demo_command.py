@@ -1,7 +1,7 @@
-"""``pumice demo``: three organisations on one cluster. One sleeps and its part is lent; it wakes and has it back.
+"""``pumice demo``: three organisations share a cluster. One is idle, its share is lent, and it reclaims its share.
 
-In a terminal the tree is drawn again after every cycle; elsewhere a few snapshots are printed. Both show the same
-run of the scenario that comes with the package, and what is said at the end is measured, not assumed.
+On a terminal the tree is drawn after every cycle; otherwise a few snapshots are printed. Both show the same run of the
+scenario in the package, and the summary at the end is measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pumice.sim.simulation import Simulation
 
 IDLE_QUEUE = "science"
-"""The organisation that is idle at first; its jobs come with the events of the scenario."""
+"""The organisation that is idle at first; events of the scenario create its jobs."""
 
 FULL_CYCLE = 2  # cycles until every node is full; from then on a task ends in each
 READING_SECONDS = 2.5  # seconds to take in a new situation
@@ -67,7 +67,7 @@ def demo(as_yaml: bool) -> None:
 
 
 class DemoRun:
-    """The run as it is told: where it stands, and what has been seen so far."""
+    """The run of the demo: its simulation, and measurements for the summary."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
@@ -120,12 +120,12 @@ class DemoRun:
 
     @property
     def completed_tasks(self) -> int:
-        """How many tasks have ended by themselves: one a cycle, once the cluster is full."""
+        """The number of completed tasks: one per cycle once the cluster is full."""
         return max(0, self.cycle - FULL_CYCLE)
 
     @property
     def caption(self) -> str:
-        """What is going on."""
+        """A description of the current situation."""
         if self.cycle < self.wake_cycle:
             return f"{IDLE_QUEUE} is idle: its share of the cluster is lent to the other queues"
         if self.reclaimed_cycle is None:
@@ -148,7 +148,7 @@ class DemoRun:
         return "\n".join([title, "", *tree_lines(overview, amounts=amounts), bar_legend(overview), so_far])
 
     def summary(self) -> str:
-        """What was seen, in a few sentences."""
+        """A summary of the run in a few sentences."""
         from pumice.sim.run_report import dominant_share_of
 
         if self.reclaimed_cycle is None:
@@ -168,7 +168,7 @@ class DemoRun:
 
 
 def _exceeds(these: Sequence[int], those: Sequence[int]) -> bool:
-    """Whether some of these amounts are larger."""
+    """Whether any amount of the first vector is larger."""
     return any(one > other for one, other in zip(these, those, strict=True))
 
 
@@ -182,7 +182,7 @@ def _draw_live(story: DemoRun) -> None:
     from rich.text import Text
 
     console = Console(no_color=use_color() is False or None)
-    # Nothing else prints meanwhile, and what stands in for stdout would not say what it can encode.
+    # Nothing else prints meanwhile, and a redirected stdout has no encoding for can_encode.
     with Live(console=console, auto_refresh=False, vertical_overflow="visible", redirect_stdout=False) as live:
 
         def show(story: DemoRun) -> None:
@@ -194,7 +194,7 @@ def _draw_live(story: DemoRun) -> None:
 
 
 def _frame_seconds(story: DemoRun) -> float:
-    """Seconds for which a picture stands."""
+    """Seconds to show a frame."""
     if story.cycle in (FULL_CYCLE, story.wake_cycle, story.reclaimed_cycle):
         return READING_SECONDS
     return FRAME_SECONDS if story.cycle < story.wake_cycle or story.reclaimed_cycle is not None else STEP_SECONDS

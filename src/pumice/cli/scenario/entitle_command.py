@@ -1,4 +1,4 @@
-"""``pumice entitle``: the static fair allocation, nothing scheduled."""
+"""``pumice entitle``: prints the static fair allocation, without scheduling."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def run(files: tuple[str, ...], output: str, trace: bool) -> None:
 
 
 def _summary(simulation: Simulation) -> str:
-    """How long it ran."""
+    """The length of the run."""
     cycles, spec = simulation.cluster.cycles, simulation.scenario.spec
     text = f"{cycles} cycle{'s' if cycles > 1 else ''}, {cycles * spec.cycle_seconds:g} s of cluster time"
     if spec.churn is not None:

@@ -1,7 +1,7 @@
-"""The tree and the jobs as people like to read them: text, one line each, columns that line up.
+"""The tables of queues and jobs that ``pumice run`` prints.
 
-A bar is the whole cluster, a line's part of it by dominant share: what it uses of its entitlement, what it uses
-beyond (it was lent that), and what it is entitled to but does not use.
+The width of a bar is the whole cluster. It shows dominant shares: used within the entitlement, used beyond the
+entitlement (lent by others), and entitled but not used.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _starting_column(lines: Sequence[QueueOverview] | Sequence[JobOverview]) -> 
 
 
 def _is_shown(node: QueueOverview, nodes: Sequence[QueueOverview]) -> bool:
-    """Whether a node says more than the line above it: a queue, or one of several namespaces."""
+    """Whether a node is shown: a queue, or one of several namespaces of a queue."""
     above = node.path.rpartition("/")[0]
     return node.kind is NodeKind.QUEUE or sum(other.path.rpartition("/")[0] == above for other in nodes) > 1
 
@@ -112,7 +112,7 @@ def usage_bar(used: float, entitled: float, targets: bool = True) -> str:
 
 
 def bar_legend(overview: RunOverview) -> str:
-    """What the parts of the bars mean, as far as they occur."""
+    """The legend of the bar characters that occur."""
     full, lent, missing = "█▓░" if can_encode("█▓░") else "#+."
     parts = [f"{full} used"]
     if any(_bar_cells(node.used) > _bar_cells(node.entitled) for node in overview.nodes):
@@ -183,7 +183,7 @@ def _percent(share: float) -> str:
 
 
 def notice_lines(overview: RunOverview) -> Iterator[str]:
-    """Queues in which nothing may start, and room that is kept for jobs."""
+    """Notices about stopped queues and reservations."""
     for queue, reason in overview.stopped.items():
         yield f"{click.style('stopped', fg='yellow')} queue {queue}: {reason}"
     for hold in overview.holds:

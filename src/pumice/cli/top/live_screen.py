@@ -1,6 +1,6 @@
-"""The full screen of ``pumice top``: two collections are followed, and what they come to is drawn when it changes.
+"""The live screen of ``pumice top``: watches queues and nodes, and redraws the table when they change.
 
-Queues and nodes are watched by a thread each; this one draws, a few times a second at most, and listens to keys.
+Two threads watch queues and nodes; the main thread redraws a few times per second at most, and handles keys.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class WatchedCollection:
 
     @property
     def objects(self) -> list[dict[str, object]]:
-        """What is there now."""
+        """The current objects."""
         return list(self._following.objects.values())
 
 
 class LiveScreen:
-    """What is shown: the board, and which part of it."""
+    """The state of the screen: scroll position and display options."""
 
     def __init__(self, server: str, *, wide: bool, namespaces: bool = True) -> None:
         self.server = server
@@ -97,7 +97,7 @@ class LiveScreen:
         self.row_count = 0  # that there were to show when it was last drawn
 
     def handle_key(self, key: str, rows: int, height: int) -> None:
-        """Somebody wants to see another part."""
+        """Scroll, or change a display option."""
         page = max(1, height - FRAME_LINES)
         last = max(0, rows - page)
         step = {"down": 1, "up": -1, "page down": page, "page up": -page, "top": -rows, "end": rows}.get(key, 0)
@@ -127,7 +127,7 @@ class LiveScreen:
 
 
 def run_screen(cluster: Cluster, *, wide: bool, namespaces: bool = True) -> int:
-    """Show the tree until somebody has seen enough."""
+    """Show the live screen until the user quits."""
     access, changed = cluster.client.access, threading.Event()
     queues = WatchedCollection(Client(access), QUEUES.path(), changed)
     nodes = WatchedCollection(Client(access), NODES.path(), changed)
@@ -177,7 +177,7 @@ def _draw_until_quit(
 
 @contextmanager
 def key_presses() -> Iterator[Iterator[str]]:
-    """What is pressed, by name, and an empty string every now and then; without a keyboard only that."""
+    """Pressed keys by name, and an empty string at intervals; without a keyboard only the latter."""
     if not sys.stdin.isatty():
         yield _ticks()
         return
@@ -205,5 +205,5 @@ def _read_keys(keyboard: int) -> Iterator[str]:
             continue
         typed = os.read(keyboard, 64)
         if not typed:
-            yield "quit"  # nobody is there any more
+            yield "quit"  # end of input
         yield KEYS.get(typed, "")

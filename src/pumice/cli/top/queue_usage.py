@@ -1,7 +1,7 @@
-"""The tree of queues in figures: what each uses, is entitled to and may use at most, as parts of the cluster.
+"""Usage, entitlement and limit of all queues, as shares of the cluster.
 
-Everything is read from objects: what the scheduler has written into the status of queues, and what the nodes offer.
-Parts are dominant shares: the largest part of any resource. Below a queue stand the namespaces that have jobs in it.
+All figures come from the status of queues, which the scheduler writes, and from the nodes. Shares are dominant shares.
+The namespaces that have jobs in a queue follow the queue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USER_LIMITS = ("minUserLimitPercent", "userLimitFactor")
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """A queue. Shares are parts of the cluster; None: nobody says. Amounts are in the registry's units."""
+    """A queue. Shares are shares of the cluster; None if unknown. Amounts are in the units of the registry."""
 
     name: str
     path: str
@@ -41,7 +41,7 @@ class UsageRow:
     capability: Amounts = field(default_factory=dict)
     user_limits: Mapping[str, float] = field(default_factory=dict)
     namespace: bool = False
-    """Whether it is a namespace of the queue above it, whose path it has."""
+    """Whether this row is a namespace in the queue of that path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ClusterUsage:
 
 
 def cluster_usage(queues: Iterable[Document], nodes: Iterable[Document]) -> ClusterUsage:
-    """How things stand."""
+    """The usage of the cluster."""
     registry, nodes = Registry(), list(nodes)
     working = [node for node in nodes if _is_schedulable(node)]
     offers = [_vector(registry, _nested_field(node, "status", "allocatable")) for node in working]
@@ -81,7 +81,7 @@ def cluster_usage(queues: Iterable[Document], nodes: Iterable[Document]) -> Clus
     for line in (*found.nodes, *found.unplaced):
         row = _queue_row(line, registry, capacity, limits)
         rows += [row, *_namespace_rows(row, line.figures, registry, capacity)]
-    if not any(row.entitled for row in rows):  # a policy without targets is in force, or nothing is asked for
+    if not any(row.entitled for row in rows):  # the policy has no targets, or nothing is requested
         rows = [replace(row, entitled=None, entitled_to={}) for row in rows]
     return ClusterUsage(rows, registry, capacity, len(nodes), len(working), found.notes)
 
@@ -151,7 +151,7 @@ def _limit(registry: Registry, capability: Amounts, allocated: Sequence[int], ca
 
 
 def _is_schedulable(node: Document) -> bool:
-    """Whether new tasks may go there: its room counts as the cluster's."""
+    """Whether a node accepts new tasks, so that it counts for the capacity."""
     conditions = _nested_field(node, "status", "conditions") or ()
     ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
     return ready and not _nested_field(node, "spec", "unschedulable")
@@ -165,7 +165,7 @@ def _nested_field(document: Document, *names: str) -> Any:
 
 
 def _vector(registry: Registry, amounts: object) -> Sequence[int]:
-    """Amounts that somebody wrote; what can't be read is nothing."""
+    """Decode quantities; invalid ones are empty."""
     try:
         return registry.vector(amounts, where="") if isinstance(amounts, dict) else ()
     except ResourceError:

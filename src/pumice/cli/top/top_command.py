@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pumice.cli.top.queue_usage import ClusterUsage
 
 PLAIN_COLUMNS = 100
-"""So many columns are used where nobody says how many there are."""
+"""Columns of the output if it is not a terminal."""
 
 
 @click.command(

@@ -63,7 +63,7 @@ def cluster_summary(board: ClusterUsage) -> str:
 
 
 def bar_legend() -> str:
-    """What the parts of a bar mean."""
+    """The legend of the bar characters."""
     full, lent, missing, mark = _bar_characters()
     parts = [
         f"{click.style(full, fg='green')} used",
@@ -78,7 +78,7 @@ def bar_legend() -> str:
 
 
 def _columns(board: ClusterUsage, wide: bool) -> list[tuple[str, list[str]]]:
-    """The columns after the bar; those that say nothing are left out."""
+    """The columns after the bar, without those that have no information."""
     rows = board.rows
     columns = [
         ("STATE", [_state(row.state) for row in rows]),
@@ -107,7 +107,7 @@ def _resource_cell(board: ClusterUsage, row: UsageRow, name: str) -> str:
 
 
 def short_quantity(board: ClusterUsage, name: str, amount: int) -> str:
-    """An amount in as many figures as anybody reads."""
+    """A quantity with few digits."""
     from pumice.cli.cluster.resource_quantities import format_quantities
 
     text = board.registry.format_amount(board.registry.index(name), amount)
@@ -164,7 +164,7 @@ def usage_bar(row: UsageRow, cells: int) -> str:
 
 
 class _BarCell(NamedTuple):
-    """What a cell of a bar shows."""
+    """A character of a bar with its style."""
 
     text: str
     colour: str | None = None

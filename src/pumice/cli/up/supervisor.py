@@ -1,8 +1,8 @@
-"""Processes that work beside ``pumice up``: started with it, started again when they end, gone when it is gone.
+"""Processes that ``pumice up`` starts, restarts after they exit, and stops.
 
-Each has a pipe for its standard input, of which only we hold the other end. When we are gone, however that came, it
-reads the end of it and stops (``serving``). What it says comes to us line by line and is passed on with its name, so
-that nobody writes into the middle of what somebody else says.
+Standard input of each process is a pipe whose other end only ``pumice up`` holds. If ``pumice up`` ends, even by a
+kill, the process reads the end of its input and stops (``daemons.daemon``). Its standard error is read line by line and
+printed with the name of the process, so that lines of several processes do not mix.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ BAD_INPUT = click.UsageError.exit_code
 FIRST_RESTART_DELAY, LONGEST_RESTART_DELAY = 1.0, 30.0
 """Seconds (at most) until one that has ended is started again: after the first time, and after many."""
 BACKOFF_RESET_SECONDS = 60.0
-"""Whoever has worked for so long has not failed at the start: the pauses begin anew."""
+"""A process that has run this long did not fail at its start: the restart delay is reset."""
 KILL_AFTER_SECONDS = STOP_TIMEOUT + 2.0
-"""Seconds until one that was told to stop is made to."""
+"""Seconds until a process that does not stop is killed."""
 LONGEST_LINE = 1 << 20
 
 
 class CannotStartError(Exception):
-    """A companion cannot work with what it was given; it has said why."""
+    """A process rejected its arguments; it has printed the reason."""
 
 
 class SupervisedProcess:
@@ -39,8 +39,8 @@ class SupervisedProcess:
     def __init__(self, name: str, arguments: Sequence[str], say: Callable[[str], None], *, verbose: bool) -> None:
         self.name = name
         self.state = "starting"
-        """In a word, for people: ``ok``, or what it is doing instead."""
-        self._command = [sys.executable, "-P", "-m", "pumice", *arguments]  # -P: what lies in this folder is not ours
+        """The state in the status line: ``ok``, or what the process is doing instead."""
+        self._command = [sys.executable, "-P", "-m", "pumice", *arguments]  # -P: no imports from the current directory
         self._print_line = say
         self._environment = {
             **os.environ,
@@ -98,7 +98,7 @@ class SupervisedProcess:
             stderr=asyncio.subprocess.PIPE,
             env=self._environment,
             limit=LONGEST_LINE,
-            process_group=0,  # Ctrl-C is for us; we then stop it when it is its turn
+            process_group=0,  # Ctrl-C reaches pumice up only, which then stops the processes in order
         )
         assert process.stdout and process.stderr
         if self._stopping:  # in the meantime
@@ -107,7 +107,7 @@ class SupervisedProcess:
         return await process.wait()
 
     async def _follow_state(self, stream: asyncio.StreamReader) -> None:
-        """How it says that it is doing."""
+        """Follow the health that the process reports."""
         async for line in stream:
             self.state = HEALTHY if line.strip() == HEALTHY.encode() else "not ready"
             self._was_ready = self._was_ready or self.state == HEALTHY

@@ -163,7 +163,7 @@ def up(
     if not tls_cert and not needs_tls(host, token or ""):
         from kubesim.asyncio_without_ssl import load_asyncio
 
-        load_asyncio()  # before anybody else does
+        load_asyncio()  # before any other import of asyncio
     import asyncio
 
     from kubebase.field_error import FieldError
@@ -211,7 +211,7 @@ def up(
 
 
 def _check_token(token: str | None) -> None:
-    """Refuse what clients could not send. A variable that is set to nothing is a secret that somebody forgot."""
+    """Reject tokens that clients cannot send. An empty variable is most likely a missing secret."""
     import os
 
     if token is None and os.environ.get("PUMICE_TOKEN") != "":  # to click an empty variable is no variable
@@ -223,7 +223,7 @@ def _check_token(token: str | None) -> None:
 
 
 def default_data_folder() -> Path:
-    """Where a user's data goes, by the conventions of the system."""
+    """The default data directory, by the XDG conventions."""
     import os
 
     home = os.environ.get("XDG_DATA_HOME")
@@ -232,7 +232,7 @@ def default_data_folder() -> Path:
 
 @contextmanager
 def _kubeconfig_path(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
-    """Where the kubeconfig goes; with data in memory only, to a place that is gone in the end."""
+    """The path of the kubeconfig; without a data directory, in a temporary directory that is deleted at the end."""
     beside = wanted or (folder / "kubeconfig" if folder else None)
     if beside:
         yield beside
@@ -248,7 +248,7 @@ def _kubeconfig_path(wanted: Path | None, folder: Path | None) -> Iterator[Path]
 def _scheduler_arguments(
     settings: ServerSettings, config: Path | None, metrics_address: str | None, decision_log: Path | None
 ) -> list[str]:
-    """How the scheduler is started."""
+    """The arguments of the scheduler process."""
     command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
     command += ["--config", str(config)] if config else []
     recorded = decision_log or (settings.data / DECISION_LOG_FOLDER if settings.data else None)
@@ -256,18 +256,18 @@ def _scheduler_arguments(
 
 
 def _controllers_arguments(settings: ServerSettings) -> list[str]:
-    """How the controllers are started."""
+    """The arguments of the controllers process."""
     return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
 
 
 class _InvalidInput(click.ClickException):
-    """What was asked for cannot be meant, as others have said already."""
+    """Invalid input that a child process has already reported."""
 
     exit_code = click.UsageError.exit_code
 
 
 class _LocalCluster:
-    """From the start to the end: the server with its companions, and what is said of them."""
+    """The embedded server with its supervised processes, from start to stop."""
 
     def __init__(self, settings: ServerSettings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
         self._settings = settings
@@ -277,7 +277,7 @@ class _LocalCluster:
         self._processes: list[SupervisedProcess] = []
 
     async def run(self) -> None:
-        """Be up until somebody says stop; who says it twice does not want to wait."""
+        """Run until SIGTERM or SIGINT; a second signal kills the processes at once."""
         import asyncio
         import logging
         import signal
@@ -311,7 +311,7 @@ class _LocalCluster:
             raise click.Abort from None
 
     async def _supervise(self, running: RunningCluster, stop: asyncio.Event, lines: StatusLineLog) -> None:
-        """Have companions, show how it goes, and stop them before the server, which they need to the end."""
+        """Run the processes, print their state, and stop them before the server, which they need until their end."""
         import asyncio
 
         from pumice.cli.up.supervisor import SupervisedProcess
@@ -347,7 +347,7 @@ class _LocalCluster:
 
 
 async def _start_server(stack: AsyncExitStack, settings: ServerSettings) -> RunningCluster:
-    """Be up, or say why not."""
+    """Start the server, or raise an error that says why it cannot start."""
     import errno
     import socket
 
@@ -375,6 +375,6 @@ async def _start_server(stack: AsyncExitStack, settings: ServerSettings) -> Runn
 def _port_in_use(port: int) -> str:
     from kubesim.storage.directory_lock import held_by
 
-    usual = held_by(default_data_folder())  # most often it is one of ours
+    usual = held_by(default_data_folder())  # most often by another pumice up
     by = f" by {usual}" if usual.endswith(f":{port}") else ""
     return f"port {port} is already in use{by}; use --port to select another, --port 0 for any free port"

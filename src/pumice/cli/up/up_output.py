@@ -1,4 +1,4 @@
-"""What ``pumice up`` prints: where it is, what its companions have to say and, on a terminal, how it is doing."""
+"""The output of ``pumice up``: its address, the lines of its processes and, on a terminal, a status line."""
 
 from __future__ import annotations
 
@@ -42,31 +42,31 @@ class StatusLineLog(logging.Handler):
     def print_line(self, text: str) -> None:
         """A line that stays."""
         if self._status:
-            click.echo(ERASE_LINE, nl=False, err=True, color=True)  # not a colour, whatever anybody thinks of colours
+            click.echo(ERASE_LINE, nl=False, err=True, color=True)  # a control sequence, not a color
         echo(text, err=True)
         if self._status:
             click.echo(self._status, nl=False, err=True)
 
     def set_status(self, text: str) -> None:
-        """The line below all others."""
+        """Replace the status line."""
         self._status = text[: terminal_width() - 1]  # one that wraps cannot be taken back
         click.echo(f"{ERASE_LINE}{self._status}", nl=False, err=True, color=True)
 
     def end(self) -> None:
-        """Nothing is kept up to date any more; what stood there last stays."""
+        """Stop the status line; its last text stays."""
         if self._status:
             click.echo(err=True)
         self._status = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """What the server itself complains about."""
+        """Print a log record of the server."""
         self.print_line(self.format(record))
 
 
 def print_endpoint(
     settings: ServerSettings, running: RunningCluster, companions: Sequence[SupervisedProcess], asked: int | None
 ) -> None:
-    """Say where it is and how to use it. The export line alone goes to standard output, for scripts."""
+    """Print the address and how to use it. Only the export line goes to standard output, for scripts."""
     kept = settings.data or "memory only"
     kubeconfig = settings.kubeconfig.absolute()
     count = running.api.store.count("nodes/")
@@ -100,7 +100,7 @@ async def refresh_status_line(
 
 
 def status_text(now: Figures, count: int, states: dict[str, str], server: str) -> str:
-    """One line that says how the cluster is doing; what matters least comes last."""
+    """The status line of the cluster; less important parts come last, where a narrow terminal cuts them."""
     nodes = f"{now.ready:,} of {now.nodes:,} nodes ready" if now.ready != now.nodes else f"{now.nodes:,} nodes ready"
     pods = ", ".join(f"{n:,} {phase.lower()}" for phase, n in now.phases.items()) or "none"
     wrong = {name: state for name, state in states.items() if state != HEALTHY}

@@ -1,7 +1,7 @@
-"""A cluster as it stands now: its objects, read once, and an engine that knows what they say.
+"""A snapshot of a cluster: its objects, read once, and an engine that knows them.
 
-What a scheduler remembers and no object tells (whose turn it was, how long somebody has found no room) is not in it,
-except for what it has written down: a PodGroup's condition says since when it finds no room.
+State that a scheduler keeps in memory (the last turn of a queue, waiting times) is missing, except for what it writes
+into objects: the condition of a PodGroup says since when it is unschedulable.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
     POD_GROUPS,
     PODS,
 )
-"""What a scheduler watches."""
+"""The resources that the scheduler watches."""
 
 BATCH_JOBS = "/apis/batch/v1"
 CONTROLLERS_HINT = "PodGroups are created by pumice controllers: is it running?"
 
 
 class NoSuchJobError(Exception):
-    """Nothing of that name is known."""
+    """No object of that name exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobLookup:
-    """What a name stands for: the key of a PodGroup or, where there is none, what is to be said about it."""
+    """The result of a lookup by name: the key of a PodGroup or, if there is none, an explanation."""
 
     key: str
     verdict: str = ""
     notes: list[str] = field(default_factory=list)
-    requested_name: str = ""  # as it was asked for, where that is not the name of the group
+    requested_name: str = ""  # the name in the request, if it is not the name of the PodGroup
 
 
 class ClusterSnapshot:
@@ -76,8 +76,8 @@ class ClusterSnapshot:
     def __init__(self, client: Client) -> None:
         self._client = client
         self.documents = {resource.name: _list_resource(client, resource) for resource in WATCHED_RESOURCES}
-        self.scheduler = published_scheduler(self.documents[QUEUES.name])  # what the scheduler at work says of itself
-        self._scheduler_names = frozenset(map(str, self.scheduler.get("names") or SCHEDULERS))  # whose pods it places
+        self.scheduler = published_scheduler(self.documents[QUEUES.name])  # as the scheduler publishes it
+        self._scheduler_names = frozenset(map(str, self.scheduler.get("names") or SCHEDULERS))  # of its pods
         self.unreadable: list[str] = []
 
     def engine(self, config: SchedulerConfig, now: int) -> Engine:
@@ -116,9 +116,9 @@ class ClusterSnapshot:
     # ---- names ------------------------------------------------------------------------------------------------
 
     def find(self, name: str, namespace: str) -> JobLookup:
-        """The PodGroup that a name stands for: its own, or that of a Job, another owner or a pod.
+        """Find a PodGroup by its own name, or by the name of its Job, another owner or one of its pods.
 
-        ``KIND/NAME`` says which is meant.
+        ``KIND/NAME`` selects the kind.
         """
         kind, _, name = name.rpartition("/")
         wanted = _KIND_ALIASES.get(kind.lower()) if kind else ""
@@ -146,7 +146,7 @@ class ClusterSnapshot:
         return any(group["metadata"]["name"] == name for group in self._in_namespace(POD_GROUPS, namespace))
 
     def _find_by_owner(self, namespace: str, name: str, kind: str) -> JobLookup | None:
-        """The group of whoever is owned by this, directly or, as pods of a Deployment are, through a ReplicaSet."""
+        """The PodGroup of objects with this owner, also through the ReplicaSet of a Deployment."""
         for resource in (POD_GROUPS, PODS):
             for document in self._in_namespace(resource, namespace):
                 template = (document["metadata"].get("labels") or {}).get("pod-template-hash")
@@ -160,7 +160,7 @@ class ClusterSnapshot:
         return None
 
     def _find_vcjob(self, namespace: str, name: str) -> JobLookup | None:
-        """What is to be said of a Volcano Job: it may be over, or the API may refuse what is made for it."""
+        """Find a Volcano Job: it may have finished, or the API may refuse its dependents."""
         job = self._get(JOBS.path(namespace, name))
         if job is None:
             return None
@@ -175,12 +175,12 @@ class ClusterSnapshot:
         return JobLookup("", f"vcjob {namespace}/{name} {words}", self._missing_group_notes(job))
 
     def _missing_group_notes(self, found: Document) -> list[str]:
-        """What would give a group to somebody who has none."""
+        """Notes about a missing PodGroup."""
         why = creation_refusal(self._client, found, POD_GROUPS.kind)
         return [f"the API refused to create its PodGroup: {why}"] if why else [CONTROLLERS_HINT]
 
     def _find_batch_job(self, namespace: str, name: str) -> JobLookup | None:
-        """What is to be said of a Job of Kubernetes for which nobody has made a group."""
+        """Explain a Kubernetes Job without a PodGroup."""
         job = self._get(f"{BATCH_JOBS}{_batch_job_path(namespace, name)}")
         if job is None:
             return None
@@ -279,7 +279,7 @@ def _list_resource(client: Client, resource: Resource[Any]) -> list[Document]:
     try:
         return client.list(resource.path()).items
     except ApiError as error:
-        if error.not_found:  # a cluster without our definitions has no such objects
+        if error.not_found:  # a cluster without the CRDs has no such objects
             return []
         raise
 

@@ -1,6 +1,7 @@
-"""What is to be said of a job before the scheduler comes into it.
+"""Reasons why a job waits before it reaches the scheduler.
 
-It may run no more; or the API refuses what a controller makes for it, which the controller says in Events.
+The job may be suspended or finished, or the API refuses the objects that a controller creates for it, which the
+controller reports in Events.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from pumice.kube.resources import EVENTS, PODS
 
 SUSPENDED_PHASES = frozenset({"Aborting", "Aborted"})
 ENDED_PHASES = frozenset({"Failed", "Terminating", "Terminated"})
-"""Phases whose jobs have no group any more; that of a complete job stays, and tells more."""
+"""Phases in which a job has no PodGroup any more. The PodGroup of a completed job is kept."""
 
 
 def phase_of(job: Document) -> str:
-    """Where a job stands; empty: nobody has looked at it yet."""
+    """The phase of a job; empty before the controller has set one."""
     return str(_state(job).get("phase") or "")
 
 
 def ended_message(job: Document) -> tuple[str, list[str]] | None:
-    """Of a job that nobody will start: that it is so, and what would help; None if it is to run."""
+    """For a job that will not start: an explanation and hints; None if it is to run."""
     about, phase = job["metadata"], phase_of(job)
     if phase not in SUSPENDED_PHASES | ENDED_PHASES:
         return None
@@ -32,11 +33,11 @@ def ended_message(job: Document) -> tuple[str, list[str]] | None:
 
 
 def creation_refusal(client: Client, found: Document, kind: str) -> str:
-    """Why the API refused, the last time it did, to let an object of a kind be made for another; empty: it did not."""
+    """The latest refusal of the API to create an object of a kind for another; empty if there is none."""
     query = {"fieldSelector": f"involvedObject.uid={found['metadata']['uid']},reason=FailedCreate"}
     try:
         events = client.list(EVENTS.path(found["metadata"]["namespace"]), query).items
-    except ApiError:  # not everybody may read them; what else is known is worth saying
+    except ApiError:  # Events may not be readable for this user; the other findings are still useful
         return ""
     said = [event for event in events if str(event.get("message")).startswith(f"{kind} ")]
     newest = max(said, key=lambda event: (event.get("lastTimestamp") or "", event["metadata"]["name"]), default=None)

@@ -1,4 +1,4 @@
-"""An answer to ``why`` as people like to read it: the verdict, then a few sections with the numbers behind it."""
+"""The text of a ``WaitReport``: the verdict, followed by sections with the figures behind it."""
 
 from __future__ import annotations
 

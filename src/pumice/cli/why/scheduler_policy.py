@@ -1,8 +1,8 @@
-"""The configuration that an answer of ``pumice why`` goes by: that of the scheduler at work, if anybody can tell.
+"""The scheduler configuration that ``pumice why`` assumes: by default that of the running scheduler.
 
-A scheduler writes its configuration into ``status.scheduler`` of the queue ``root``, which everybody can read who can
-read queues at all. Where nothing stands there, or something that cannot be followed here (a plugin that is not
-installed), Pumice's default is used, and the answer says that it is a guess. ``--config`` overrides both.
+A scheduler publishes its configuration in ``status.scheduler`` of the queue ``root``, readable for everyone who may
+read queues. Without it, or if it cannot be used here (a plugin that is not installed), the default configuration is
+assumed and the report says so. ``--config`` overrides both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pumice.model.specs import ROOT
 
 @dataclass(frozen=True, slots=True)
 class SchedulerPolicy:
-    """A configuration, where it is from, and what people should know about that."""
+    """A configuration, its origin, and notes about it."""
 
     config: SchedulerConfig
     origin: str
@@ -42,14 +42,14 @@ def read_config_file(file: Path | None) -> SchedulerConfig | None:
 
 
 def published_scheduler(queues: list[Document]) -> Mapping[str, Any]:
-    """What the scheduler says of itself; empty: nothing."""
+    """The published state of the running scheduler; empty if there is none."""
     root = next((queue for queue in queues if (queue.get("metadata") or {}).get("name") == ROOT), {})
     found = (root.get("status") or {}).get("scheduler")
     return found if isinstance(found, dict) else {}
 
 
 def policy_in_force(about: Mapping[str, Any], given: SchedulerConfig | None) -> SchedulerPolicy:
-    """The rules that the scheduler goes by, which says ``about`` itself; or those that were given."""
+    """The given configuration, else the one that the scheduler has published, else the default."""
     text, source = about.get("configuration"), str(about.get("source") or "its configuration")
     if given is not None:
         other = isinstance(text, str) and text != given.text
