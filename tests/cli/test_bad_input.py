@@ -60,7 +60,7 @@ STAGES = ("malformed", "bad quantity", "a plugin nobody has")
     ("command", "case"),
     [("run", case) for case in CASES] + [(c, case) for c in ("check", "entitle") for case in STAGES],
 )
-def test_it_says_where_and_what(tmp_path, command, case):
+def test_invalid_input_names_file_object_and_field(tmp_path, command, case):
     content, said = CASES[case]
     file = tmp_path / "bad.yaml"
     file.write_text(content, encoding="utf-8")

@@ -71,7 +71,7 @@ def call(*arguments: str, **environment: str):
         ("uncordon", {"spec": {"unschedulable": None}}, "uncordoned"),
     ],
 )
-def test_what_each_command_changes(asked, command, patch, said):
+def test_patch_of_each_command(asked, command, patch, said):
     seen, path = asked
     result = call(command, "node-000", "node-001", KUBECONFIG=str(path))
     assert (result.exit_code, result.output) == (0, f"node/node-000 {said}\nnode/node-001 {said}\n")
@@ -88,7 +88,7 @@ def test_if_one_node_does_not_exist_none_is_lost(asked):
     assert [verb for verb, *_ in seen] == ["GET", "GET"]
 
 
-def test_nobody_answers(tmp_path, asked):
+def test_unreachable_cluster_is_an_error(tmp_path, asked):
     _, path = asked
     silent = tmp_path / "silent"
     silent.write_text(path.read_text().replace("127.0.0.1:", "127.0.0.1:1 #"))

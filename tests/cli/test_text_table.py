@@ -22,7 +22,7 @@ def test_numbers_stand_right_and_nothing_trails():
     ]
 
 
-def test_a_column_has_its_least_width_and_room_only_where_rows_may_come():
+def test_column_has_minimum_width_and_watch_width():
     columns = [Column("A", min_width=3, watch_width=5), Column("B")]
     assert printed([["x", "y"]], columns) == ["A    B", "x    y"]
     assert printed([["x", "y"]], columns, room=True) == ["A      B", "x      y"]
@@ -53,7 +53,7 @@ def test_a_row_that_comes_later_widens_the_table():
         ("", 0),
     ],
 )
-def test_how_wide_letters_are(text, places):
+def test_display_width_of_letters(text, places):
     assert display_width(text) == places
 
 

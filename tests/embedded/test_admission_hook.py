@@ -68,7 +68,7 @@ def test_a_refusal_is_answered_like_a_webhooks() -> None:
     asyncio.run(story())
 
 
-def test_a_write_is_judged_by_those_whose_commit_is_under_way() -> None:
+def test_write_is_checked_against_commits_in_progress() -> None:
     async def story() -> None:
         async with served() as api:
             await create(api, QUEUES, queue("p", deserved={"cpu": "10"}))
@@ -79,7 +79,7 @@ def test_a_write_is_judged_by_those_whose_commit_is_under_way() -> None:
     asyncio.run(story())
 
 
-def test_what_is_filled_in_is_stored() -> None:
+def test_defaults_are_stored() -> None:
     async def story() -> None:
         async with served() as api:
             made = await create(api, JOBS, job("j", plugins={"ssh": []}))
@@ -117,7 +117,7 @@ def test_a_dry_run_is_judged_and_leaves_no_trace() -> None:
     asyncio.run(story())
 
 
-def test_root_default_and_what_is_protected_stay() -> None:
+def test_root_default_and_protected_queues_cannot_be_deleted() -> None:
     async def story() -> None:
         async with served() as api:
             await create(api, QUEUES, queue("p"))

@@ -69,7 +69,7 @@ def test_it_is_there_only_once(real, kubectl):
     works(real, "install", "-n", "team-b", BARE)
 
 
-def test_what_an_administrator_has_set_stays_unless_forced(real, kubectl):
+def test_fields_of_administrators_are_kept_unless_forced(real, kubectl):
     works(real, "install", BARE)
     kubectl("scale", "deployment", "pumice-scheduler", "--replicas=5")
     kubectl("set", "resources", "deployment", "pumice-scheduler", "--limits=memory=16Gi")
@@ -94,7 +94,7 @@ def test_what_an_administrator_has_set_stays_unless_forced(real, kubectl):
     assert "configured" not in works(real, "install", BARE, "--image", "pumice:next")
 
 
-def test_a_configuration_that_is_given_is_meant(real, kubectl, tmp_path: Path):
+def test_given_configuration_replaces_the_installed_one(real, kubectl, tmp_path: Path):
     works(real, "install", BARE)
     kubectl("patch", "configmap", "pumice-scheduler", "--type=merge", "-p", '{"data":{"scheduler.yaml":"mine"}}')
     (tmp_path / "config.yaml").write_text('actions: "allocate"\ntiers:\n- plugins: [{name: gang}]\n')
@@ -104,7 +104,7 @@ def test_a_configuration_that_is_given_is_meant(real, kubectl, tmp_path: Path):
     assert "allocate" in kubectl.object("configmap", "pumice-scheduler")["data"]["scheduler.yaml"]
 
 
-def test_queues_are_let_go_of_whoever_writes_to_them(real, kubectl):
+def test_finalizers_are_removed_despite_conflicting_writes(real, kubectl):
     """Somebody is always faster than we are, three times for each queue."""
     works(real, "install", BARE)
     names = [f"busy-{number}" for number in range(3)]
@@ -132,7 +132,7 @@ def test_queues_are_let_go_of_whoever_writes_to_them(real, kubectl):
     other.close()
 
 
-def test_volcano_works_until_we_can(real, kubectl):
+def test_volcano_keeps_running_if_the_installation_fails(real, kubectl):
     """Nobody is stopped for an installation that fails. The last test here: Volcano stays."""
     for name in ("jobs.batch", "queues.scheduling", "podgroups.scheduling", "commands.bus"):
         kubectl("delete", "crd", f"{name}.volcano.sh", "--timeout=20s", "--ignore-not-found")

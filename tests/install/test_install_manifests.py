@@ -56,7 +56,7 @@ def test_commands_take_the_arguments_that_they_are_started_with(choices):
 
 
 @every_choice
-def test_nobody_is_root_and_nothing_can_be_written(choices):
+def test_containers_are_non_root_and_read_only(choices):
     for component in components(choices):
         pod = deployment(component, choices)["spec"]["template"]["spec"]
         assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] > 0
@@ -99,7 +99,7 @@ def asked(configuration: Object) -> set[tuple[str, str]]:
     return found
 
 
-def test_the_api_server_asks_about_what_there_are_rules_for():
+def test_webhooks_match_the_admission_rules():
     mutating, validating = both_configurations(InstallOptions())
     assert asked(mutating) == set(DEFAULTS)
     assert asked(validating) == set(RULES)
@@ -107,7 +107,7 @@ def test_the_api_server_asks_about_what_there_are_rules_for():
     assert mutating["metadata"]["name"] == server.CONFIGURATION
 
 
-def test_nobodys_pods_wait_for_us():
+def test_pods_do_not_wait_for_the_webhooks():
     for configuration in both_configurations(InstallOptions()):
         for webhook in configuration["webhooks"]:
             pods = webhook["name"].startswith("pods.")
@@ -128,7 +128,7 @@ def test_beside_volcano_its_own_is_left_alone():
     assert "--no-jobs" in text and not re.search(r"^ *- volcano$", text, re.MULTILINE)
 
 
-def test_the_dry_run_prints_what_would_be_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_dry_run_prints_the_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     ended = pumice_command("install", "--dry-run", "--namespace", "batch", "--image", "x:1", "--replicas", "3")
     assert ended.returncode == 0
@@ -146,7 +146,7 @@ def test_the_image_is_made_of_files_that_are_there_and_not_ignored():
     assert all((ROOT / name).exists() for name in names)
 
 
-def test_what_cannot_be_meant_is_refused(tmp_path: Path):
+def test_invalid_options_are_usage_errors(tmp_path: Path):
     plain = pumice_command("install", "--dry-run", "--webhook-url", "http://192.0.2.7")
     assert plain.returncode == 2 and "must be an https:// URL" in plain.stderr
     bad = tmp_path / "bad.yaml"

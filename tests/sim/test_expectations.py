@@ -40,7 +40,7 @@ HOLDS = {
 }
 
 
-def test_what_holds_makes_no_difference():
+def test_met_expectations_have_no_difference():
     assert found(HOLDS) == []
 
 
@@ -70,7 +70,7 @@ def test_what_holds_makes_no_difference():
         ),
     ],
 )
-def test_what_does_not_hold_is_named(expect, difference):
+def test_unmet_expectations_are_named(expect, difference):
     assert found(expect) == [difference]
 
 

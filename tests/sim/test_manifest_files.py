@@ -57,7 +57,7 @@ def test_standard_input_is_a_file(monkeypatch):
         (b"a: !!python/object:os.system {}\n", "not valid YAML"),
     ],
 )
-def test_what_is_no_manifest_is_refused_with_its_place(tmp_path, content, said):
+def test_invalid_manifest_is_refused_with_its_line(tmp_path, content, said):
     file = tmp_path / "bad.yaml"
     file.write_bytes(content)
     with pytest.raises(BadInput) as caught:
@@ -78,7 +78,7 @@ def test_every_file_that_can_not_be_read_is_named(tmp_path):
     ]
 
 
-def test_a_folder_without_manifests_is_no_scenario(tmp_path):
+def test_folder_without_manifests_is_refused(tmp_path):
     with pytest.raises(BadInput, match="no file with suffix"):
         read_manifests([str(tmp_path)])
 

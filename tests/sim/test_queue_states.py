@@ -96,7 +96,7 @@ class TestOneQueue:
         resumed = after(command(2, "other", "PauseQueue"), more(3, 6), command(5, "other", "ResumeQueue"), more(5, 3))
         assert running(resumed) == {"site": 5, "backup": 5, "train": 5}
 
-    def test_resuming_what_is_not_paused_changes_nothing(self):
+    def test_resume_of_an_unpaused_queue_changes_nothing(self):
         simulation = after(command(2, "db", "CloseQueue"), command(3, "db", "ResumeQueue"), more(4, 2))
         assert simulation.cluster.objects.queues["db"].state is CLOSING
         assert running(simulation)["backup"] == 2
@@ -156,7 +156,7 @@ class TestParents:
         assert [root.entitled[0], root.held[0]] == [10_000, 10_000]
 
     @pytest.mark.parametrize("stop", ["PauseQueue", "CloseQueue"])
-    def test_opening_the_parent_restores_what_each_child_was(self, stop):
+    def test_opening_the_parent_restores_child_states(self, stop):
         start = "ResumeQueue" if stop == "PauseQueue" else "OpenQueue"
         before = [command(2, "db", "PauseQueue"), command(3, "eng", stop)]
         strict = {"PauseQueue": "Paused", "CloseQueue": "Paused -> Closing"}[stop]
@@ -284,7 +284,7 @@ class TestWithdrawn:
 
 
 class TestShown:
-    def test_the_table_says_whose_doing_a_state_is(self):
+    def test_table_names_the_queue_that_takes_precedence(self):
         simulation = after(command(2, "db", "PauseQueue"), command(3, "eng", "CloseQueue"))
         lines = [click.unstyle(line) for line in tree_lines(overview_of_run(simulation))]
         shown = {name: next(line for line in lines if f"--{name} " in line) for name in ("eng", "web", "db", "other")}

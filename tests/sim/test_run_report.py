@@ -94,7 +94,7 @@ def test_a_queue_counts_the_jobs_of_the_queues_below_it():
     assert report["tree"]["root"]["share"] == 1.0
 
 
-def test_what_a_queue_is_configured_with_is_shown():
+def test_queue_configuration_is_shown():
     limits = {"deserved": {"cpu": 2}, "capability": {"cpu": "4500m"}, "guarantee": {"resource": {"memory": "1Gi"}}}
     shown = run_report(ran(node(cpu=8, memory="8Gi"), queue("q", **limits)))["queues"]["q"]
     assert (shown["deserved"], shown["capability"], shown["guarantee"]) == (

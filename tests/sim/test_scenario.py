@@ -115,7 +115,7 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
         ({"configFile": "nowhere.yaml"}, "spec.configFile", "dir/nowhere.yaml"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_with_its_field(spec, field, said):
+def test_invalid_fields_are_refused_with_their_path(spec, field, said):
     ((file, subject, found, message),) = problems(scenario(**spec))
     assert (file, subject, found) == ("dir/try.yaml", "Scenario/try", field)
     assert said in message

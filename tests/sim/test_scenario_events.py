@@ -50,7 +50,7 @@ class TestFinish:
         )
         assert running(simulation) == ["default/a-t-2"]
 
-    def test_what_ends_makes_room(self):
+    def test_finished_tasks_free_their_capacity(self):
         simulation = ran(
             happening({"finish": {"job": "default/a", "tasks": 1}}), node(cpu=2), queue("q"), job("a", "q", 5, cpu=1)
         )
@@ -123,7 +123,7 @@ class TestApply:
             ({"kind": "Nod"}, "Nod/?", "kind"),
         ],
     )
-    def test_what_is_refused_is_reported_and_the_rest_goes_on(self, document, subject, field):
+    def test_refused_event_is_reported_and_the_run_continues(self, document, subject, field):
         simulation = ran(
             happening({"apply": document}, {"apply": job("k", "r", 1, cpu=1)}),
             node(cpu=4),
@@ -367,7 +367,7 @@ class TestDelete:
             ({"kind": "Quue", "name": "dev"}, "spec.events[0].delete.kind"),
         ],
     )
-    def test_what_is_not_there_can_not_be_deleted(self, delete, field):
+    def test_missing_object_cannot_be_deleted(self, delete, field):
         simulation = ran(happening({"delete": delete}), node(cpu=1), queue("dev"), job("j", "dev", 1, cpu=1))
         assert refusals(simulation) == [("Scenario/try", field)]
         assert counts(simulation) == {"default/j": (1, 0)}

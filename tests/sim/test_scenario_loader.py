@@ -28,7 +28,7 @@ def test_the_order_of_the_file_is_the_age_of_the_objects():
     assert {name: queues[name].created for name in "bac"} == {"b": SECOND, "a": 2 * SECOND, "c": 60 * SECOND}
 
 
-def test_the_default_queue_is_there_for_those_who_use_it():
+def test_default_queue_exists_if_a_job_uses_it():
     assert not loaded(queue("a"), job("j", "a", 1)).objects.queues.keys() - {"a"}
     assert loaded(job("j", "", 1)).objects.queues.keys() == {"default"}
     assert loaded(queue("default", weight=4), job("j", "", 1)).objects.queues["default"].weight == 4
@@ -49,7 +49,7 @@ def test_an_object_that_is_repeated_word_for_word_is_one_object():
         ((node("n", cpu=1), node("n", cpu=2)), "Node/n"),
     ],
 )
-def test_two_objects_of_one_name_that_differ_are_not_both_taken(documents, second):
+def test_two_different_objects_of_one_name_are_refused(documents, second):
     found = loaded(*documents)
     assert [(problem.object, problem.field) for problem in found.problems] == [(second, "metadata.name")]
     assert "is already defined in try.yaml" in found.problems[0].message
@@ -64,7 +64,7 @@ class TestQueues:
         ]
         assert found.objects.queues.keys() == {"c"}
 
-    def test_a_parent_nobody_has(self):
+    def test_missing_parent_is_refused(self):
         assert problems(queue("a", parent="nope")) == [("Queue/a", "spec.parent")]
 
     def test_paths_that_conflict(self):

@@ -28,7 +28,7 @@ tiers:
 
 
 @pytest.mark.parametrize("rule", ["steer", "paper"])
-def test_under_churn_everybody_keeps_its_part(rule):
+def test_queues_keep_their_share_under_churn(rule):
     simulation = ran(scenario(config=CONFIG % rule, churn={"seed": 3, "completions": 300}), *COMPLEMENTARY)
     found = counts(simulation)
     assert found["default/n11"][0] == pytest.approx(5, abs=0.3)

@@ -60,7 +60,7 @@ def test_wide() -> None:
     assert line.split()[-7:] == ["ann", "high", "worker=3", "cpu=1,memory=2Gi", "two", "of", "three"]
 
 
-def test_a_job_that_nobody_has_looked_at_yet() -> None:
+def test_job_without_status_is_pending() -> None:
     bare = {"metadata": {"name": "a", "namespace": "default"}}
     (row,) = JobTable().rows([bare]).values()
     assert [click.unstyle(cell) for cell in row.cells] == ["a", "-", "Pending", *["0"] * 8, "<unknown>"]
@@ -74,7 +74,7 @@ def test_a_limit_alone_is_a_request() -> None:
     }
 
 
-def test_a_job_in_words() -> None:
+def test_description_of_a_job() -> None:
     waits = {"type": "Unschedulable", "status": "True", "reason": "NotEnough", "message": "no node"}
     conditions = [{**waits, "lastTransitionTime": CREATED}, {"type": "Scheduled", "status": "False", "reason": "old"}]
     group = {"metadata": {"name": "a-1"}, "status": {"phase": "Inqueue", "conditions": conditions}}

@@ -112,7 +112,7 @@ def test_a_circle_is_no_reason_to_turn_for_ever() -> None:
     assert "circle" in view.notes[0]
 
 
-def test_wide_adds_what_each_has_and_should_have() -> None:
+def test_wide_adds_usage_and_entitlement() -> None:
     dev = queue("dev", share=0.0312, allocated={"cpu": "3", "pods": "3"}, entitled={"cpu": "10666m", "memory": "0"})
     dev["spec"] |= {"deserved": {"cpu": 8}, "guarantee": {"resource": {"cpu": 2}}, "capability": {"nvidia.com/gpu": 0}}
     dev["spec"] |= {"minUserLimitPercent": 25, "userLimitFactor": 0.5}
@@ -126,7 +126,7 @@ def test_wide_adds_what_each_has_and_should_have() -> None:
     )
 
 
-def test_names_come_in_the_order_in_which_they_were_given() -> None:
+def test_named_queues_keep_the_given_order() -> None:
     view = QueueTable("names", ["test2", "nope", "dev"])
     assert list(view.rows(five(True))) == ["test2", "dev"]
     assert "nope" not in view.existing_names and "root" in view.existing_names

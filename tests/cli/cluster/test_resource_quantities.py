@@ -13,7 +13,7 @@ def read(text):
     return parse_quantities(CONTEXT, PARAM, text)
 
 
-def test_what_people_type():
+def test_parse_valid_quantities():
     assert read("cpu=2, memory=4Gi,nvidia.com/gpu=1") == {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"}
     assert read(None) == read("") == {}
 
@@ -30,7 +30,7 @@ def test_what_people_type():
         ("cpu=-1", "cpu: -1 is negative"),
     ],
 )
-def test_what_can_not_be_meant(text, words):
+def test_parse_rejects_invalid_quantities(text, words):
     with pytest.raises(click.BadParameter, match=r".") as refused:
         read(text)
     assert words in refused.value.message
@@ -54,7 +54,7 @@ def test_what_can_not_be_meant(text, words):
         ({"cpu": "0"}, "cpu=0"),
     ],
 )
-def test_what_people_read(amounts, shown):
+def test_format_quantities(amounts, shown):
     assert format_quantities(amounts) == shown
 
 

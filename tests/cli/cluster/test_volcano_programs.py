@@ -83,7 +83,7 @@ def test_every_command_has_examples(call: Caller) -> None:
 # ---- failing -------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_answers(call: Caller, kubeconfig: Path, tmp_path: Path) -> None:
+def test_unreachable_cluster_is_an_error(call: Caller, kubeconfig: Path, tmp_path: Path) -> None:
     silent = yaml.safe_load(kubeconfig.read_text())
     silent["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
     call.kubeconfig = tmp_path / "silent"
@@ -95,7 +95,7 @@ def test_nobody_answers(call: Caller, kubeconfig: Path, tmp_path: Path) -> None:
         assert err.count("\n") == 1
 
 
-def test_kubeconfigs_that_lead_nowhere(call: Caller, kubeconfig: Path, tmp_path: Path) -> None:
+def test_invalid_kubeconfigs_are_rejected(call: Caller, kubeconfig: Path, tmp_path: Path) -> None:
     assert call("vqueues --context nope") == (
         2,
         "",
@@ -228,13 +228,13 @@ def on_terminal(kubeconfig: Path, **more: str) -> str:
     return screen if done.returncode == 0 else ""
 
 
-def test_colour_only_where_somebody_looks_and_wants_it(kubeconfig: Path) -> None:
+def test_color_only_on_terminals(kubeconfig: Path) -> None:
     assert on_terminal(kubeconfig).startswith("\x1b[1mName\x1b[0m   ")
     assert on_terminal(kubeconfig, NO_COLOR="1").startswith("Name   ")
     assert "\x1b" not in program("vqueues", KUBECONFIG=str(kubeconfig)).stdout
 
 
-def test_on_a_terminal_it_asks(kubeconfig: Path, call: Caller) -> None:
+def test_delete_asks_on_a_terminal(kubeconfig: Path, call: Caller) -> None:
     call.said("vcctl queue create asked")
     for answer in (b"n\n", b"\n", b"\x04"):
         status, screen = asked(kubeconfig, answer)
@@ -276,7 +276,7 @@ def completed(kubeconfig: Path, line: str, **more: str) -> list[str]:
         ("vcctl queue op", ["operate"]),
     ],
 )
-def test_names_of_what_is_there_are_completed(kubeconfig: Path, call: Caller, line: str, offered: list[str]) -> None:
+def test_existing_names_are_completed(kubeconfig: Path, call: Caller, line: str, offered: list[str]) -> None:
     if call("vcctl queue get complete-a").status:
         for name in ("complete-a", "complete-b"):
             call.said(f"vcctl queue create {name}")

@@ -99,7 +99,7 @@ def test_one_leads_and_another_takes_over_when_it_stops(tmp_path: Path) -> None:
         until(lambda: client.get(where)["spec"].get("nodeName"), "and it schedules")
 
 
-def test_who_loses_the_lease_ends(tmp_path: Path) -> None:
+def test_leader_without_lease_exits(tmp_path: Path) -> None:
     with (
         pumice_up("--nodes", "1") as (_, kubeconfig),
         replicas(kubeconfig, tmp_path, 1) as [replica],

@@ -66,7 +66,7 @@ def test_a_cycle_that_takes_longer_than_the_lease_does_not_lose_it() -> None:
     taking_part(test)
 
 
-def test_it_leads_until_what_is_under_way_is_finished_and_then_another_may() -> None:
+def test_lease_is_released_after_writes_in_progress() -> None:
     async def test(part: Leadership, lease: Lease, api: Api) -> None:
         begun = asyncio.Event()
 
@@ -158,7 +158,7 @@ def test_the_metrics_say_whether_it_leads(held: bool) -> None:
     assert [(sample.name, sample.value) for sample in found.samples] == [("pumice_leading", float(held))]
 
 
-def test_who_takes_no_part_says_nothing_of_it() -> None:
+def test_no_leading_metric_without_election() -> None:
     probes = Probes(lambda: "", lambda: "", list)
     assert Leadership().probes(probes) is probes
     assert Leadership().is_leader

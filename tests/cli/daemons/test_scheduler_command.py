@@ -41,7 +41,7 @@ def pod(name: str) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": about, "spec": {"schedulerName": "pumice", "containers": containers}}
 
 
-def test_it_places_a_gang_and_stops_when_told() -> None:
+def test_scheduler_places_a_gang_and_stops_on_signal() -> None:
     with pumice_up("--nodes", "2") as (endpoint, kubeconfig):
         command = [*PUMICE, "scheduler", "--kubeconfig", str(kubeconfig), *WITHOUT_METRICS]
         with started_process(command, stderr=subprocess.PIPE, text=True) as scheduler:
@@ -58,7 +58,7 @@ def test_it_places_a_gang_and_stops_when_told() -> None:
             assert said == f"scheduling {endpoint.url}\n"
 
 
-def test_controllers_give_a_group_to_a_pod_and_stop_when_told() -> None:
+def test_controllers_create_a_podgroup_and_stop_on_signal() -> None:
     with pumice_up("--nodes", "1") as (endpoint, kubeconfig):
         command = [*PUMICE, "controllers", "--kubeconfig", str(kubeconfig), *WITHOUT_METRICS]
         with started_process(command, stderr=subprocess.PIPE, text=True) as running:
@@ -74,7 +74,7 @@ def test_controllers_give_a_group_to_a_pod_and_stop_when_told() -> None:
             assert (running.returncode, said) == (0, f"running controllers for {endpoint.url}\n")
 
 
-def test_what_it_cannot_use_is_named(tmp_path: Path) -> None:
+def test_invalid_options_are_named(tmp_path: Path) -> None:
     bad = tmp_path / "config.yaml"
     bad.write_text("actions: dance\n")
     kubeconfig = tmp_path / "kubeconfig"
@@ -89,7 +89,7 @@ def test_what_it_cannot_use_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2 and str(bad) in done.stderr and "dance" in done.stderr
 
 
-def test_it_says_how_it_is_doing_where_it_was_told_to() -> None:
+def test_health_is_served_at_metrics_address() -> None:
     with pumice_up("--nodes", "1") as (_, kubeconfig):
         for worker, shows in (("scheduler", "volcano_queue_weight"), ("controllers", "pumice_informer_lists_total")):
             command = [*PUMICE, worker, "--kubeconfig", str(kubeconfig), "--metrics-address", "127.0.0.1:0"]

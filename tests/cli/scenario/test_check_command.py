@@ -40,7 +40,7 @@ def test_the_examples_hold():
     assert summary == f"{len(names)} passed, 0 failed"
 
 
-def test_what_does_not_hold_is_shown_as_a_diff(folder):
+def test_unmet_expectations_are_shown_as_a_diff(folder):
     done = pumice_command("check", folder)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
@@ -73,7 +73,7 @@ def test_standard_input_can_be_checked(folder):
     assert done.stdout == "PASS good\n1 passed, 0 failed\n"
 
 
-def test_a_scenario_that_expects_nothing_is_said_to(tmp_path):
+def test_scenario_without_expectations_is_marked(tmp_path):
     (tmp_path / "a.yaml").write_text(CLUSTER)
     assert pumice_command("check", tmp_path / "a.yaml").stdout == "PASS a (expects nothing)\n1 passed, 0 failed\n"
 
@@ -89,7 +89,7 @@ spec:
 """
 
 
-def test_a_refused_event_that_nobody_expects_fails_the_check_and_not_the_run(tmp_path):
+def test_unexpected_refusal_fails_check_but_not_run(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_text(REFUSED_EVENT + CLUSTER)
     done = pumice_command("check", file)

@@ -14,7 +14,7 @@ from tests.cli.command import EXAMPLES, SOURCES, pumice_command
 from tests.support.processes import run_process
 
 
-def test_it_tells_its_story_in_snapshots_where_there_is_no_terminal():
+def test_snapshots_without_a_terminal():
     done = pumice_command("demo")
     assert (done.returncode, done.stderr) == (0, "")
     said = [line for line in done.stdout.splitlines() if line.startswith("cycle ")]
@@ -29,7 +29,7 @@ def test_it_tells_its_story_in_snapshots_where_there_is_no_terminal():
     assert used[-1][3:7] == ["50%", "50%", "32", "48"]
 
 
-def test_what_it_says_at_the_end_was_measured():
+def test_summary_is_measured():
     manifests = read_manifests([str(EXAMPLES / "demo.yaml")])
     story = DemoRun(open_simulation(manifests, "demo.yaml"))
     shares, evicted = [], {}
@@ -53,7 +53,7 @@ def test_what_it_says_at_the_end_was_measured():
     assert "Not one of the cpus and gpus ever stood idle." in moral
 
 
-def test_a_story_that_goes_wrong_is_told_as_it_is(tmp_path):
+def test_summary_of_a_run_without_reclaim(tmp_path):
     text = (EXAMPLES / "demo.yaml").read_text(encoding="utf-8")
     text = text.replace("reclaim, preempt", "preempt").replace("completions: 160", "completions: 41")
     file = tmp_path / "demo.yaml"
@@ -74,7 +74,7 @@ def test_the_scenario_can_be_taken_away_and_changed():
 
 
 @pytest.mark.skipif(shutil.which("script") is None, reason="needs script(1) for a terminal")
-def test_in_a_terminal_the_tree_is_drawn_again_after_every_cycle():
+def test_terminal_redraws_after_every_cycle():
     code = (
         "import sys; from pumice.cli import main; from pumice.cli.scenario import demo_command as demo;"
         "demo.READING_SECONDS = demo.FRAME_SECONDS = 0;"

@@ -60,7 +60,7 @@ def test_a_terminal_that_knows_no_blocks_gets_signs():
     assert done.stdout.isascii()
 
 
-def test_a_trace_says_who_was_chosen_before_whom():
+def test_trace_shows_chosen_node_and_runner_up():
     done = pumice_command("run", "--trace", GOLDEN / "two-queues.yaml")
     assert "  bind      default/sweep-t-0 to n1\n" in done.stdout
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
@@ -75,7 +75,7 @@ def test_wide_shows_more():
     assert "ENTITLED TO" in done.stdout
 
 
-def test_what_was_refused_on_the_way_is_shown_and_is_no_failure():
+def test_refused_events_are_shown_without_failure():
     done = pumice_command("run", GOLDEN / "two-queues.yaml")
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1].startswith("refused Queue/lost: spec.parent: there is no queue 'nowhere'")
@@ -110,7 +110,7 @@ def test_options_without_effect_are_noted_beside_the_result(tmp_path):
 
 @pytest.mark.skipif(shutil.which("script") is None, reason="needs script(1) for a terminal")
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_colour_is_for_terminals_and_for_those_who_want_it(no_color, coloured):
+def test_color_only_on_terminals(no_color, coloured):
     command = f"{sys.executable} -m pumice run {EXAMPLES}/namespaces.yaml"
     done = run_process(
         ["script", "-qec", command, "/dev/null"],

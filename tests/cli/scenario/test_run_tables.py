@@ -42,11 +42,11 @@ def plain(lines):
         (0.0, 0.0, ""),
     ],
 )
-def test_a_bar_is_the_whole_cluster(used, entitled, drawn):
+def test_bar_width_is_the_whole_cluster(used, entitled, drawn):
     assert click.unstyle(usage_bar(used, entitled)) == drawn.ljust(BAR_WIDTH)
 
 
-def test_without_targets_a_bar_is_what_is_used():
+def test_bar_without_targets_shows_usage():
     assert usage_bar(0.5, 0.0, targets=False) == "█" * 10 + " " * 10
 
 
@@ -90,7 +90,7 @@ def test_a_queue_that_is_called_otherwise_than_its_place_says_so():
     assert "prod (production)" in plain(tree_lines(overview_of_run(simulation)))[2]
 
 
-def test_the_legend_explains_what_is_there():
+def test_legend_explains_occurring_characters():
     # 4 cpu; b is entitled to 2 and asks for 3; a wants 1 of its 2: one is lent.
     documents = (node(cpu=4), queue("a"), queue("b"), job("j", "a", 4, cpu=1), job("k", "b", 4, cpu=1))
     assert bar_legend(overview_of_run(ran(*documents))) == ""
@@ -141,7 +141,7 @@ def test_tasks_that_wait_for_the_evicted_to_leave_are_not_said_to_run():
     ]
 
 
-def test_quantities_of_queues_are_shown_where_somebody_wrote_them():
+def test_queue_quantities_are_shown_if_set():
     documents = [
         scenario(config=CAPACITY),
         node(cpu=8),

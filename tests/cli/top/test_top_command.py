@@ -143,7 +143,7 @@ def test_a_bar_shows_used_lent_entitled_and_limit() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 140, 200])
 @pytest.mark.parametrize("wide", [False, True])
-def test_everything_fits_whatever_the_names(columns: int, wide: bool) -> None:
+def test_lines_fit_the_terminal_for_long_names(columns: int, wide: bool) -> None:
     names = ["root", *(f"a-team-with-a-rather-long-name-{i}" for i in range(9)), "数学研究所の計算資源を使う人々の列"]
     queues = [queue(name, names[i - 1] if i else "", 5, 5, state="Closing") for i, name in enumerate(names)]
     lines = shown(cluster_usage(queues, NODES), columns, wide=wide)
@@ -179,7 +179,7 @@ def test_a_long_tree_is_scrolled() -> None:
         assert (screen.first_row, lines[-2]) == (first, said)
 
 
-def test_what_cannot_be_read_is_nothing() -> None:
+def test_invalid_quantities_count_as_zero() -> None:
     odd = {"metadata": {"name": "q"}, "spec": {"capability": "much"}, "status": {"allocated": {"cpu": "?"}}}
     (_, row) = cluster_usage([odd], [{"metadata": {"name": "n"}}]).rows
     assert (row.used, row.entitled, row.limit) == (0.0, None, None)

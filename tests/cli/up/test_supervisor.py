@@ -138,7 +138,7 @@ def test_kill_9_of_the_server_ends_them_too(tmp_path: Path) -> None:
         eventually(lambda: gone(*both))
 
 
-def test_whoever_dies_comes_back_and_works(tmp_path: Path) -> None:
+def test_killed_processes_are_restarted(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         for name in ("scheduler", "controllers"):
             before = running.companion(name)
@@ -149,7 +149,7 @@ def test_whoever_dies_comes_back_and_works(tmp_path: Path) -> None:
         assert "controllers: exited (SIGKILL); restarting in 1 s\n" in running.said
 
 
-def test_the_server_answers_until_they_are_done(tmp_path: Path) -> None:
+def test_server_answers_until_processes_have_stopped(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         scheduler = running.companion("scheduler")
         running.place("one")
@@ -162,7 +162,7 @@ def test_the_server_answers_until_they_are_done(tmp_path: Path) -> None:
         assert gone(scheduler)
 
 
-def test_who_says_stop_twice_does_not_wait(tmp_path: Path) -> None:
+def test_second_signal_stops_at_once(tmp_path: Path) -> None:
     with up(tmp_path) as running:
         both = running.companion("scheduler"), running.companion("controllers")
         running.place("one")
@@ -176,7 +176,7 @@ def test_who_says_stop_twice_does_not_wait(tmp_path: Path) -> None:
         assert "does not stop" not in running.said
 
 
-def test_neither_is_started_where_nobody_wants_them(tmp_path: Path) -> None:
+def test_no_scheduler_and_no_controllers_start_none(tmp_path: Path) -> None:
     with up(tmp_path, "--no-scheduler") as running:
         running.companion("controllers")
         parents = [(parent, args) for parent, args in processes().values() if parent == running.process.pid]
@@ -186,7 +186,7 @@ def test_neither_is_started_where_nobody_wants_them(tmp_path: Path) -> None:
     assert done.returncode == 2 and "cannot be combined with --no-scheduler" in done.stderr
 
 
-def test_a_configuration_that_cannot_be_used_ends_it(tmp_path: Path) -> None:
+def test_invalid_configuration_stops_the_cluster(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("actions: dance\n")
     with up(tmp_path, "--config", "bad.yaml") as running:
         assert running.end() == 2
@@ -194,7 +194,7 @@ def test_a_configuration_that_cannot_be_used_ends_it(tmp_path: Path) -> None:
         assert running.said.endswith("error: scheduler could not start; its error is printed above\n")
 
 
-def test_they_tell_more_when_asked(tmp_path: Path) -> None:
+def test_verbose_prints_info_messages(tmp_path: Path) -> None:
     with up(tmp_path, "--verbose", "--metrics-address", "127.0.0.1:0") as running:
         eventually(lambda: "scheduler: metrics at http://127.0.0.1:" in running.said)
 
@@ -231,7 +231,7 @@ class Story:
         asyncio.run(run())
 
 
-def test_how_it_says_that_it_is_doing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reported_health_sets_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import time\nfor word in ('pods: not listed yet', 'ok'):\n  print(word, flush=True); input()"
     story = Story(script, monkeypatch)
 
@@ -247,7 +247,7 @@ def test_how_it_says_that_it_is_doing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert story.said == []
 
 
-def test_pauses_grow_as_long_as_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restart_delay_grows_while_the_process_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story("raise SystemExit(3)", monkeypatch)
     asked: list[float] = []
     monkeypatch.setattr(supervisor, "Backoff", lambda first, most: _Book(asked))
@@ -272,7 +272,7 @@ class _Book:
         self._asked.append("reset")
 
 
-def test_bad_input_is_fatal_only_for_one_that_never_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_is_fatal_only_before_the_first_success(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story("raise SystemExit(2)", monkeypatch)
     with pytest.raises(CannotStartError, match="worker could not start"):
         asyncio.run(story.companion.run())
@@ -298,7 +298,7 @@ def test_one_that_does_not_stop_is_made_to(monkeypatch: pytest.MonkeyPatch) -> N
     assert story.said == ["worker: did not stop in time; killed"]
 
 
-def test_what_it_says_is_passed_on_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_error_is_relayed_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "LONGEST_LINE", 1 << 10)
     script = (
         "import sys; e = sys.stderr.buffer; e.write(b'one\\ntw\\xff\\n' + b'x' * 100_000 + b'\\nthree\\n'); e.flush();"
@@ -314,7 +314,7 @@ def test_what_it_says_is_passed_on_line_by_line(monkeypatch: pytest.MonkeyPatch)
     assert all(line.startswith("worker: ") for line in story.said)
 
 
-def test_the_other_end_of_its_input_is_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_supervisor_holds_the_input_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of them: none may hold the pipe of the other, or it would not notice that we are gone."""
 
     async def run() -> None:

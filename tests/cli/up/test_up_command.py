@@ -60,7 +60,7 @@ def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[st
     assert process.returncode == 0
 
 
-def test_it_says_where_it_is_and_who_is_at_work(home: dict[str, str]) -> None:
+def test_start_prints_address_and_components(home: dict[str, str]) -> None:
     with up(home, "--data", "relative", "--nodes", "1") as lines:
         place = Path(home["HOME"]) / "relative"
         assert re.fullmatch(
@@ -73,7 +73,7 @@ def test_it_says_where_it_is_and_who_is_at_work(home: dict[str, str]) -> None:
         assert str(place) in pumice_command("up", "--data", place, **home).stderr
 
 
-def test_beyond_loopback_it_says_how_others_get_in(home: dict[str, str]) -> None:
+def test_start_beyond_loopback_prints_the_outside_address(home: dict[str, str]) -> None:
     with up(home, "--memory", "--kubeconfig", "kc", "--host", "0.0.0.0", "--nodes", "0") as lines:
         (port,) = re.findall(r"https://127\.0\.0\.1:(\d+)", lines[0])
         outside = f"https://{socket.gethostname()}:{port}"
@@ -82,7 +82,7 @@ def test_beyond_loopback_it_says_how_others_get_in(home: dict[str, str]) -> None
         assert yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
 
 
-def test_what_is_asked_of_nodes_that_are_there_and_not_done_is_said(home: dict[str, str]) -> None:
+def test_ignored_node_options_are_reported(home: dict[str, str]) -> None:
     with up(home, "--nodes", "3") as lines:
         assert len(lines) == 3
     with up(home, "--nodes", "2") as lines:
@@ -101,7 +101,7 @@ def test_memory_leaves_nothing_behind(home: dict[str, str], tmp_path: Path) -> N
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["mine", "run", "share", "tmp"]
 
 
-def test_a_port_that_is_taken(home: dict[str, str], tmp_path: Path) -> None:
+def test_port_in_use_is_an_error(home: dict[str, str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = pumice_command("up", "--port", port, **home)
@@ -133,7 +133,9 @@ def test_a_port_that_is_taken(home: dict[str, str], tmp_path: Path) -> None:
         (["--nonsense"], "No such option"),
     ],
 )
-def test_options_that_are_wrong(home: dict[str, str], tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_invalid_options_are_usage_errors(
+    home: dict[str, str], tmp_path: Path, arguments: list[str], words: str
+) -> None:
     done = pumice_command("up", "--port", 0, *arguments, **home)
     assert done.returncode == 2
     (problem,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
@@ -141,12 +143,12 @@ def test_options_that_are_wrong(home: dict[str, str], tmp_path: Path, arguments:
     assert list((tmp_path / "share").iterdir()) == []
 
 
-def test_an_empty_variable_is_no_token(home: dict[str, str]) -> None:
+def test_empty_token_variable_is_a_usage_error(home: dict[str, str]) -> None:
     done = pumice_command("up", PUMICE_TOKEN="", **home)
     assert (done.returncode, "must not be empty" in done.stderr) == (2, True)
 
 
-def test_a_file_that_is_no_database_and_what_fsck_says_of_it(home: dict[str, str], tmp_path: Path) -> None:
+def test_invalid_database_is_reported_by_up_and_fsck(home: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "pumice.db").write_text("nonsense " * 100)
     done = pumice_command("up", "--data", tmp_path, **home)
     assert (done.returncode, done.stderr) == (

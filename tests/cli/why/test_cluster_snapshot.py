@@ -95,7 +95,7 @@ def test_every_name_finds_its_group() -> None:
     assert snapshot.find("work", "default").requested_name == "default/work"
 
 
-def test_what_has_no_group_yet() -> None:
+def test_objects_without_podgroup_are_explained() -> None:
     suspended = made("Job", "later", "batch/v1", spec={"suspend": True})
     snapshot = ClusterSnapshot(Still(suspended, vcjob("new", "Pending"), pod("alone")))
     assert snapshot.find("new", "default").verdict == (
@@ -108,7 +108,7 @@ def test_what_has_no_group_yet() -> None:
     assert snapshot.find("new", "default").notes == ["PodGroups are created by pumice controllers: is it running?"]
 
 
-def test_a_job_that_is_suspended_or_over_does_not_wait() -> None:
+def test_suspended_or_finished_job_does_not_wait() -> None:
     # The group of a job that has failed is gone, but its pods are there and name it.
     left = pod("lost-main-0", "lost-1", owner="Job/lost")
     snapshot = ClusterSnapshot(Still(vcjob("off", "Aborted"), vcjob("lost", "Failed", "no retry is left"), left))
@@ -120,7 +120,7 @@ def test_a_job_that_is_suspended_or_over_does_not_wait() -> None:
     assert not over.notes
 
 
-def test_what_the_api_refuses_to_let_a_job_have_is_said() -> None:
+def test_refused_creations_are_explained() -> None:
     closed, quota = "queue 'q' takes no jobs", "exceeded quota"
     snapshot = ClusterSnapshot(
         Still(
@@ -147,7 +147,7 @@ def test_what_the_api_refuses_to_let_a_job_have_is_said() -> None:
     assert (half.key, half.notes) == ("default/half-1", [f"2 of its 3 pods could not be created: Pod half-1: {quota}"])
 
 
-def test_what_is_written_down_of_what_the_scheduler_remembers() -> None:
+def test_checkpoint_comes_from_podgroup_conditions() -> None:
     # 4 cpu, all held. "waits" has found no room for 60 s; for "holds" some has been kept for 10 s.
     conditions = {
         "waits": {"reason": "NotEnoughResources", "lastTransitionTime": "2026-01-01T11:59:00Z"},
@@ -175,7 +175,7 @@ def test_what_is_written_down_of_what_the_scheduler_remembers() -> None:
     assert engine.now == NOON and snapshot.unreadable == []
 
 
-def test_what_cannot_be_read_is_named_and_left_out() -> None:
+def test_undecodable_objects_are_named_and_ignored() -> None:
     odd = made("PodGroup", "odd", "scheduling.volcano.sh/v1beta1", spec={"minMember": "many"})
     snapshot = ClusterSnapshot(Still(odd))
     engine = snapshot.engine(default_config(), NOON)
@@ -184,7 +184,7 @@ def test_what_cannot_be_read_is_named_and_left_out() -> None:
     assert said.startswith("PodGroup default/odd: spec.minMember")
 
 
-def test_quotas_that_are_used_up() -> None:
+def test_exhausted_quotas_are_listed() -> None:
     status = {"hard": {"pods": "2", "requests.cpu": "4"}, "used": {"pods": "2", "requests.cpu": "3500m"}}
     snapshot = ClusterSnapshot(Still(made("ResourceQuota", "q", status=status)))
     assert snapshot.exhausted_quotas("default") == ["ResourceQuota q of namespace default is exhausted: pods 2"]

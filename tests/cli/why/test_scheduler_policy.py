@@ -20,14 +20,14 @@ from tests.support.api_servers import pumice_up
 OTHER = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: gang}, {name: proportion}]}]\n'
 
 
-def test_the_scheduler_at_work_says_which() -> None:
+def test_published_configuration_is_used() -> None:
     root = {"metadata": {"name": "root"}, "status": {"scheduler": {"configuration": OTHER, "source": "its.conf"}}}
     rules = policy_in_force(published_scheduler([{"metadata": {"name": "q"}}, root]), None)
     assert rules.config == read_config(OTHER, "its.conf")
     assert (rules.origin, rules.notes) == ("the running scheduler: its.conf", [])
 
 
-def test_what_nobody_says_is_guessed_and_that_is_said() -> None:
+def test_default_is_assumed_without_a_published_configuration() -> None:
     for queues in ([], [{"metadata": {"name": "root"}, "status": {"scheduler": "nonsense"}}]):
         rules = policy_in_force(published_scheduler(queues), None)
         assert rules.config == default_config() and rules.origin == "guessed"
@@ -35,7 +35,7 @@ def test_what_nobody_says_is_guessed_and_that_is_said() -> None:
         assert "no scheduler has published its configuration" in note and "assuming the default configuration" in note
 
 
-def test_what_cannot_be_followed_here_is_guessed_and_that_is_said() -> None:
+def test_default_is_assumed_for_an_unusable_configuration() -> None:
     text = 'actions: "allocate"\ntiers: [{plugins: [{name: made-elsewhere}]}]'
     rules = policy_in_force({"configuration": text, "source": "its.conf"}, None)
     assert rules.config == default_config() and rules.origin == "guessed"
@@ -43,7 +43,7 @@ def test_what_cannot_be_followed_here_is_guessed_and_that_is_said() -> None:
     assert "its.conf:2" in note and "made-elsewhere" in note and "assuming the default configuration" in note
 
 
-def test_a_file_that_is_given_counts_and_a_difference_is_said() -> None:
+def test_given_configuration_wins_and_a_difference_is_noted() -> None:
     given = read_config(OTHER, "mine.conf")
     assert policy_in_force({}, given).notes == []
     assert policy_in_force({"configuration": OTHER, "source": "its.conf"}, given).notes == []
@@ -52,7 +52,7 @@ def test_a_file_that_is_given_counts_and_a_difference_is_said() -> None:
     assert rules.notes == ["explained with mine.conf; the running scheduler uses its.conf, which differs"]
 
 
-def test_on_a_cluster_whose_scheduler_has_a_configuration_of_its_own(tmp_path: Path) -> None:
+def test_configuration_of_a_running_scheduler_is_used(tmp_path: Path) -> None:
     """Under proportion nobody has a target, so an answer by the default configuration would speak of entitlements."""
     config = tmp_path / "scheduler.conf"
     config.write_text(OTHER)

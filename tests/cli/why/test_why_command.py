@@ -118,7 +118,7 @@ def test_pods(live: tuple[Client, Path]) -> None:
     assert why(kubeconfig, "other")[:2] == (0, expected)
 
 
-def test_what_is_not_there(live: tuple[Client, Path], tmp_path: Path) -> None:
+def test_unknown_names_and_unreachable_clusters(live: tuple[Client, Path], tmp_path: Path) -> None:
     _, kubeconfig = live
     assert why(kubeconfig, "lat") == (
         1,
@@ -152,7 +152,7 @@ def test_a_scenario() -> None:
     assert "job default/nobody not found" in done.stderr and "default/alices" in done.stderr
 
 
-def test_it_reads_what_the_scheduler_watches() -> None:
+def test_snapshot_reads_the_watched_resources() -> None:
     from pumice.scheduler.loop import WATCHED
 
     assert set(WATCHED_RESOURCES) == set(WATCHED)
