@@ -48,9 +48,9 @@ def test_summary_is_measured():
     assert story.evicted == {"serving": 12, "models": 14}
     assert story.borrowers == {"ads", "serving", "models"}
     moral = " ".join(story.summary().split())
-    assert "It woke up in cycle 40 and 5 cycles later had them back" in moral
-    assert "Evicted in all 162 cycles: 14 of models and 12 of serving, who had borrowed; nobody else." in moral
-    assert "Not one of the cpus and gpus ever stood idle." in moral
+    assert "It submitted jobs in cycle 40, and 5 cycles later it had its share back" in moral
+    assert "Evicted tasks in all 162 cycles: 14 of models and 12 of serving (borrowers), 0 of other queues." in moral
+    assert "None of the cpus and gpus was ever idle." in moral
 
 
 def test_summary_of_a_run_without_reclaim(tmp_path):
@@ -60,10 +60,10 @@ def test_summary_of_a_run_without_reclaim(tmp_path):
     file.write_text(text, encoding="utf-8")
     story = DemoRun(open_simulation(read_manifests([str(file)]), str(file)))
     story.run(lambda now: None)
-    assert story.summary() == "What you saw: science woke up in cycle 40 and did not get its part back."
+    assert story.summary() == "What you saw: science submitted jobs in cycle 40 and did not get its share back."
     story.reclaimed_cycle, story.most_idle, story.evicted = 43, 0.25, Counter(tiles=3)
     moral = " ".join(story.summary().split())
-    assert "Evicted in all 43 cycles: nobody, who had borrowed; 3 of others. At most 25% of the cpus" in moral
+    assert "Evicted tasks in all 43 cycles: none (borrowers), 3 of other queues. At most 25% of the cpus" in moral
 
 
 def test_the_scenario_can_be_taken_away_and_changed():

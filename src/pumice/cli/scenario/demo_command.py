@@ -152,18 +152,21 @@ class DemoRun:
         from pumice.sim.run_report import dominant_share_of
 
         if self.reclaimed_cycle is None:
-            return f"What you saw: {IDLE_QUEUE} woke up in cycle {self.wake_cycle} and did not get its part back."
+            return (
+                f"What you saw: {IDLE_QUEUE} submitted jobs in cycle {self.wake_cycle} and did not get its share back."
+            )
         part = dominant_share_of(self._idle_queue().entitled, self.simulation.cluster.engine.state.capacity)
         losses = [f"{self.evicted[queue]} of {queue}" for queue in sorted(self.borrowers & self.evicted.keys())]
         count = sum(count for queue, count in self.evicted.items() if queue not in self.borrowers)
-        others = f"{count} of others" if count else "nobody else"
-        idle = f"At most {self.most_idle:.0%}" if self.most_idle else "Not one"
+        idle = f"At most {self.most_idle:.0%}" if self.most_idle else "None"
         return (
-            f"What you saw: {IDLE_QUEUE} was idle, and its {part:.0%} of the cluster were lent. It woke up in cycle "
-            f"{self.wake_cycle} and {self.reclaimed_cycle - self.wake_cycle}\n"
-            f"cycles later had them back: what came free by itself, and the rest by reclaim. Evicted in all\n"
-            f"{self.cycle} cycles: {_joined(losses) or 'nobody'}, who had borrowed; {others}. "
-            f"{idle} of the cpus and gpus\never stood idle."
+            f"What you saw: {IDLE_QUEUE} was idle, and its {part:.0%} of the cluster were lent. It submitted "
+            f"jobs in cycle {self.wake_cycle},\n"
+            f"and {self.reclaimed_cycle - self.wake_cycle} cycles later it had its share back: "
+            "capacity that became free, and the rest by reclaim.\n"
+            f"Evicted tasks in all {self.cycle} cycles: {_joined(losses) or 'none'} (borrowers), {count} of other "
+            "queues.\n"
+            f"{idle} of the cpus and gpus was ever idle."
         )
 
 
