@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.cli.why_lines import answer_lines
+from pumice.cli.why.report_output import report_lines
 from pumice.engine import (
     ACTIONS,
     BUILT_IN,
@@ -182,7 +182,7 @@ class LimitedCluster:
     def why(self) -> str:
         answer = explain(self.engine, "d/solvers", self.engine.now)
         assert answer is not None
-        return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(answer_lines(answer, virtual=True)))
+        return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(report_lines(answer, virtual=True)))
 
 
 @pytest.mark.parametrize("capacity", [True, False])

@@ -76,7 +76,7 @@ STAGES = ("malformed", "bad quantity", "a plugin nobody has")
     ("command", "case"),
     [("run", case) for case in CASES] + [(c, case) for c in ("check", "entitle") for case in STAGES],
 )
-def test_it_says_where_and_what(tmp_path, command, case):
+def test_invalid_input_names_file_object_and_field(tmp_path, command, case):
     content, said = CASES[case]
     file = tmp_path / "bad.yaml"
     file.write_text(content, encoding="utf-8")
@@ -86,7 +86,7 @@ def test_it_says_where_and_what(tmp_path, command, case):
     assert len(done.stderr.splitlines()) == len(said)
     for line, expected in zip(done.stderr.splitlines(), said, strict=True):
         assert line.startswith(f"error: {expected.format(file=file)}")
-    assert done.stdout == (f"FAIL {file} (bad input, not run)\n0 passed, 1 failed\n" if command == "check" else "")
+    assert done.stdout == (f"FAIL {file} (invalid input, not run)\n0 passed, 1 failed\n" if command == "check" else "")
 
 
 def test_a_file_that_is_not_there():

@@ -264,7 +264,7 @@ def test_the_queues_of_a_new_cluster() -> None:
     assert queues["default"]["spec"]["parent"] == "root"
 
 
-def test_what_nobody_knows_is_dropped() -> None:
+def test_unknown_fields_are_dropped() -> None:
     queue = create(RESOURCES["Queue"], named(spec={"weight": 2, "colour": "red", "guarantee": {"of": 1}}))
     assert queue["spec"] == {"weight": 2, "guarantee": {}, "reclaimable": True, "dequeueStrategy": "traverse"}
     job = create(RESOURCES["Job"], named(spec={"tasks": [{"template": {"odd": 1, "spec": {"odd": 1}}}]}))
@@ -320,12 +320,12 @@ def test_amounts(amount: str | int) -> None:
 
 
 @pytest.mark.parametrize("amount", ["", "m", "1 ", "1kb", "1.5.2", ".", "1Kb", "0x1", True, [], 1.5])
-def test_what_is_no_amount(amount: object) -> None:
+def test_invalid_quantities_are_refused(amount: object) -> None:
     with pytest.raises(ApiError):
         create(RESOURCES["Queue"], named(spec={"capability": {"cpu": amount}}))
 
 
-def test_a_command_is_for_somebody() -> None:
+def test_command_needs_a_valid_action_and_target() -> None:
     words = rejection_message(create, RESOURCES["Command"], named(action="Dance", target={"kind": "Queue"}))
     assert 'action: Unsupported value: "Dance"' in words
     assert "target.uid: Required value" in words

@@ -19,7 +19,7 @@ def kubectl(clusters: Clusters) -> Iterator[Namespace]:
         yield Namespace(kubeconfig, "default")
 
 
-def test_everything_that_is_wrong_is_said_at_once(kubectl: Namespace) -> None:
+def test_all_errors_are_reported_at_once(kubectl: Namespace) -> None:
     kubectl("create", "-f", "-", given=queue("lab", deserved={"cpu": "4"}))
     wrong = queue("bench", parent="lab", deserved={"cpu": "6"}, guarantee={"resource": {"cpu": "7"}})
     status, said = kubectl.tried("create", "-f", "-", given=wrong)
@@ -29,7 +29,7 @@ def test_everything_that_is_wrong_is_said_at_once(kubectl: Namespace) -> None:
     assert kubectl.tried("get", "queue", "bench")[0] == 1
 
 
-def test_what_is_filled_in_can_be_seen(kubectl: Namespace) -> None:
+def test_defaults_are_visible(kubectl: Namespace) -> None:
     kubectl("create", "-f", "-", given=queue("plain"))
     assert kubectl.object("queue", "plain")["spec"]["parent"] == "root"
     said = kubectl("create", "-f", "-", given=vcjob("sent", "root"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cli.scheduler import scheduler
+from pumice.cli.daemons.scheduler_command import scheduler
 from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed
 from pumice.kube.client.api_errors import ApiError, UnreachableError

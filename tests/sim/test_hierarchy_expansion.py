@@ -104,7 +104,7 @@ def test_a_manifest_and_an_entry_of_one_queue_go_together_in_either_order(own_fi
         ),
     ],
 )
-def test_who_contradicts_a_hierarchy_is_refused(documents, subject, reason):
+def test_contradiction_of_a_hierarchy_is_refused(documents, subject, reason):
     with pytest.raises(BadInput) as refused:
         opened(*documents)
     first = refused.value.problems[0]

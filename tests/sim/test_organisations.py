@@ -11,7 +11,7 @@ import pytest
 
 from kubebase.resource_vector import dominant_share
 from pumice.engine.decisions import Bind, Evict, Pipeline
-from pumice.sim.files import Manifest, read_manifests
+from pumice.sim.manifest_files import Manifest, read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "reclaim.yaml")

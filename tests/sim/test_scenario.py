@@ -3,7 +3,7 @@
 import pytest
 
 from pumice.input_errors import BadInput
-from pumice.sim.files import Manifest
+from pumice.sim.manifest_files import Manifest
 from pumice.sim.scenario import read_scenario
 from tests.sim.samples import node, scenario
 
@@ -84,11 +84,11 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
         (
             {"events": [{"cycle": 1, "config": "", "delete": {"kind": "Queue", "name": "a"}}]},
             "spec.events[0]",
-            "it has delete and config",
+            "has delete and config",
         ),
-        ({"cycles": 2, "events": [{"cycle": 3, "config": ""}]}, "spec.events[0].cycle", "the last cycle is 2"),
+        ({"cycles": 2, "events": [{"cycle": 3, "config": ""}]}, "spec.events[0].cycle", "after the last cycle, 2"),
         ({"events": [{"cycle": 1, "finish": {"job": "ns/a"}}]}, "spec.events[0].finish", "tasks: 2"),
-        ({"events": [{"cycle": 1, "finish": {"pods": ["a"], "tasks": 1}}]}, "spec.events[0].finish.tasks", "listed"),
+        ({"events": [{"cycle": 1, "finish": {"pods": ["a"], "tasks": 1}}]}, "spec.events[0].finish.tasks", "together"),
         (
             {"events": [{"cycle": 1, "command": {"queue": "a", "action": "StopQueue"}}]},
             "spec.events[0].command.action",
@@ -119,7 +119,7 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
         ({"configFile": "nowhere.yaml"}, "spec.configFile", "dir/nowhere.yaml"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_with_its_field(spec, field, said):
+def test_invalid_fields_are_refused_with_their_path(spec, field, said):
     ((file, subject, found, message),) = problems(scenario(**spec))
     assert (file, subject, found) == ("dir/try.yaml", "Scenario/try", field)
     assert said in message

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from kubebase.resource_vector import Registry
 from pumice.cli.main import cli
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.sim.manifests import translate
+from pumice.sim.manifest_translation import translate_manifest
 from tests.sim.samples import Document, group, job, node, queue, queue_at, scenario
 
 LEVELS = 2000
@@ -32,7 +32,7 @@ def test_two_thousand_levels_are_a_tree_like_any_other(tmp_path: Path, command: 
 
 def refusal(document: Document) -> str:
     with pytest.raises(ObjectError) as caught:
-        translate(document, Registry(), 0)
+        translate_manifest(document, Registry(), 0)
     return f"{caught.value.field}: {caught.value.message}"
 
 

@@ -21,7 +21,7 @@ from benchmarks.kubernetes import Endpoint
 from kubesim.controllers.apps import deployments, replicasets
 from kubesim.controllers.nodes import node_lifecycle
 from kubesim.server import ServerSettings, running_cluster
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.config.load import default_config
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access

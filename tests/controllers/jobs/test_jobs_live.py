@@ -15,7 +15,7 @@ from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.controllers.jobs import JobController
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.registry import ALL_CONTROLLERS
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session

@@ -16,7 +16,7 @@ from pumice.admission import Settings
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.queues import QueueController
 from pumice.controllers.routing_events import RoutingEvents
-from pumice.embedded.admission import Admission
+from pumice.embedded.admission_hook import EmbeddedAdmission
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
@@ -129,7 +129,7 @@ class Bench:
 @asynccontextmanager
 async def bench(running: RunningCluster) -> AsyncIterator[Bench]:
     if running.api.writes.admission is None:
-        running.api.writes.admission = Admission(running.api.store, Settings())
+        running.api.writes.admission = EmbeddedAdmission(running.api.store, Settings())
     async with Session(Access(running.server)) as session:
         made = Bench(running, Api(session))
         made.start()

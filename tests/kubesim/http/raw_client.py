@@ -29,8 +29,8 @@ from kubesim.registry.registry import Resource, ResourceRegistry
 from kubesim.server import ServerSettings, running_cluster
 from kubesim.storage import Store
 from pumice.embedded import bootstrap as pumice_objects
-from pumice.embedded.admission import Admission
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.admission_hook import EmbeddedAdmission
+from pumice.embedded.embedded_cluster import with_pumice
 from pumice.embedded.identity import PUMICE
 
 PATIENCE = 20.0
@@ -112,10 +112,10 @@ def bare_server(loop: Loop) -> Iterator[RunningServer]:
         store = await Store.open(None, PUMICE)
         stack.push_async_callback(store.close)
         api = InProcessClient(store, ResourceRegistry(_resources()), PUMICE)
-        api.writes.admission = Admission(store)
+        api.writes.admission = EmbeddedAdmission(store)
         await service_accounts.create_system_namespaces(api)
         await bootstrap.create_system_classes(api)
-        await pumice_objects.furnish(api)
+        await pumice_objects.create_first_objects(api)
         sockets = stack.enter_context(bind_sockets())
         return RunningServer(await stack.enter_async_context(serve_http(api, sockets)), api)
 
