@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kubesim.storage import Store
 from kubesim.storage.log import Log
-from pumice.cli.fsck import fsck
+from pumice.cli.fsck_command import fsck
 from pumice.embedded.identity import PUMICE
 from tests.kubesim.storage.store_helpers import line, put
 

@@ -12,7 +12,7 @@ import yaml
 import pumice
 from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 from tests.support.simulated import eventually
 
 POD = {
