@@ -82,7 +82,7 @@ def utilisation(leaf: str, world: ClusterView) -> Fraction:
     tree = world.expanded_tree
     path = tree.path(leaf)
     if path is None:
-        raise ValueError(f"queue '{leaf}' has no place in the tree")
+        raise ValueError(f"queue '{leaf}' is not part of the queue tree")
     part, deserved = tree.part(path), dict(tree.queues[leaf].deserved)
     most = Fraction(0)
     for j, held in enumerate(world.load(leaf)):
