@@ -72,7 +72,8 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
     "--queue",
     default="",
     shell_complete=queue_names,
-    help="Leaf queue; for a parent queue, or without this option, the least used leaf is chosen.",
+    help="Leaf queue, or a parent queue for the least used leaf below it. [default: that of the namespace, else that "
+    "of the scheduler's configuration, else the least used leaf]",
 )
 @click.option("-r", "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Number of pods.")
 @click.option(
