@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.install.manifests import definitions
 from tests.support.installed import HOME, Real, pumice, real_server, until
 from tests.support.kubectl import Namespace
@@ -107,7 +108,11 @@ def test_beside_volcano_and_in_its_place(real):
     assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 2
     podgroups_are_nobody_elses(kubectl)
 
-    said = "\n".join(install(real, "--take-over"))
+    status, said, notes = pumice(real.admin, "install", "--take-over")
+    assert status == 0 and "jobs that name no queue go to queue default, as in Volcano" in notes
+    assert kubectl.object("configmap", "pumice-scheduler", "-n", HOME)["data"]["scheduler.yaml"] == (
+        f"{DEFAULT_CONFIG}defaultQueue: default\n"
+    )
     assert "deployment.apps/volcano-scheduler stopped (it had 2 replicas" in said
     assert "mutatingwebhookconfiguration/volcano-admission-service-jobs-mutate deleted" in said
     assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 0
