@@ -124,6 +124,12 @@ def test_a_submitter_suspends_jobs_but_no_queue(users):
     assert users.runs("ada", "queue", "operate", "default", "--action", "open")[0] == 0
 
 
+def test_users_list_their_own_jobs(users):
+    assert users.runs("ann", "job", "list", "--me")[1].splitlines()[1].startswith("big ")
+    status, said, notes = users.runs("vic", "job", "list", "--me")
+    assert (status, said) == (0, "") and f"no jobs of user system:serviceaccount:{TEAM}:vic" in notes
+
+
 def test_why_answers_a_user_of_one_namespace(users):
     for name in ("ann", "vic"):
         status, said, wrong = users.runs(name, "why", "big")
