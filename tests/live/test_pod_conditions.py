@@ -40,7 +40,7 @@ def test_pods_say_why_they_wait_and_autoscalers_act_on_the_right_ones(world: Wor
     world.apply(*gang("large", "default", 3, least=3), *gang("one", "default", 1, cpu=2))
     world.apply(*gang("limited", "small", 1), *gang("late", "shut", 1))
     full = "0/2 nodes are available: 2 Insufficient cpu."
-    together = "1/2 nodes are available, but for 1 of the 3 pods that must start together: 1 Insufficient cpu."
+    together = "1/2 nodes are available, but only for 1 of the 3 pods that must start together: 1 Insufficient cpu."
     limit = "Queue root/small holds cpu 2 of its capability of 2, and the job requests 1 more."
     expected = {
         **{f"large-{number}": ("Unschedulable", together) for number in range(3)},

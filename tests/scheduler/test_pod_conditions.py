@@ -128,7 +128,7 @@ def test_the_pods_of_a_gang_have_one_text_and_one_event_on_their_podgroup() -> N
         await asyncio.sleep(0.4)
 
     world = play(check)
-    message = "1/1 nodes are available, but for 1 of the 50 pods that must start together."
+    message = "1/1 nodes are available, but only for 1 of the 50 pods that must start together."
     assert world.said() == {("Unschedulable", message): 50}
     assert world.cluster.events == [("PodGroup", "gang", "uid of ns/gang", message)]
 

@@ -104,7 +104,7 @@ def test_full_nodes_have_too_many_pods(shell: Shell) -> None:
 
 def test_a_gang_says_how_many_of_its_pods_fit(shell: Shell) -> None:
     found = reason(shell, job(shell, "large", 13, gang=13))
-    message = "3/3 nodes are available, but for 12 of the 13 pods that must start together."
+    message = "3/3 nodes are available, but only for 12 of the 13 pods that must start together."
     assert found == PendingReason(UNSCHEDULABLE, message)
     whole = reason(shell, job(shell, "whole", 2, cpu=5, gang=2))
     message = "0/3 nodes are available: 3 Insufficient cpu. 2 pods must start together."

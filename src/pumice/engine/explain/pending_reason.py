@@ -233,7 +233,7 @@ def _room_message(counts: NodeCounts, size: int, reserved: str) -> str:
     available = f"{counts.fitting}/{counts.nodes} nodes are available"
     kept = f" Free capacity is reserved for {reserved}." if reserved else ""
     if size > 1:
-        fit = f"for {counts.tasks} of the" if counts.tasks < size else "not for all"
+        fit = f"only for {counts.tasks} of the" if counts.tasks < size else "not for all"
         return f"{available}, but {fit} {size} pods that must start together{rest}.{kept}"
     return f"{available}, but none can be used now{rest}.{kept}"
 
