@@ -228,6 +228,7 @@ class Day:
         self.make(self.pod("statefulset-1", cpu="50", owner=owner))
         said = ("get", "events", "--field-selector=reason=Unschedulable", "-o", "jsonpath={.items[*].message}")
         until(lambda: "cpu 50" in self.kubectl(*said), what="it is said that no node is large enough")
+        self.await_use(SCHEDULER, ("patch", "", "pods/status"))
         self.node("large", cpu=64)
         self.await_bound("statefulset-1")
         self.make(self.pod("statefulset-2", cpu="50", owner=owner))

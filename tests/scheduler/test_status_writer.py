@@ -6,9 +6,12 @@ import asyncio
 from typing import Any
 from unittest import mock
 
+import pytest
+
+from pumice.kube.client.api import Patch
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.rate_limit import Backoff
-from pumice.kube.resources import POD_GROUPS, QUEUES
+from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.scheduler import status_writer
 from pumice.scheduler.status_writer import StatusWriter
 
@@ -29,7 +32,8 @@ class Server:
             raise self.troubles.pop(0)
         self.found.setdefault(name, {}).update(status)
 
-    async def patch(self, _: object, name: str, patch: dict[str, Any], namespace: str) -> None:
+    async def patch(self, _: object, name: str, patch: dict[str, Any], namespace: str, **how: object) -> None:
+        self.how = how
         if self.uid and patch.get("metadata", {}).get("uid", self.uid) != self.uid:
             self.calls += 1
             raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
@@ -111,3 +115,37 @@ def test_what_waits_to_be_sent_again_gives_way_to_an_object_made_anew() -> None:
         return server.found
 
     assert asyncio.run(run()) == {"ns/g": {"phase": "Pending"}}
+
+
+# ---- conditions of pods --------------------------------------------------------------------------------------------
+
+CONDITION = {"conditions": [{"type": "PodScheduled", "status": "False"}]}
+POD = (PODS.name, "ns/p", CONDITION, "u1", "7")
+
+
+def test_a_condition_of_a_pod_is_merged_into_its_status() -> None:
+    server = play(Server(), POD)
+    assert server.found == {"ns/p": CONDITION}
+    assert server.how == {"how": Patch.STRATEGIC, "subresource": "status"}
+
+
+@pytest.mark.parametrize(("code", "logged"), [(404, 0), (409, 0), (403, 1), (422, 1)])
+def test_one_that_is_rejected_is_dropped_and_logged_once(
+    code: int, logged: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The pod may be bound by now: the same condition must not be written to it later.
+    rejected = [ApiError(code, "", "no") for _ in range(2)]
+    server = play(Server(*rejected), POD, (PODS.name, "ns/other", CONDITION, "u2", "8"))
+    assert server.found == {} and server.calls == 2
+    assert sum("rejects conditions of pods" in record.message for record in caplog.records) == logged
+
+
+def test_one_for_a_newer_revision_replaces_it() -> None:
+    newer = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "QueueLimit"}]}
+    server = play(Server(), POD, (PODS.name, "ns/p", newer, "u1", "8"))
+    assert server.found == {"ns/p": newer} and server.calls == 1
+
+
+def test_without_an_answer_it_is_sent_again() -> None:
+    server = play(Server(UnreachableError("cut"), ApiError(503, "ServiceUnavailable", "not now")), POD)
+    assert server.found == {"ns/p": CONDITION} and server.calls == 3

@@ -46,6 +46,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("nodes", "resourcequotas"), LIST_WATCH),
         PolicyRule("", ("pods",), ("get", *LIST_WATCH)),
         PolicyRule("", ("pods/binding", "pods/eviction"), ("create",)),
+        PolicyRule("", ("pods/status",), ("patch",)),
         PolicyRule("", ("events",), ("create", "patch")),
         PolicyRule("policy", ("poddisruptionbudgets",), LIST_WATCH),
         PolicyRule("scheduling.k8s.io", ("priorityclasses",), LIST_WATCH),

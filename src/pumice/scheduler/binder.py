@@ -233,6 +233,10 @@ class Binder:
         """Write the phase, counts or conditions of a podgroup."""
         self._statuses.write(POD_GROUPS.name, job, status, self._cache.uid("podgroups", job))
 
+    def write_pod_condition(self, key: str, condition: Status, *, uid: str, revision: str) -> None:
+        """Write a condition of a pod, unless the pod has changed since that revision."""
+        self._statuses.write(PODS.name, key, {"conditions": [condition]}, uid, revision)
+
     def write_queue_status(self, name: str, status: Status) -> None:
         """Write the status of a queue."""
         self._statuses.write(QUEUES.name, name, status)

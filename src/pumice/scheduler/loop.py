@@ -39,6 +39,7 @@ from pumice.kube.watch.informer import Informer
 from pumice.scheduler.binder import WRITE_RATE, Binder
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.config_watcher import ConfigWatcher
+from pumice.scheduler.pod_conditions import PodConditions
 from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
 from pumice.scheduler.queue_status_updater import QueueStatusUpdater
 from pumice.scheduler.slewed_clock import SlewedClock
@@ -99,6 +100,7 @@ class Scheduler:
         self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate)
         self._phases = PodGroupStatusUpdater(self.binder)
         self._queues = QueueStatusUpdater(self.binder)
+        self._pods = PodConditions(lambda: self.engine, self.binder, self._recorder, self.cache)
         self._schedulers = schedulers
         self._queues.announce(config, schedulers)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
@@ -158,6 +160,7 @@ class Scheduler:
                 await informer.synced.wait()
             self._begun, self._last = True, time.monotonic()
             self.cycle()
+            tasks.create_task(self._pods.run())
             tasks.create_task(self.binder.retire_conditions(lambda *about: "/".join(about) in self.queue_conditions))
             while True:
                 await self._wait_for_changes()
@@ -190,6 +193,7 @@ class Scheduler:
         self.binder.execute(decisions)
         for event in self._phases.refresh(self.engine, changes, decisions, heard):
             self._deliver(event)
+        self._pods.note_cycle(changes, decisions)
         self._queues.refresh(self.engine, changes, moved=bool(changes or decisions or heard))
         cycle = Cycle(self.cycles, now, time.perf_counter() - began, told, tuple(decisions), self.engine)
         for watcher in self.watchers:

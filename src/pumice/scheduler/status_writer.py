@@ -4,18 +4,21 @@ At most one write per object is in flight, and updates that arrive meanwhile are
 status never overwrites a newer one. A write without an answer is retried, unless it has been superseded, and so is one
 rejected because of credentials or load, because no other component would write it again. Only invalid writes are
 dropped, and those for a deleted object: its successor of the same name must not get its status.
+
+Conditions of pods are different: each is meant for one revision of its pod. If the API rejects one, it is dropped: the
+pod has changed, perhaps it is bound by now, and the watch shows what became of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
-from pumice.kube.client.api import Api
+from pumice.kube.client.api import Api, Patch
 from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff
-from pumice.kube.resources import POD_GROUPS, QUEUES
+from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 
 log = logging.getLogger(__name__)
 
@@ -31,19 +34,27 @@ Status = dict[str, Any]
 Place = tuple[str, str]  # resource and key
 
 
+class Precondition(NamedTuple):
+    """The object that a write is meant for, if not for any of that name: its uid, and its resourceVersion."""
+
+    uid: str = ""
+    revision: str = ""
+
+
 class StatusWriter:
-    """Writes the status of podgroups and queues."""
+    """Writes the status of podgroups and queues, and the conditions of pods."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._waiting: dict[Place, tuple[str, Status]] = {}  # each with the uid of the object it is meant for
+        self._waiting: dict[Place, tuple[Precondition, Status]] = {}
         self._writing: dict[Place, asyncio.Task[None]] = {}
+        self._pods_refused = False  # whether the log says that conditions of pods are rejected
 
-    def write(self, resource: str, key: str, status: Status, uid: str = "") -> None:
-        """Write fields of an object's status (with a uid: only of that object); later values of a field win."""
-        place = (resource, key)
-        meant, before = self._waiting.get(place, (uid, {}))
-        self._waiting[place] = uid, {**before, **status} if meant == uid else status
+    def write(self, resource: str, key: str, status: Status, uid: str = "", revision: str = "") -> None:
+        """Write fields of an object's status (with a uid or revision: only of that); later values of a field win."""
+        place, wanted = (resource, key), Precondition(uid, revision)
+        meant, before = self._waiting.get(place, (wanted, {}))
+        self._waiting[place] = wanted, {**before, **status} if meant == wanted else status
         if place not in self._writing:
             self._writing[place] = asyncio.create_task(self._write(place))
 
@@ -67,6 +78,9 @@ class StatusWriter:
             except UnreachableError as error:
                 await self._again(place, waiting, backoff, error)
             except ApiError as error:
+                if place[0] == PODS.name and error.code not in LATER:
+                    self._note_refused_pod(place[1], error)
+                    continue
                 if not (error.not_found or error.code in LATER or warned):
                     log.warning('The API rejected a status update: resource=%s object=%s error="%s"', *place, error)
                     warned = True
@@ -74,19 +88,31 @@ class StatusWriter:
                     await self._again(place, waiting, backoff, error)
         del self._writing[place]  # with no await since the last check, so that no status is missed in between
 
-    async def _patch(self, place: Place, uid: str, status: Status) -> None:
+    def _note_refused_pod(self, key: str, error: ApiError) -> None:
+        """Log once that conditions of pods are rejected, unless the pod has merely changed or is gone."""
+        if not (error.not_found or error.conflict or self._pods_refused):
+            self._pods_refused = True
+            log.warning('The API rejects conditions of pods: pod=%s error="%s"', key, error)
+
+    async def _patch(self, place: Place, meant: Precondition, status: Status) -> None:
         resource, key = place
         if resource == QUEUES.name:
             await self._api.patch_status(QUEUES.raw, key, status)
+            return
+        namespace, name = key.split("/")
+        whose: dict[str, Any] = {"metadata": {"uid": meant.uid}} if meant.uid else {}
+        if resource == PODS.name:  # a strategic merge keeps the other conditions
+            patch = {"metadata": {"uid": meant.uid, "resourceVersion": meant.revision}, "status": status}
+            await self._api.patch(PODS.raw, name, patch, namespace, how=Patch.STRATEGIC, subresource="status")
         else:  # podgroups have no status subresource
-            namespace, name = key.split("/")
-            whose = {"metadata": {"uid": uid}} if uid else {}
             await self._api.patch(POD_GROUPS.raw, name, {**whose, "status": status}, namespace)
 
-    async def _again(self, place: Place, failed: tuple[str, Status], backoff: Backoff, error: Exception) -> None:
-        uid, status = failed
-        meant, newer = self._waiting.get(place, (uid, {}))
-        self._waiting[place] = meant, {**status, **newer} if meant == uid else newer
+    async def _again(
+        self, place: Place, failed: tuple[Precondition, Status], backoff: Backoff, error: Exception
+    ) -> None:
+        before, status = failed
+        meant, newer = self._waiting.get(place, (before, {}))
+        self._waiting[place] = meant, {**status, **newer} if meant == before else newer
         pause = backoff.next(retry_after_seconds(error))
         log.info(
             'Status update failed, retrying: resource=%s object=%s error="%s" retryAfter=%.1fs', *place, error, pause

@@ -158,3 +158,20 @@ def test_snapshot_reads_the_watched_resources() -> None:
     from pumice.scheduler.loop import WATCHED
 
     assert set(WATCHED_RESOURCES) == set(WATCHED)
+
+
+def test_containers_that_cannot_start(live: tuple[Client, Path]) -> None:
+    # The simulated kubelet refuses a pod whose annotation it cannot read. The pods request nothing: each has a node.
+    client, kubeconfig = live
+    client.create(GROUPS, {**GROUP, "metadata": {"name": "odd"}, "spec": {"minMember": 1, "queue": "default"}})
+    for number, seconds in enumerate(("1000", "soon")):
+        annotations = {"scheduling.k8s.io/group-name": "odd", "pumice.dev/run-seconds": seconds}
+        about = {"name": f"odd-{number}", "annotations": annotations}
+        client.create(PODS, {**POD, "metadata": about, "spec": pod_spec(0)})
+    blocked = "1 of 2 running pods cannot start its container: pod odd-1, container c: CreateContainerConfigError: "
+    eventually(lambda: why(kubeconfig, "odd")[1].startswith(f"default/odd has nodes, but {blocked}"))
+    status, said, _ = why(kubeconfig, "odd")
+    section = said[said.index("\nCONTAINERS\n") :].splitlines()
+    assert status == 0 and section[2].startswith("  pod odd-1, container c: CreateContainerConfigError: ")
+    answer = json.loads(why(kubeconfig, "odd", "-o", "json")[1])
+    assert len(answer["containers"]) == 1 and "odd-1" in answer["containers"][0]

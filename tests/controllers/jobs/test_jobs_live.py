@@ -435,3 +435,18 @@ def test_controllers_that_die_all_the_time_lose_nothing(tmp_path: Path) -> None:
         assert not running.api.list(COMMANDS)
 
     live(tmp_path, check, ())
+
+
+def test_a_job_says_which_container_cannot_start(tmp_path: Path) -> None:
+    # The simulated kubelet refuses a pod whose annotation it cannot read.
+    async def check(running: RunningCluster) -> None:
+        await submit(running, "j", task("good", run=1000), task("bad", run="soon"))
+
+        def state() -> dict[str, Any]:
+            return dict(status(running, "j").get("state") or {})
+
+        await eventually(lambda: state().get("reason") == "ContainersBlocked")
+        message = "1 of 2 running pods cannot start its container: pod j-bad-0, container c: CreateContainerConfigError"
+        await eventually(lambda: state()["message"] == message)
+
+    live(tmp_path, check)

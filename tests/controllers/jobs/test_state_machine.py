@@ -197,3 +197,38 @@ def test_every_pod_that_is_lost_counts_once(losses: list[tuple[str, int, int]]) 
         cluster.started()
         assert cluster.status["retryCount"] == number
         assert len(cluster.made) == 3 + number
+
+
+# ---- containers that cannot start ------------------------------------------------------------------------------------
+
+
+def test_the_state_names_a_container_that_cannot_start_until_it_does() -> None:
+    cluster = Cluster(job(task(replicas=2))).started()
+    assert "message" not in cluster.status["state"]
+    for name in ("j-worker-0", "j-worker-1"):
+        cluster.pods[name]["spec"]["nodeName"] = "n"
+    stuck = cluster.pods["j-worker-1"]["status"]["containerStatuses"][0]
+    since = cluster.status["state"]["lastTransitionTime"]
+    for reason in ("ErrImagePull", "ImagePullBackOff"):  # in turn: the status is written once
+        stuck["state"] = {"waiting": {"reason": reason, "message": f"{reason} says something else"}}
+        cluster.settle()
+        assert cluster.status["state"] == {
+            "phase": "Running",
+            "lastTransitionTime": since,
+            "reason": "ContainersBlocked",
+            "message": "1 of 2 running pods cannot start its container: pod j-worker-1, container c: ImagePullBackOff",
+        }
+    stuck["state"] = {"running": {}}
+    cluster.settle()
+    assert cluster.status["state"] == {"phase": "Running", "lastTransitionTime": since}
+
+
+def test_it_does_not_hide_why_a_job_has_ended() -> None:
+    cluster = Cluster(job(task(replicas=2))).started()
+    cluster.pods["j-worker-1"]["spec"]["nodeName"] = "n"
+    cluster.pods["j-worker-1"]["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    cluster.settle()
+    assert cluster.status["state"]["reason"] == "ContainersBlocked"
+    cluster.command("AbortJob")
+    cluster.settle()
+    assert cluster.status["state"]["reason"] == "CommandIssued"

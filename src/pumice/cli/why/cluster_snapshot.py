@@ -28,6 +28,7 @@ from pumice.engine.events import Changed
 from pumice.engine.preemption.cooldown import LIVE
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client, Document
+from pumice.kube.decode.container_states import BlockedContainer, blocked_containers
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME
@@ -279,6 +280,18 @@ class ClusterSnapshot:
         if elsewhere:
             hint = f"; found in namespace {', '.join(elsewhere)} (use -n)"
         return f'{what} "{name}" not found in namespace {namespace}{hint}'
+
+    def blocked_containers(self, key: str) -> tuple[list[BlockedContainer], int]:
+        """The containers of a PodGroup that cannot start, and how many of its pods have a node and are not over."""
+        namespace, name = key.split("/")
+        pods = [
+            pod
+            for pod in self.in_namespace(PODS, namespace)
+            if pod_group_of(pod) == name
+            and pod["spec"].get("nodeName")
+            and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        ]
+        return [found for pod in pods for found in blocked_containers(pod)], len(pods)
 
     def exhausted_quotas(self, namespace: str) -> list[str]:
         """The quotas of a namespace that are used up, and of what: pods that exceed one are not created."""

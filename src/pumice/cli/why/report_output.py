@@ -29,12 +29,16 @@ TIME_FIELDS = frozenset(
     }
 )
 
+NAMED_CONTAINERS = 5
+"""The maximum number of blocked containers that the text names."""
+
 
 def report_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
     """All of it. Virtual: times are those of a scenario, which begins at 0."""
     yield click.style(answer.verdict, bold=True)
     for heading, lines in (
         ("job", _job_section(answer, virtual)),
+        ("containers", _container_section(answer)),
         ("turn", _order_section(answer)),
         ("limits", [limit.message for limit in answer.limits]),
         ("nodes", _node_section(answer)),
@@ -83,6 +87,12 @@ def _job_section(answer: WaitReport, virtual: bool) -> Iterator[str]:
         ]
         ask = said(answer.unit) if answer.unit else "nothing but a place"
         yield f"would start {count(answer.unit_tasks, 'task')} next ({ask}){owed}"
+
+
+def _container_section(answer: WaitReport) -> Iterator[str]:
+    yield from answer.containers[:NAMED_CONTAINERS]
+    if len(answer.containers) > NAMED_CONTAINERS:
+        yield f"and {len(answer.containers) - NAMED_CONTAINERS} more"
 
 
 def _order_section(answer: WaitReport) -> Iterator[str]:

@@ -141,6 +141,7 @@ def _explain_found(snapshot: ClusterSnapshot, found: JobLookup, rules: Scheduler
     assert explained is not None, f"{found.key} is among the objects"
     answer = _named(explained, found)
     answer.rules = rules.origin
+    _add_containers(snapshot, found.key, answer)
     if answer.cause == "pods":
         answer.notes += snapshot.exhausted_quotas(found.key.partition("/")[0])
     if answer.cause == "next" and now - max(answer.created, answer.last_start) > 30 * SECOND:
@@ -157,3 +158,21 @@ def _named(answer: WaitReport, found: JobLookup) -> WaitReport:
         answer.called = found.requested_name
         answer.verdict = answer.verdict.replace(found.key, found.requested_name, 1)
     return answer
+
+
+def _add_containers(snapshot: ClusterSnapshot, key: str, answer: WaitReport) -> None:
+    """Add the containers that cannot start. To the scheduler their pods run, so the verdict has to say it."""
+    from pumice.kube.decode.container_states import blocked_summary
+
+    blocked, running = snapshot.blocked_containers(key)
+    if not blocked:
+        return
+    answer.containers = [each.text() for each in blocked]
+    summary = f"{blocked_summary(blocked, running)}: {answer.containers[0]}"
+    if answer.cause == "running":
+        answer.verdict = f"{answer.called or answer.job} has nodes, but {summary}"
+    else:
+        answer.verdict = f"{answer.verdict.rstrip('.')}. Also, {summary}"
+    answer.needs.append(
+        "correct the image, command or configuration of these containers: kubectl describe pod says more"
+    )

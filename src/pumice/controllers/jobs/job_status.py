@@ -26,11 +26,15 @@ from pumice.controllers.jobs.pod_index import (
     SUCCEEDED,
     UNKNOWN,
     PodIndex,
+    PodRecord,
     moment,
 )
 from pumice.controllers.jobs.spec import Job
+from pumice.kube.decode.container_states import blocked_containers, blocked_summary
 from pumice.kube.resources import Document
 
+CONTAINERS_BLOCKED: Final = "ContainersBlocked"
+"""The reason in the state of a job whose pods have nodes and cannot start their containers."""
 RESTART: Final = "restart."
 GENERATION: Final = "generation"
 
@@ -61,6 +65,8 @@ def read_standing(document: Document) -> JobStatus:
     status = document.get("status") or {}
     state, kept = status.get("state") or {}, status.get("controlledResources") or {}
     phase = state.get("phase")
+    if state.get("reason") == CONTAINERS_BLOCKED:  # not part of the state: it follows from the pods
+        state = {name: value for name, value in state.items() if name not in ("reason", "message")}
     return JobStatus(
         phase=Phase(phase) if phase else None,
         reason=state.get("reason") or "",
@@ -109,13 +115,31 @@ def count(job: Job, members: PodIndex) -> Counts:
     return Counts(tasks, sum(tasks.values(), Counter()), leaving + len(members.old))
 
 
-def written(job: Job, before: Document, now: JobStatus, counts: Counts, at: float) -> Document:
-    """The status to write: the status ``before``, updated to the job's state ``at`` this time."""
+def blocked_message(members: PodIndex) -> str:
+    """Which pods have a node and cannot start their containers, and why; empty: all can."""
+    bound = [member.document for member in members.current.values() if _is_bound(member)]
+    found = [each for pod in bound for each in blocked_containers(pod)]
+    return f"{blocked_summary(found, len(bound))}: {found[0].stable_text()}" if found else ""
+
+
+def _is_bound(member: PodRecord) -> bool:
+    """Whether a pod has a node and has not ended."""
+    return bool(member.document["spec"].get("nodeName")) and not (member.finished or member.leaving)
+
+
+def written(job: Job, before: Document, now: JobStatus, counts: Counts, at: float, blocked: str = "") -> Document:
+    """The status to write: the status ``before``, updated to the job's state ``at`` this time.
+
+    ``blocked``: which containers cannot start.
+    """
     assert now.phase is not None
     moved = (before.get("state") or {}).get("phase") != now.phase
     since = stamp(at) if moved else before["state"].get("lastTransitionTime") or stamp(at)
     state = {"phase": now.phase.value, "lastTransitionTime": since}
-    state |= {name: text for name, text in (("reason", now.reason), ("message", now.message)) if text}
+    reason, message = now.reason, now.message
+    if blocked and now.phase.is_active and not message:
+        reason, message = CONTAINERS_BLOCKED, blocked
+    state |= {name: text for name, text in (("reason", reason), ("message", message)) if text}
     status: dict[str, Any] = {
         "state": state,
         "minAvailable": job.min_available,

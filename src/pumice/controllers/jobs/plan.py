@@ -13,7 +13,7 @@ from typing import Any
 
 from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import released
-from pumice.controllers.jobs.job_status import Counts, JobStatus, count, read_standing, written
+from pumice.controllers.jobs.job_status import Counts, JobStatus, blocked_message, count, read_standing, written
 from pumice.controllers.jobs.phases import Phase
 from pumice.controllers.jobs.pod_index import PodIndex, PodRecord, index_pods, pod_name, read_pod_record
 from pumice.controllers.jobs.podgroup import group_name, group_of, owner, patch_of_group, spec_of_group
@@ -104,7 +104,7 @@ def plan(seen: ObservedJob, now: float) -> Plan:
         members = index_pods(job, members, after.version, after.restarts)
     counts = count(job, members)
     status = seen.job.get("status") or {}
-    new = written(job, status, after, counts, now)
+    new = written(job, status, after, counts, now, blocked_message(members))
     writes: list[Write] = [SetStatus(new)] if new != status else []
     if step.obeyed is not None:
         writes.append(_removed(COMMANDS, step.obeyed))

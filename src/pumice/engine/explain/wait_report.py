@@ -178,6 +178,7 @@ class WaitReport:
     places: list[NodeFit] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     outlook: Forecast = field(default_factory=Forecast)
+    containers: list[str] = field(default_factory=list)  # those that cannot start although their pods have nodes
     rules: str = ""  # origin of the configuration behind this report
     needs: list[str] = field(default_factory=list)  # what would have to happen
     notes: list[str] = field(default_factory=list)

@@ -369,10 +369,12 @@ class PodSpec(Wire, frozen=True):
 
 
 class PodCondition(Wire, frozen=True):
-    """Something that is so with a pod, or not, and since when."""
+    """Something that is so with a pod, or not, since when and why."""
 
     type: str = ""
     status: str = ""
+    reason: str = ""
+    message: str = ""
     last_transition_time: Time | None = None
 
 

@@ -18,7 +18,7 @@ from pumice.engine.plugins.builtin.predicates.node_affinity import selected
 from pumice.engine.plugins.builtin.predicates.node_columns import Mask, NodeColumns, columns_of
 from pumice.engine.plugins.builtin.predicates.placed_pods import PlacedPods
 from pumice.engine.plugins.builtin.predicates.ports import FreePorts
-from pumice.engine.plugins.builtin.predicates.spread import spreads
+from pumice.engine.plugins.builtin.predicates.spread import TopologySpread, spreads
 from pumice.engine.plugins.builtin.predicates.taints import obstacles
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
@@ -33,6 +33,16 @@ class Check(Protocol):
 
     def mask(self) -> Mask | None:
         """The nodes that pass now; None for all."""
+
+
+KUBE_MESSAGES: dict[type[Check], str] = {
+    FreePorts: "node(s) didn't have free ports for the requested pod ports",
+    PodAffinity: "node(s) didn't match pod affinity rules",
+    PodAntiAffinity: "node(s) didn't match pod anti-affinity rules",
+    SymmetricAntiAffinity: "node(s) didn't satisfy existing pods anti-affinity rules",
+    TopologySpread: "node(s) didn't match pod topology spread constraints",
+}
+"""What kube-scheduler says of nodes that fail a check."""
 
 
 class PredicatesPlugin(Plugin):
@@ -73,6 +83,18 @@ class PredicatesPlugin(Plugin):
         yield from self._by_nodes(shape, nodes)
         yield from self._by_pods(shape, nodes)
 
+    def filter_messages(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        """The same checks in the words of kube-scheduler, which tools and people know from conditions of pods."""
+        columns = self._columns = columns_of(nodes, self._columns)
+        constraints = shape.constraints
+        if self.node_affinity and (mask := selected(constraints, columns)) is not None:
+            yield "node(s) didn't match Pod's node affinity/selector", mask
+        if self.taints:
+            for taint, blocked in obstacles(constraints.tolerations, columns).items():
+                yield f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", ~blocked
+        for check, mask in self._failed_pod_checks(shape, nodes):
+            yield KUBE_MESSAGES[type(check)], mask
+
     def placed(self, task: Task, node: ClusterNode) -> None:
         """Record a placed task."""
         self._census.placed(task, node)
@@ -94,6 +116,10 @@ class PredicatesPlugin(Plugin):
                 yield f"untolerated taint {text}:{taint.effect}", ~blocked
 
     def _by_pods(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
+        for check, mask in self._failed_pod_checks(shape, nodes):
+            yield check.reason, mask
+
+    def _failed_pod_checks(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[Check, Mask]]:
         columns = self._columns = columns_of(nodes, self._columns)
         if self._census.follow(columns):
             self._checks.clear()
@@ -103,7 +129,7 @@ class PredicatesPlugin(Plugin):
         for check in checks:
             mask = check.mask()
             if mask is not None:
-                yield check.reason, mask
+                yield check, mask
 
     def _make_checks(self, shape: TaskShape, columns: NodeColumns) -> list[Check]:
         constraints, identity, census = shape.constraints, shape.identity, self._census
