@@ -231,6 +231,60 @@ def test_a_job_grows_and_shrinks(tmp_path: Path) -> None:
     live(tmp_path, check)
 
 
+def test_a_job_scales_to_zero_and_back(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        await submit(running, "nap", task("worker", 2, run=1000))
+        await eventually(lambda: phase(running, "nap") == "Running")
+
+        async def scale(replicas: int) -> None:
+            def edit(document: dict[str, Any]) -> None:
+                document["spec"]["tasks"][0]["replicas"] = document["spec"]["minAvailable"] = replicas
+
+            await running.api.modify(JOBS, "default", "nap", edit)
+
+        await scale(0)
+        await eventually(lambda: not pods(running))
+        (group,) = running.api.list(GROUPS)
+        assert phase(running, "nap") == "Running" and group["spec"]["minMember"] == 0
+        await scale(2)
+        await eventually(lambda: list(pods(running).values()) == ["Running"] * 2)
+        await eventually(lambda: running.api.list(GROUPS)[0]["status"]["phase"] == "Running")
+
+    live(tmp_path, check)
+
+
+def test_a_podgroup_runs_while_a_member_terminates_and_no_longer(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        seen: list[str] = []
+
+        def group_phase() -> str:
+            (group,) = running.api.list(GROUPS)
+            found = str((group.get("status") or {}).get("phase", ""))
+            if found != (seen or [""])[-1]:
+                seen.append(found)
+            return found
+
+        bare = {"metadata": {"name": "pair"}, "spec": {"minMember": 2, "queue": "default"}}
+        await running.api.create(GROUPS, "default", bare)
+        for name in ("a", "b"):
+            template = task("", run=1000)["template"]
+            about = {"name": name, "annotations": {"scheduling.k8s.io/group-name": "pair"}}
+            about["annotations"] |= {**template["metadata"]["annotations"], "pumice.dev/stop-seconds": "20"}
+            spec = {**template["spec"], "schedulerName": "volcano"}
+            await running.api.create("pods", "default", {"metadata": about, "spec": spec})
+        await eventually(lambda: group_phase() == "Running")
+        seen.clear()
+        await running.api.delete("pods", "default", "a")
+        assert running.api.read("pods", "default", "a") is not None  # it terminates for a second of real time
+        await eventually(lambda: (group_phase(), running.api.read("pods", "default", "a"))[1] is None)
+        await eventually(lambda: group_phase() == "Unknown")
+        await asyncio.sleep(0.5)
+        group_phase()
+        assert seen == ["Running", "Unknown"]
+
+    live(tmp_path, check)
+
+
 def test_a_command_for_no_job_goes(tmp_path: Path) -> None:
     async def check(running: RunningCluster) -> None:
         for number, name in enumerate(("gone", "not/a-name", "../jobs")):
