@@ -417,7 +417,7 @@ def test_refused(case: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("capacity", "cdp", "deviceshare", "extender", "network-topology-aware", "nodegroup", "numaaware"),
+        *("capacity", "cdp", "deviceshare", "extender", "network-topology-aware", "nodegroup", "numa-aware"),
         *("overcommit", "pdb", "proportion", "rescheduling", "resource-strategy-fit", "resourcequota", "sla"),
         *("task-topology", "tdm", "usage"),
     ],
