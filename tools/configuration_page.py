@@ -29,8 +29,9 @@ and follow its changes ([operations.md](operations.md#changing-the-configuration
 ```
 
 Actions run in the order given, once a cycle. Plugins are asked in the order of the tiers; earlier ones decide before
-later ones. Unknown names are rejected with their line number, where Volcano ignores them. Names that Volcano knows but
-Pumice does not implement are accepted with a note.
+later ones. Unknown names are rejected with their line number, where Volcano ignores them, and so are plugins and actions
+of Volcano that do not exist here ([volcano-support.md](volcano-support.md)). Flags and arguments without effect are
+accepted with a note.
 
 A configuration may change between the cycles of a scenario (event `config`): it is taken over whole, or refused whole.
 
