@@ -192,7 +192,9 @@ ACTIONS: Final = (
     *_works("backfill"),
     _differs("reclaim", "waits for reclaim.patience and protects tasks for reclaim.minRuntime"),
     _differs(
-        "preempt", "evicts for every task that a job is owed or outranks others for; Volcano stops at its minAvailable"
+        "preempt",
+        "evicts for every task that a job is owed or outranks others for; with enableJobStarving: true at gang it "
+        "stops at minMember, as in Volcano",
     ),
     _missing("elect", "reserves nodes for one job; allocate reserves for owed jobs by itself"),
     _missing("reserve", "see elect"),
@@ -216,8 +218,8 @@ PLUGINS: Final = (
     *_works("priority"),
     _differs(
         "proportion",
-        "an eviction needs the preemptor to stay below the victim afterwards, so that no two queues "
-        "evict each other in turn",
+        "after an eviction the victim's queue still has a larger share than the preemptor's queue had before it, so "
+        "that no two queues evict each other in turn",
     ),
     *_works("sla"),
     _missing("cdp", "the argument reclaim.minRuntime protects tasks that just started"),
